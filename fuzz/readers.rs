@@ -8,8 +8,8 @@ use dovetail_account::device_time::Span;
 use dovetail_account::signal::ActivityRule;
 use dovetail_account::{IdleRule, idle_runs};
 use dovetail_audit::{NodePrice, SuppressionPolicy, device_states, report};
-use dovetail_bill::import::{self, Machines};
-use dovetail_inventory::dump::{Names, read_objects};
+use dovetail_bill::import::{self, BilledMachines};
+use dovetail_inventory::dump::{Pseudonyms, read_objects};
 use dovetail_inventory::facts::{Inventory, TEAM_LABELS};
 use dovetail_metrics::exporter::{Observation, PodLabels, measures};
 use dovetail_metrics::file::{UsageFileOptions, read_usage_file};
@@ -52,7 +52,7 @@ pub(super) const READERS: [Reader; 9] = [
 
 /// A provider's bill, and what it says of a machine.
 pub(super) fn bill(bytes: &[u8]) -> Outcome {
-    let machines = Machines::new([("aws:///us-east-1a/i-1", 0)]);
+    let machines = BilledMachines::new([("aws:///us-east-1a/i-1", 0)]);
     let bill = import::read(bytes, FILE, &machines).map_err(told)?;
     bill.cost(0, 0, NOW_MS);
     bill.cost(0, NOW_MS - 1, u64::MAX);
@@ -97,7 +97,7 @@ pub(super) fn exporter(bytes: &[u8]) -> Outcome {
 /// The owner's table of names that were replaced by hashes.
 pub(super) fn names(bytes: &[u8]) -> Outcome {
     let text = std::str::from_utf8(bytes).map_err(told)?;
-    Names::from_json(text).map_err(told)?;
+    Pseudonyms::from_json(text).map_err(told)?;
     Ok(())
 }
 

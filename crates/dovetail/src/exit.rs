@@ -5,13 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::Error;
 use dovetail_console::plain::plain_lines;
-use dovetail_console::style::{Stream, Style};
+use dovetail_console::style::{OutputStream, Style};
 use dovetail_exact::BoundError;
 use dovetail_metrics::file::UsageFileError;
 use dovetail_plan::{EngineError, UnknownPolicy};
 use dovetail_price::PriceError;
 use dovetail_render::comparison::ReportError;
-use dovetail_settings::errors::{BadInput, Diverged, Found, UsageError, Violated};
+use dovetail_settings::errors::{BadInput, Diverged, FailingFindings, UsageError, Violated};
 use dovetail_settings::form::Color;
 use dovetail_sim::baseline::BaselineError;
 use dovetail_sim::record::{CheckpointError, RecordError};
@@ -43,7 +43,7 @@ pub(crate) fn of(outcome: anyhow::Result<()>, color: Color) -> ExitCode {
     if is_closed_pipe(&error) {
         return ExitCode::SUCCESS;
     }
-    let style = Style::new(color, Stream::Error);
+    let style = Style::new(color, OutputStream::Error);
     dovetail_console::app::to_stderr(&format!("{} {}", style.alarm("error:"), told(&error)));
     ExitCode::from(code(&error))
 }
@@ -79,7 +79,7 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if cause.is::<BadInput>() || cause.is::<BaselineError>() {
         return Some(BAD_INPUT);
     }
-    if cause.is::<Found>() {
+    if cause.is::<FailingFindings>() {
         return Some(FOUND);
     }
     // The program alone decides what goes into a report.

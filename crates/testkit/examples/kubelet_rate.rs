@@ -11,7 +11,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use dovetail_testkit::cluster::Options;
-use dovetail_testkit::{ControlPlane, KubeletOptions, Kubelets, Shape};
+use dovetail_testkit::{ControlPlane, KubeletOptions, Kubelets, MachineShape};
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
@@ -35,7 +35,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         Api::<Pod>::namespaced(client.clone(), namespace.name()),
     );
 
-    let shape = "8xH100".parse::<Shape>()?;
+    let shape = "8xH100".parse::<MachineShape>()?;
     let create_node = |number: u32| {
         let node = serde_json::from_value::<Node>(shape.node(&format!("node-{number}")));
         let api = node_api.clone();

@@ -4,7 +4,7 @@
 //! - [`cluster`]: starts and stops a real control plane; needs no Kubernetes client.
 //! - [`PrometheusServer`], [`PostgresServer`]: real servers, one per test; [`FakeExporter`]: what
 //!   the first scrapes.
-//! - [`Shape`]: GPU machines as Node objects.
+//! - [`MachineShape`]: GPU machines as Node objects.
 //! - [`gpu_operator`]: plays mig-manager, device plugin and feature discovery of nodes.
 //! - `ControlPlane`: a real control plane for tests, one per test program.
 //! - `FakeApi`: an API server in memory, with faults on demand.
@@ -29,11 +29,11 @@ mod kubelets;
 pub mod world;
 
 pub use servers::{FakeExporter, PostgresServer, PrometheusServer};
-pub use shape::{Shape, ShapeError};
+pub use shape::{MachineShape, ShapeError};
 
 #[cfg(feature = "full")]
 pub use control_plane::{ControlPlane, ControlPlaneError, TestNamespace};
 #[cfg(feature = "full")]
 pub use fake_api::FakeApi;
 #[cfg(feature = "full")]
-pub use kubelets::{Counts, EXIT_CODE, KubeletError, KubeletOptions, Kubelets, RUN_MS};
+pub use kubelets::{EXIT_CODE, KubeletCounts, KubeletError, KubeletOptions, Kubelets, RUN_MS};

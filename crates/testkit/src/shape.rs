@@ -7,14 +7,14 @@ use thiserror::Error;
 
 /// A machine with some GPUs of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct MachineShape {
     gpus: u32,
-    kind: &'static Kind,
+    kind: &'static CloudShape,
 }
 
 /// What a cloud sells with eight GPUs of a kind.
 #[derive(Debug, PartialEq, Eq)]
-struct Kind {
+struct CloudShape {
     name: &'static str,
     /// The label value of NVIDIA's feature discovery.
     product: &'static str,
@@ -25,43 +25,43 @@ struct Kind {
 
 /// Processors and memory as Amazon publishes them for p5.48xlarge, p5e.48xlarge, p4de.24xlarge,
 /// g6e.48xlarge, g6.48xlarge and g4dn.metal.
-const KINDS: [Kind; 6] = [
-    Kind {
+const KINDS: [CloudShape; 6] = [
+    CloudShape {
         name: "H100",
         product: "NVIDIA-H100-80GB-HBM3",
         gpu_memory_mib: 81_559,
         cpus_for_eight: 192,
         memory_gib_for_eight: 2048,
     },
-    Kind {
+    CloudShape {
         name: "H200",
         product: "NVIDIA-H200",
         gpu_memory_mib: 143_771,
         cpus_for_eight: 192,
         memory_gib_for_eight: 2048,
     },
-    Kind {
+    CloudShape {
         name: "A100",
         product: "NVIDIA-A100-SXM4-80GB",
         gpu_memory_mib: 81_920,
         cpus_for_eight: 96,
         memory_gib_for_eight: 1152,
     },
-    Kind {
+    CloudShape {
         name: "L40S",
         product: "NVIDIA-L40S",
         gpu_memory_mib: 46_068,
         cpus_for_eight: 192,
         memory_gib_for_eight: 1536,
     },
-    Kind {
+    CloudShape {
         name: "L4",
         product: "NVIDIA-L4",
         gpu_memory_mib: 23_034,
         cpus_for_eight: 192,
         memory_gib_for_eight: 768,
     },
-    Kind {
+    CloudShape {
         name: "T4",
         product: "Tesla-T4",
         gpu_memory_mib: 15_360,
@@ -76,7 +76,7 @@ const ROOT_DISK_GIB: u32 = 100;
 /// How many pods a kubelet takes by default.
 const POD_SLOTS: u32 = 110;
 
-impl Shape {
+impl MachineShape {
     /// A ready Node object of this shape. Processors and memory are in proportion to the GPUs.
     #[must_use]
     pub fn node(&self, name: &str) -> Value {
@@ -117,7 +117,7 @@ impl Shape {
     }
 }
 
-impl FromStr for Shape {
+impl FromStr for MachineShape {
     type Err = ShapeError;
 
     fn from_str(text: &str) -> Result<Self, ShapeError> {
@@ -142,12 +142,12 @@ mod tests {
 
     #[test]
     fn a_shape_is_read_and_becomes_a_node() {
-        let node = "4xA100".parse::<Shape>().unwrap().node("gpu-1");
+        let node = "4xA100".parse::<MachineShape>().unwrap().node("gpu-1");
         assert_eq!(node["status"]["allocatable"]["nvidia.com/gpu"], "4");
         assert_eq!(node["status"]["allocatable"]["cpu"], "48");
         assert_eq!(node["metadata"]["labels"]["kubernetes.io/hostname"], "gpu-1");
         for bad in ["", "8", "x", "8xH1", "0xH100", "17xT4", "8XH100", "-1xL4"] {
-            assert!(bad.parse::<Shape>().is_err(), "{bad}");
+            assert!(bad.parse::<MachineShape>().is_err(), "{bad}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What `cargo xtask cluster up` may be told.
 
 use anyhow::{Context, Result, bail};
-use dovetail_testkit::Shape;
+use dovetail_testkit::MachineShape;
 use dovetail_testkit::binaries::Release;
 use dovetail_testkit::cluster::Options;
 
@@ -17,13 +17,16 @@ pub(super) const USAGE: &str = "arguments of `up`:
 #[derive(Debug)]
 pub(super) struct Arguments {
     pub(super) nodes: u32,
-    pub(super) shape: Shape,
+    pub(super) shape: MachineShape,
     pub(super) options: Options,
 }
 
 pub(super) fn parse(arguments: &[&str]) -> Result<Arguments> {
-    let mut parsed =
-        Arguments { nodes: 0, shape: "8xH100".parse::<Shape>()?, options: Options::default() };
+    let mut parsed = Arguments {
+        nodes: 0,
+        shape: "8xH100".parse::<MachineShape>()?,
+        options: Options::default(),
+    };
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         let mut value = || rest.next().with_context(|| format!("`{argument}` needs a value"));
@@ -34,7 +37,7 @@ pub(super) fn parse(arguments: &[&str]) -> Result<Arguments> {
                 parsed.nodes =
                     text.parse().with_context(|| format!("--nodes: `{text}` is no number"))?;
             }
-            "--shape" => parsed.shape = value()?.parse::<Shape>()?,
+            "--shape" => parsed.shape = value()?.parse::<MachineShape>()?,
             "--scheduler" => parsed.options.scheduler = true,
             "--controller-manager" => parsed.options.controller_manager = true,
             "--kwok" => parsed.options.kwok = true,
@@ -52,7 +55,7 @@ mod tests {
     fn arguments_are_read_and_mistakes_are_named() {
         let parsed = parse(&["--nodes", "20", "--shape", "4xT4", "--kwok"]).unwrap();
         assert_eq!(parsed.nodes, 20);
-        assert_eq!(parsed.shape, "4xT4".parse::<Shape>().unwrap());
+        assert_eq!(parsed.shape, "4xT4".parse::<MachineShape>().unwrap());
         assert!(parsed.options.kwok && !parsed.options.scheduler);
         for (bad, named) in
             [(&["--nodes"][..], "--nodes"), (&["--nodes", "x"], "`x`"), (&["up"], "`up`")]

@@ -30,7 +30,7 @@ pub(super) fn open() -> Result<UnixListener> {
 /// Answers until `answer` says that it was the last time, and gives back who asked then.
 pub(super) fn answer_at(
     listener: &UnixListener,
-    mut answer: impl FnMut(&str) -> Answer,
+    mut answer: impl FnMut(&str) -> ControlAnswer,
 ) -> Result<UnixStream> {
     loop {
         let (mut stream, _) = listener.accept()?;
@@ -40,8 +40,8 @@ pub(super) fn answer_at(
         }
         match answer(&word) {
             // Whoever asked may be gone.
-            Answer::Text(text) => drop(stream.write_all(text.as_bytes())),
-            Answer::Stop => return Ok(stream),
+            ControlAnswer::Text(text) => drop(stream.write_all(text.as_bytes())),
+            ControlAnswer::Stop => return Ok(stream),
         }
     }
 }
@@ -51,7 +51,7 @@ pub(super) fn close() {
     let _ = std::fs::remove_file(path());
 }
 
-pub(super) enum Answer {
+pub(super) enum ControlAnswer {
     Text(String),
     /// Stop listening; the asker gets its answer later.
     Stop,

@@ -8,7 +8,7 @@ use anyhow::Result;
 use dovetail_testkit::cluster::Cluster;
 
 use super::arguments::{self, Arguments};
-use super::control::{self, Answer};
+use super::control::{self, ControlAnswer};
 use super::folder;
 
 /// A progress line each time that many nodes are created.
@@ -51,8 +51,8 @@ fn start(arguments: &[&str]) -> Result<Cluster> {
 fn serve(mut cluster: Cluster, listener: &UnixListener) -> Result<UnixStream> {
     tell(&format!("ready {}", cluster.kubeconfig().display()));
     control::answer_at(listener, |word| match word {
-        "down" => Answer::Stop,
-        _ => Answer::Text(status(&mut cluster)),
+        "down" => ControlAnswer::Stop,
+        _ => ControlAnswer::Text(status(&mut cluster)),
     })
 }
 

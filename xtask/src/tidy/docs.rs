@@ -77,7 +77,7 @@ impl Docs {
     fn fields(&mut self, fields: &syn::Fields) {
         for field in fields {
             if let Some(name) = &field.ident {
-                let of = Names::of(|names| names.visit_type(&field.ty));
+                let of = CodeNames::of(|names| names.visit_type(&field.ty));
                 self.refuse_repeating(&lines(&field.attrs), name, &of);
             }
         }
@@ -101,7 +101,7 @@ impl<'ast> Visit<'ast> for Docs {
         }
         self.around.push(item.ident.to_string());
         for variant in &item.variants {
-            let of = Names::of(|names| names.visit_fields(&variant.fields));
+            let of = CodeNames::of(|names| names.visit_fields(&variant.fields));
             self.refuse_repeating(&lines(&variant.attrs), &variant.ident, &of);
             self.around.push(variant.ident.to_string());
             self.fields(&variant.fields);
@@ -111,7 +111,7 @@ impl<'ast> Visit<'ast> for Docs {
     }
 
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
-        let of = Names::of(|names| names.visit_signature(&item.sig));
+        let of = CodeNames::of(|names| names.visit_signature(&item.sig));
         self.item(&item.attrs, &item.vis, &item.sig.ident, &of);
     }
 
@@ -127,13 +127,13 @@ impl<'ast> Visit<'ast> for Docs {
         if item.trait_.is_some() {
             return;
         }
-        self.around.push(Names::of(|names| names.visit_type(&item.self_ty)));
+        self.around.push(CodeNames::of(|names| names.visit_type(&item.self_ty)));
         visit::visit_item_impl(self, item);
         self.around.pop();
     }
 
     fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
-        let of = Names::of(|names| names.visit_signature(&item.sig));
+        let of = CodeNames::of(|names| names.visit_signature(&item.sig));
         self.item(&item.attrs, &item.vis, &item.sig.ident, &of);
     }
 
@@ -151,9 +151,9 @@ impl<'ast> Visit<'ast> for Docs {
 
 /// Names in a part of the code, one after the other.
 #[derive(Default)]
-struct Names(String);
+struct CodeNames(String);
 
-impl Names {
+impl CodeNames {
     fn of(visit: impl FnOnce(&mut Self)) -> String {
         let mut names = Self::default();
         visit(&mut names);
@@ -161,7 +161,7 @@ impl Names {
     }
 }
 
-impl<'ast> Visit<'ast> for Names {
+impl<'ast> Visit<'ast> for CodeNames {
     fn visit_ident(&mut self, name: &'ast Ident) {
         self.0 += &format!(" {name}");
     }

@@ -10,7 +10,7 @@ use super::workspace::Workspace;
 
 /// Lines of a crate, all that stand in its files: code, documentation and blank ones.
 #[derive(Clone, Copy, Debug, Default)]
-struct Lines {
+struct LineCounts {
     source: usize,
     /// Tests, benchmarks and examples.
     tests: usize,
@@ -20,8 +20,8 @@ struct Lines {
 /// Prints a row per crate, sorted by folder, and the total.
 pub(crate) fn print() -> Result<ExitCode> {
     let workspace = Workspace::load()?;
-    let mut by_crate: BTreeMap<&str, Lines> = BTreeMap::new();
-    let mut total = Lines::default();
+    let mut by_crate: BTreeMap<&str, LineCounts> = BTreeMap::new();
+    let mut total = LineCounts::default();
     for file in &workspace.sources {
         let krate = workspace.crates.iter().find(|krate| krate.holds(&file.path));
         // What is in no crate of the workspace, such as fuzz targets, is not part of the product.
@@ -36,7 +36,7 @@ pub(crate) fn print() -> Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{:<24} {:>8} {:>8} {:>8}", "crate", "source", "tests", "files")?;
     for (folder, lines) in by_crate.into_iter().chain([("total", total)]) {
-        let Lines { source, tests, files } = lines;
+        let LineCounts { source, tests, files } = lines;
         writeln!(out, "{folder:<24} {source:>8} {tests:>8} {files:>8}")?;
     }
     Ok(ExitCode::SUCCESS)

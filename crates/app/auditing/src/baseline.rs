@@ -17,7 +17,7 @@ pub const SCHEMA: &str = "dovetail-audit/1";
 #[derive(Debug)]
 pub struct Baseline {
     pub taken_at: String,
-    pub findings: BTreeMap<(String, Object), Worth>,
+    pub findings: BTreeMap<(String, BaselineObject), Worth>,
 }
 
 /// What a finding came to.
@@ -29,7 +29,7 @@ pub struct Worth {
 
 /// An object, as in the JSON of an audit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Object {
+pub struct BaselineObject {
     pub kind: String,
     #[serde(default)]
     pub namespace: String,
@@ -38,12 +38,12 @@ pub struct Object {
 }
 
 /// An object of the facts, harmless to show.
-pub fn object(of: &ObjectRef) -> Object {
-    Object { kind: plain(&of.kind), namespace: plain(&of.namespace), name: plain(&of.name) }
+pub fn object(of: &ObjectRef) -> BaselineObject {
+    BaselineObject { kind: plain(&of.kind), namespace: plain(&of.namespace), name: plain(&of.name) }
 }
 
 /// An object as people write it.
-pub fn object_words(object: &Object) -> String {
+pub fn object_words(object: &BaselineObject) -> String {
     let slash = if object.namespace.is_empty() { "" } else { "/" };
     format!("{} {}{slash}{}", object.kind, object.namespace, object.name).trim_end().to_owned()
 }
@@ -58,7 +58,7 @@ struct File {
 #[derive(Deserialize)]
 struct Entry {
     id: String,
-    object: Object,
+    object: BaselineObject,
     usd_micros_per_month: Option<i64>,
     gpu_hours_per_month: Option<f64>,
 }
@@ -77,9 +77,9 @@ pub fn read(path: &Path) -> Result<Baseline> {
         return Err(bad(format!("schema `{}` is not {SCHEMA}", plain(&file.schema))).into());
     }
     let one = |entry: Entry| {
-        let Object { kind, namespace, name } = entry.object;
+        let BaselineObject { kind, namespace, name } = entry.object;
         let object =
-            Object { kind: plain(&kind), namespace: plain(&namespace), name: plain(&name) };
+            BaselineObject { kind: plain(&kind), namespace: plain(&namespace), name: plain(&name) };
         let worth = Worth {
             usd_micros_per_month: entry.usd_micros_per_month,
             gpu_hours_per_month: entry.gpu_hours_per_month,

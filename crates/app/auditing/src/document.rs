@@ -4,8 +4,8 @@
 use dovetail_account::device_time::DeviceState;
 use dovetail_account::split::{Headline, SplitMethod};
 use dovetail_audit::{
-    AuditReport, Check, Finding, MONTH_MS, ObjectRef, Priced, THRESHOLDS, Thresholds, TimeByPrice,
-    UsagePeriod, Worth, check,
+    AuditReport, Check, Finding, MONTH_MS, ObjectRef, PricedFinding, THRESHOLDS, Thresholds,
+    TimeByPrice, UsagePeriod, Worth, check,
 };
 use dovetail_console::plain::plain;
 use dovetail_inventory::facts::Gathered;
@@ -21,7 +21,7 @@ use dovetail_units::amount::{percent, rounded_usd, tenths, usd};
 use dovetail_units::time::time;
 use serde::{Serialize, Serializer};
 
-use super::baseline::{Baseline, Object, SCHEMA, Worth as OldWorth, object};
+use super::baseline::{Baseline, BaselineObject, SCHEMA, Worth as OldWorth, object};
 use super::confirmed::{ConfirmedOut, LedgerOut};
 use super::figures::{FigureOut, formula, hours, micros, unpriced_hours};
 use super::patch::{PatchOut, WithheldOut};
@@ -194,10 +194,10 @@ pub struct FindingOut {
     pub check: &'static Check,
     pub severity: &'static str,
     pub title: &'static str,
-    pub object: Object,
+    pub object: BaselineObject,
     pub evidence: Vec<EvidenceOut>,
     pub evidence_values: usize,
-    pub affected: Vec<Object>,
+    pub affected: Vec<BaselineObject>,
     pub affected_objects: usize,
     pub brings: String,
     /// The part of what it claims that comes back at once.
@@ -239,7 +239,7 @@ pub struct FixOut {
 /// A pod that moves.
 #[derive(Debug, Serialize)]
 pub struct MoveOut {
-    pub pod: Object,
+    pub pod: BaselineObject,
     pub from: String,
     pub to: String,
 }
@@ -262,7 +262,7 @@ pub struct SuppressedOut {
 #[derive(Debug, Serialize)]
 pub struct FixedOut {
     pub id: String,
-    pub object: Object,
+    pub object: BaselineObject,
     pub usd_micros_per_month: Option<i64>,
     pub gpu_hours_per_month: Option<f64>,
     /// What a ledger says of it.
@@ -270,7 +270,7 @@ pub struct FixedOut {
 }
 
 impl FixedOut {
-    fn of(((id, object), worth): ((String, Object), OldWorth)) -> Self {
+    fn of(((id, object), worth): ((String, BaselineObject), OldWorth)) -> Self {
         let OldWorth { usd_micros_per_month, gpu_hours_per_month } = worth;
         Self { id, object, usd_micros_per_month, gpu_hours_per_month, ledger: None }
     }
@@ -361,7 +361,7 @@ impl Document {
     /// Leaves only findings about a namespace, or about something in it. The headline and GPUs by
     /// state stay those of the whole cluster.
     pub fn keep_namespace(&mut self, namespace: &str) {
-        let is_in = |object: &Object| object.namespace == namespace;
+        let is_in = |object: &BaselineObject| object.namespace == namespace;
         let all = self.findings.len();
         self.findings
             .retain(|finding| is_in(&finding.object) || finding.affected.iter().any(is_in));
@@ -423,8 +423,8 @@ impl HeadlineOut {
 }
 
 impl FindingOut {
-    fn of(priced: &Priced) -> Self {
-        let Priced { finding, settled, brought, so_far, by_price, since_ms } = priced;
+    fn of(priced: &PricedFinding) -> Self {
+        let PricedFinding { finding, settled, brought, so_far, by_price, since_ms } = priced;
         // What could be taken for a month is nothing where all of it could not.
         let is_of_a_month = settled.claimed.gpu_milli_ms > 0 || so_far.gpu_milli_ms == 0;
         let check = finding.check;

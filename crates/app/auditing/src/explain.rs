@@ -4,7 +4,7 @@ use anyhow::Result;
 use dovetail_audit::{CATALOGUE, Check, Reach, Worth, check, thresholds_of};
 use dovetail_console::app::App;
 use dovetail_console::table::{facts, table, wrapped};
-use dovetail_settings::Origin;
+use dovetail_settings::SettingOrigin;
 use dovetail_settings::errors::UsageError;
 
 use super::terms::{fix_words, layer_words, severity_words, worth_words};
@@ -77,9 +77,9 @@ fn thresholds(app: &App, check: &Check) -> String {
     let mut text = String::new();
     for threshold in thresholds_of(check.id) {
         let told = match section.of(threshold) {
-            None => format!("{} ({})", threshold.default, Origin::Default),
+            None => format!("{} ({})", threshold.default, SettingOrigin::Default),
             Some(value) => {
-                let origin = Origin::File(path.clone());
+                let origin = SettingOrigin::File(path.clone());
                 format!("{value} ({origin}; the default is {})", threshold.default)
             }
         };

@@ -2,7 +2,7 @@
 //! give an amount again.
 
 use dovetail_account::split::{Headline, SplitMethod};
-use dovetail_audit::{Figure, PricedTime, TimeByPrice};
+use dovetail_audit::{MonthFigure, PricedTime, TimeByPrice};
 use dovetail_model::{Money, grouped};
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ pub struct MethodAmountOut {
 
 impl FigureOut {
     /// A figure in the units of documents.
-    pub fn of(figure: &Figure) -> Self {
+    pub fn of(figure: &MonthFigure) -> Self {
         let amount = |(method, cost): (SplitMethod, Money)| MethodAmountOut {
             method: method.id(),
             usd_micros_per_month: cost.usd_micros,

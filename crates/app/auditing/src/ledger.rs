@@ -8,7 +8,7 @@ use dovetail_account::device_time::Span;
 use dovetail_account::rollup::HOUR_MS;
 use dovetail_account::split::SplitMethod;
 use dovetail_audit::{
-    Confirmation, Confirmed, FixedFinding, LedgerPeriod, LedgerRow, ObjectRef, Rate, Verdict,
+    Confirmation, Confirmed, FixVerdict, FixedFinding, LedgerPeriod, LedgerRow, ObjectRef, Rate,
     confirm, equal_periods,
 };
 use dovetail_console::app::App;
@@ -16,7 +16,7 @@ use dovetail_console::plain::plain;
 use dovetail_costing::from_store::{Ledger, bad_address, require_file};
 use dovetail_inventory::facts::Gathered;
 use dovetail_settings::errors::UsageError;
-use dovetail_store::{Address, Detail, Question, Store, StoreError, SumRow, default_method};
+use dovetail_store::{Address, Detail, Store, StoreError, SumQuery, SumRow, default_method};
 use dovetail_units::amount::tenths;
 use dovetail_units::time::time;
 
@@ -42,7 +42,7 @@ pub struct LedgerFlags {
 const LEAST_READ_PERCENT: u64 = 90;
 
 /// What is asked of a ledger.
-struct Asked {
+struct LedgerQuery {
     cluster: String,
     before: Span,
     after: Span,
@@ -90,7 +90,7 @@ impl LedgerFlags {
             )),
             Some((before, after)) => {
                 let node = fixed.iter().any(|fixed| fixed.object.kind == "Node");
-                let asked = Asked { cluster, before, after, node };
+                let asked = LedgerQuery { cluster, before, after, node };
                 answered(app, &mut ledger, &asked, fixed, &mut told)?
             }
         };
@@ -131,7 +131,7 @@ impl LedgerFlags {
 fn answered(
     app: &App,
     ledger: &mut Ledger,
-    asked: &Asked,
+    asked: &LedgerQuery,
     fixed: &mut [FixedOut],
     told: &mut LedgerOut,
 ) -> Result<Option<String>> {
@@ -191,8 +191,8 @@ fn answered(
     Ok(None)
 }
 
-fn sums(ledger: &mut Ledger, asked: &Asked, span: Span) -> Result<Vec<SumRow>> {
-    let question = Question {
+fn sums(ledger: &mut Ledger, asked: &LedgerQuery, span: Span) -> Result<Vec<SumRow>> {
+    let question = SumQuery {
         cluster: Some(asked.cluster.clone()),
         from_hour: span.from_ms / HOUR_MS,
         to_hour: span.to_ms / HOUR_MS,
@@ -264,23 +264,23 @@ fn rate(rate: Rate) -> RateOut {
 
 fn said(found: &Confirmed, words: &[String]) -> ConfirmedOut {
     let (status, why) = match found.verdict {
-        Verdict::Confirmed => ("confirmed", "its objects waste less, and so does the cluster"),
-        Verdict::Unchanged => ("not_confirmed", "its objects waste as much as before"),
-        Verdict::Moved => {
+        FixVerdict::Confirmed => ("confirmed", "its objects waste less, and so does the cluster"),
+        FixVerdict::Unchanged => ("not_confirmed", "its objects waste as much as before"),
+        FixVerdict::Moved => {
             ("not_confirmed", "its objects waste less, but other objects waste that much more")
         }
-        Verdict::NoneBefore => {
+        FixVerdict::NoneBefore => {
             ("not_confirmed", "the ledger records no waste of its objects before the fix")
         }
-        Verdict::NotInLedger => {
+        FixVerdict::NotInLedger => {
             ("unknown", "the ledger has no data for its objects before the fix")
         }
-        Verdict::Blind => ("unknown", "GPU use was not measured before or after the fix"),
-        Verdict::CountedWith(_) => ("counted_elsewhere", "its waste is counted with"),
-        Verdict::OfRisk => ("nothing_to_confirm", "it reduced a risk, not wasted time"),
+        FixVerdict::Blind => ("unknown", "GPU use was not measured before or after the fix"),
+        FixVerdict::CountedWith(_) => ("counted_elsewhere", "its waste is counted with"),
+        FixVerdict::OfRisk => ("nothing_to_confirm", "it reduced a risk, not wasted time"),
     };
     let why = match found.verdict {
-        Verdict::CountedWith(other) => format!("{why} {}", words[other]),
+        FixVerdict::CountedWith(other) => format!("{why} {}", words[other]),
         _ => why.to_owned(),
     };
     ConfirmedOut {
@@ -288,6 +288,6 @@ fn said(found: &Confirmed, words: &[String]) -> ConfirmedOut {
         why,
         before: found.before.map(rate),
         after: found.after.map(rate),
-        confirmed: (found.verdict == Verdict::Confirmed).then(|| rate(found.confirmed)),
+        confirmed: (found.verdict == FixVerdict::Confirmed).then(|| rate(found.confirmed)),
     }
 }

@@ -7,12 +7,12 @@ use dovetail_inventory::patches::Withheld;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::baseline::{Object, object, object_words};
+use super::baseline::{BaselineObject, object, object_words};
 
 /// A change that fixes a finding.
 #[derive(Debug, Serialize)]
 pub struct PatchOut {
-    pub object: Object,
+    pub object: BaselineObject,
     pub api_version: String,
     pub form: &'static str,
     pub restarts: String,
@@ -35,7 +35,7 @@ const MOST_PODS: usize = 20;
 #[derive(Debug, Serialize)]
 pub struct WithheldOut {
     /// Pods that would lose the last node that they could use; none where it is other harm.
-    pub unschedulable: Vec<Object>,
+    pub unschedulable: Vec<BaselineObject>,
     pub unschedulable_pods: usize,
     /// What to do first.
     pub safe_order: String,

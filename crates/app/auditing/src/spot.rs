@@ -3,7 +3,7 @@
 
 use dovetail_audit::{CheapestRegion, Node};
 use dovetail_inventory::facts::Gathered;
-use dovetail_price::{Asked, NodePlace, PriceBook, Purchase, node_place};
+use dovetail_price::{NodePlace, PriceBook, PriceQuery, Purchase, node_place};
 
 /// Marks each node of a known provider as spot capacity or not.
 pub fn mark(gathered: &mut Gathered) {
@@ -36,12 +36,12 @@ fn cheapest(
     let by_type = || PriceBook::model_of_instance(place.instance_type.as_deref()?);
     let model = stated.or_else(by_type)?;
     let region = place.region.as_deref()?;
-    let asked = Asked {
+    let asked = PriceQuery {
         model: Some(model),
         provider: place.provider,
         provider_id,
         labels: Some(&node.node.labels),
-        ..Asked::default()
+        ..PriceQuery::default()
     };
     // What was bought stands where it stands.
     if book.owned_by(&asked).is_some() {

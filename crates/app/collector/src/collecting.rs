@@ -17,7 +17,7 @@ use dovetail_costing::dimension::{Dimension, UNKNOWN};
 use dovetail_costing::flags::states;
 use dovetail_costing::free_moments::FreeMoments;
 use dovetail_costing::from_objects::Parts;
-use dovetail_costing::from_prometheus::{NO_GPU_WAS_SEEN, Sources};
+use dovetail_costing::from_prometheus::{BillInputs, NO_GPU_WAS_SEEN};
 use dovetail_costing::from_store::{Ledger, Silence, again_ms};
 use dovetail_costing::parts_told::PartsTold;
 use dovetail_costing::split_flags::{ListPriceFlags, SplitFlags};
@@ -26,7 +26,9 @@ use dovetail_costing::teams::Teams;
 use dovetail_costing::{from_objects, names};
 use dovetail_inventory::facts::{Gathered, Inventory};
 use dovetail_serve::TeamOf;
-use dovetail_serve::metrics::{Cell, Metrics, Place, Standing, cells, fewer, teams as by_team};
+use dovetail_serve::metrics::{
+    LedgerProgress, Metrics, SeriesLabels, SeriesValue, cells, fewer, teams as by_team,
+};
 use dovetail_settings::duration::DurationFlag;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::notices::NoticeSection;
@@ -37,7 +39,7 @@ use dovetail_sources::node_prices::NodeToPrice;
 use dovetail_sources::objects::lists_of;
 use dovetail_sources::own_prices::OwnPriceFlags;
 use dovetail_sources::prometheus::{Asker, Chosen, ServerChoice, WayFlags};
-use dovetail_store::{Address, Detail, Party, Question, SumRow, default_method};
+use dovetail_store::{Address, Detail, Party, SumQuery, SumRow, default_method};
 use dovetail_units::time::exact_time;
 
 use super::doubts_told::DoubtsTold;
@@ -95,8 +97,8 @@ struct Given {
 }
 
 impl Given {
-    fn sources<'s>(&'s self, gathered: Option<&'s Gathered>) -> Sources<'s> {
-        Sources {
+    fn sources<'s>(&'s self, gathered: Option<&'s Gathered>) -> BillInputs<'s> {
+        BillInputs {
             teams: &self.teams,
             prices: &self.flags.prices,
             list_prices: self.list_prices,
@@ -135,7 +137,7 @@ pub struct Collector {
 type Notices = fn(&mut Ledger, &str, &Gathered, &NoticeSection, u64) -> Result<Vec<OwnerNotice>>;
 
 /// What a round fills the ledger from.
-enum Source {
+enum RoundSource {
     /// Exporters that are asked themselves.
     Exporters,
     /// A server with their series.
@@ -150,7 +152,7 @@ const OBJECTS_ALONE: &str = "no metrics: the ledger records from objects which p
 
 /// How a round ended that did not fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Round {
+pub struct CollectionRound {
     /// Parts of the period that were read.
     pub parts: u64,
     /// What of the period was never read, in ms.
@@ -280,7 +282,7 @@ impl Collector {
     /// # Errors
     /// A cluster, a server or a ledger that does not answer. What was kept before is kept, and the
     /// next round goes on from there.
-    pub fn round(&mut self, goes_on: &dyn Fn() -> bool) -> Result<Round> {
+    pub fn round(&mut self, goes_on: &dyn Fn() -> bool) -> Result<CollectionRound> {
         let begin_ms = now_ms();
         let round = self.read_and_show(goes_on);
         let took_ms = now_ms().saturating_sub(begin_ms);
@@ -288,7 +290,7 @@ impl Collector {
         round
     }
 
-    fn read_and_show(&mut self, goes_on: &dyn Fn() -> bool) -> Result<Round> {
+    fn read_and_show(&mut self, goes_on: &dyn Fn() -> bool) -> Result<CollectionRound> {
         let gathered = self.gathered()?;
         let by_objects = gathered.as_ref().map(|objects| objects.cluster_uid.clone());
         let cluster =
@@ -307,20 +309,24 @@ impl Collector {
         let whole = self.period();
         let source = self.source(&cluster, gathered.is_some(), whole);
         let period = match (&source, &self.exporters) {
-            (Ok(Source::Exporters), Some(exporters)) => {
+            (Ok(RoundSource::Exporters), Some(exporters)) => {
                 exporters.period(&mut self.ledger, &cluster, whole)?
             }
-            (Ok(Source::Objects), _) => self.alone.period(&mut self.ledger, &cluster, whole)?,
-            (Ok(Source::Server(_)), _) => self.after_objects(&cluster, whole)?,
+            (Ok(RoundSource::Objects), _) => {
+                self.alone.period(&mut self.ledger, &cluster, whole)?
+            }
+            (Ok(RoundSource::Server(_)), _) => self.after_objects(&cluster, whole)?,
             _ => whole,
         };
         let read = match (source, &gathered) {
-            (Ok(Source::Exporters), _) => self.keep_seen(&cluster, gathered.as_ref(), period.to_ms),
-            (Ok(Source::Server(asker)), _) => {
+            (Ok(RoundSource::Exporters), _) => {
+                self.keep_seen(&cluster, gathered.as_ref(), period.to_ms)
+            }
+            (Ok(RoundSource::Server(asker)), _) => {
                 self.read(*asker, &cluster, gathered.as_ref(), period, goes_on)
             }
-            (Ok(Source::Objects), Some(gathered)) => self.keep_allocation(&cluster, gathered),
-            (Ok(Source::Objects), None) => Ok(0),
+            (Ok(RoundSource::Objects), Some(gathered)) => self.keep_allocation(&cluster, gathered),
+            (Ok(RoundSource::Objects), None) => Ok(0),
             (Err(error), _) => Err(error),
         };
         // What the ledger has is shown whether or not more could be read.
@@ -341,7 +347,7 @@ impl Collector {
         if self.exporters.is_some() {
             self.last_objects = gathered;
         }
-        Ok(Round { parts, missing_ms })
+        Ok(CollectionRound { parts, missing_ms })
     }
 
     /// Tells owners that their GPUs idle, and what their jobs came to, where that is named. Who
@@ -497,12 +503,12 @@ impl Collector {
 
     /// What a round reads: exporters, the server of the last round or one that is looked for, else
     /// objects alone.
-    fn source(&mut self, cluster: &str, has_objects: bool, period: Span) -> Result<Source> {
+    fn source(&mut self, cluster: &str, has_objects: bool, period: Span) -> Result<RoundSource> {
         if self.exporters.is_some() {
-            return Ok(Source::Exporters);
+            return Ok(RoundSource::Exporters);
         }
         if let Some(asker) = self.asker.take() {
-            return Ok(Source::Server(Box::new(asker)));
+            return Ok(RoundSource::Server(Box::new(asker)));
         }
         let CollectFlags { way, prometheus, step, .. } = &self.given.flags;
         let Chosen { asker, told } =
@@ -515,10 +521,10 @@ impl Collector {
         }
         told.iter().for_each(|text| self.tell(text));
         Ok(match asker {
-            Some(asker) => Source::Server(Box::new(asker)),
+            Some(asker) => RoundSource::Server(Box::new(asker)),
             None => {
                 self.tell(OBJECTS_ALONE);
-                Source::Objects
+                RoundSource::Objects
             }
         })
     }
@@ -553,12 +559,12 @@ impl Collector {
             let [team, pool, cause] = row.key.as_slice() else { return None };
             let [cluster, team, pool, cause] =
                 [cluster, team.as_str(), pool.as_str(), cause.as_str()].map(plain);
-            let place = Place { cluster, team, pool, cause };
+            let place = SeriesLabels { cluster, team, pool, cause };
             let gpu_milli_ms = row.sum.gpu_milli_ms;
             // CPU and memory of nodes without GPUs are nobody's GPUs.
             let unpriced_gpu_milli_ms = gpu_milli_ms - row.sum.priced_gpu_milli_ms;
             let cost = row.sum.cost();
-            let cell = || Cell { place, gpu_milli_ms, unpriced_gpu_milli_ms, cost };
+            let cell = || SeriesValue { place, gpu_milli_ms, unpriced_gpu_milli_ms, cost };
             (gpu_milli_ms != 0).then(cell)
         };
         self.metrics.show_moment(&fewer(statement.rows.iter().filter_map(cell)));
@@ -573,7 +579,7 @@ impl Collector {
         let last = missing.last().filter(|span| span.to_ms == period.to_ms);
         let read_until_ms = last.map_or(period.to_ms, |span| span.from_ms);
         let read_until_ms = Some(read_until_ms).filter(|until| *until > period.from_ms);
-        self.metrics.stands(Standing { cluster, read_until_ms, missing_ms });
+        self.metrics.stands(LedgerProgress { cluster, read_until_ms, missing_ms });
         let hour = now_ms() / HOUR_MS;
         let day = self.sums(cluster, hour.saturating_sub(24), hour)?;
         let month = self.sums(cluster, month_hour(now_ms())?, hour + 1)?;
@@ -593,7 +599,7 @@ impl Collector {
             return Ok(Vec::new());
         }
         let detail = Detail { group: true, ..Detail::default() };
-        let question = Question { cluster: Some(cluster.to_owned()), from_hour, to_hour, detail };
+        let question = SumQuery { cluster: Some(cluster.to_owned()), from_hour, to_hour, detail };
         self.ledger.run(|store| store.sums(&question))
     }
 

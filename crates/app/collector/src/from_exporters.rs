@@ -8,13 +8,13 @@ use anyhow::Result;
 use dovetail_account::device_time::Span;
 use dovetail_account::signal::ActivityRule;
 use dovetail_console::clock::now_ms;
-use dovetail_costing::from_prometheus::Sources;
+use dovetail_costing::from_prometheus::BillInputs;
 use dovetail_costing::from_store::Ledger;
 use dovetail_costing::reading::{ReadPart, Whose, of_exporters};
 use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::scrape::Scrapes;
-use dovetail_sources::exporters::{Lookout, NO_POD_IS_NAMED, Standing};
-use dovetail_sources::prometheus::Observed;
+use dovetail_sources::exporters::{ExporterCounts, Lookout, NO_POD_IS_NAMED};
+use dovetail_sources::prometheus::ObservedPeriod;
 use dovetail_store::{ReadPod, Reading, Retention};
 
 use crate::from_objects_alone::since;
@@ -54,7 +54,7 @@ impl Exporters {
     }
 
     /// Who answered the last look; `None` before the first.
-    pub fn standing(&self) -> Option<Standing> {
+    pub fn standing(&self) -> Option<ExporterCounts> {
         self.lookout.standing()
     }
 
@@ -63,7 +63,7 @@ impl Exporters {
     pub fn keep(
         &mut self,
         ledger: &mut Ledger,
-        sources: &Sources<'_>,
+        sources: &BillInputs<'_>,
         cluster: &str,
         (from_ms, to_ms): (u64, u64),
     ) -> Result<Option<ReadPart>> {
@@ -88,7 +88,7 @@ impl Taking {
         &mut self,
         ledger: &mut Ledger,
         seen: Scrapes,
-        sources: &Sources<'_>,
+        sources: &BillInputs<'_>,
         cluster: &str,
         (from_ms, to_ms): (u64, u64),
     ) -> Result<ReadPart> {
@@ -97,7 +97,7 @@ impl Taking {
         let (observation, pods) = seen.observation();
         let time = observation.histories(span, step_ms, &ActivityRule::default());
         let names_no_pod = time.holders.is_empty() && !time.devices.is_empty();
-        let seen = Observed { observation, pods, time };
+        let seen = ObservedPeriod { observation, pods, time };
         let whose = Whose { cluster, source, span, step_ms };
         let mut told = of_exporters(seen, sources, whose)?;
         if names_no_pod {

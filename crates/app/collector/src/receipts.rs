@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use dovetail_account::notices::{JobTotals, Tally, receipt_text};
+use dovetail_account::notices::{JobTotals, ReceiptTally, receipt_text};
 use dovetail_account::rollup::HOUR_MS;
 use dovetail_console::plain::plain;
 use dovetail_costing::from_store::Ledger;
@@ -106,8 +106,8 @@ fn tallies(
     back: &mut Back<'_>,
     jobs: &BTreeMap<String, u64>,
     last: u64,
-) -> Result<BTreeMap<String, Tally>> {
-    let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
+) -> Result<BTreeMap<String, ReceiptTally>> {
+    let mut tallies: BTreeMap<String, ReceiptTally> = BTreeMap::new();
     let mut prices: BTreeMap<u32, Option<i64>> = BTreeMap::new();
     for hour in (last.saturating_sub(BACK_HOURS)..=last).rev() {
         if jobs.is_empty() {

@@ -10,7 +10,7 @@ use dovetail_settings::form::Output;
 use serde::Serialize;
 
 use crate::forms::forms;
-use crate::style::{Stream, Style};
+use crate::style::{OutputStream, Style};
 use crate::table::{plural, wrapped};
 use crate::yaml::yaml;
 
@@ -121,12 +121,12 @@ impl App {
     }
 
     fn write_note(&self, text: &str) {
-        let style = self.style(Stream::Error);
+        let style = self.style(OutputStream::Error);
         to_stderr(&format!("{} {text}", style.strong("note:")));
     }
 
     /// Whether text on a stream is styled.
-    pub fn style(&self, stream: Stream) -> Style {
+    pub fn style(&self, stream: OutputStream) -> Style {
         Style::new(self.settings.color.value, stream)
     }
 }

@@ -14,7 +14,7 @@ const TOLD_BY_US: [&str; 2] = ["kube_client::client::builder", "kube_runtime::wa
 /// Logs from here on: lines of text, or one JSON object each.
 pub fn start(level: LogLevel, is_json: bool) {
     let log =
-        tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_writer(Lines::default);
+        tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_writer(LogLines::default);
     match is_json {
         true => log.json().finish().with(targets(level)).init(),
         false => log.with_ansi(false).finish().with(targets(level)).init(),
@@ -36,9 +36,9 @@ fn targets(level: LogLevel) -> Targets {
 
 /// Standard error, with one line for each thing that is logged, whatever was quoted in it.
 #[derive(Debug, Default)]
-struct Lines;
+struct LogLines;
 
-impl Write for Lines {
+impl Write for LogLines {
     /// Takes a whole entry, as the formatter writes it.
     fn write(&mut self, entry: &[u8]) -> io::Result<usize> {
         io::stderr().lock().write_all(line(entry).as_bytes())?;

@@ -6,7 +6,7 @@ use dovetail_settings::form::Color;
 
 /// Where a text goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
+pub enum OutputStream {
     /// Standard output.
     Result,
     /// Standard error.
@@ -21,10 +21,10 @@ pub struct Style {
 
 impl Style {
     /// The style of a stream under a setting.
-    pub fn new(color: Color, stream: Stream) -> Self {
+    pub fn new(color: Color, stream: OutputStream) -> Self {
         let is_terminal = || match stream {
-            Stream::Result => std::io::stdout().is_terminal(),
-            Stream::Error => std::io::stderr().is_terminal(),
+            OutputStream::Result => std::io::stdout().is_terminal(),
+            OutputStream::Error => std::io::stderr().is_terminal(),
         };
         let forbidden = || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let is_on = match color {

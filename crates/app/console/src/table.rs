@@ -22,7 +22,7 @@ pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
 
 /// The same in 80 columns, or in as many more as it needs to break no text.
 pub fn narrow_table(header: &[&str], rows: Vec<Vec<String>>) -> String {
-    let columns = (0..header.len()).map(|place| Column::of(header[place], &rows, place));
+    let columns = (0..header.len()).map(|place| ColumnWidth::of(header[place], &rows, place));
     let wider = excess(&columns.collect::<Vec<_>>(), NARROW);
     table_within(
         WIDTH.min(NARROW.saturating_add(u16::try_from(wider).unwrap_or(WIDTH))),
@@ -32,8 +32,8 @@ pub fn narrow_table(header: &[&str], rows: Vec<Vec<String>>) -> String {
 }
 
 fn table_within(width: u16, header: &[&str], rows: Vec<Vec<String>>) -> String {
-    let columns: Vec<Column> =
-        (0..header.len()).map(|place| Column::of(header[place], &rows, place)).collect();
+    let columns: Vec<ColumnWidth> =
+        (0..header.len()).map(|place| ColumnWidth::of(header[place], &rows, place)).collect();
     let broken = broken_texts(&columns, width);
     let mut table = Table::new();
     table.load_style(presets::ASCII_BORDERS_ONLY_CONDENSED);
@@ -55,19 +55,19 @@ fn table_within(width: u16, header: &[&str], rows: Vec<Vec<String>>) -> String {
 
 /// Whether a table needs no text broken.
 pub fn fits(header: &[&str], rows: &[Vec<String>]) -> bool {
-    let columns = (0..header.len()).map(|place| Column::of(header[place], rows, place));
+    let columns = (0..header.len()).map(|place| ColumnWidth::of(header[place], rows, place));
     excess(&columns.collect::<Vec<_>>(), WIDTH) == 0
 }
 
 /// How wide a column must be, in characters.
-struct Column {
+struct ColumnWidth {
     is_numeric: bool,
     /// Numbers, the longest of a list, and the longest word of the header; of texts everything.
     least: usize,
     has_blanks: bool,
 }
 
-impl Column {
+impl ColumnWidth {
     fn of(header: &str, rows: &[Vec<String>], place: usize) -> Self {
         let cells = || rows.iter().filter_map(|row| row.get(place));
         let is_numeric = cells().all(|cell| cell.is_empty() || cell.starts_with(NUMERIC));
@@ -93,18 +93,18 @@ const PADDING: usize = 2;
 const BROKEN_WIDTH: usize = 10;
 
 /// By how much the columns are too wide.
-fn excess(columns: &[Column], width: u16) -> usize {
+fn excess(columns: &[ColumnWidth], width: u16) -> usize {
     let all: usize = columns.iter().map(|column| column.least + PADDING + 1).sum();
     (all + 1).saturating_sub(usize::from(width))
 }
 
 /// Places of the columns whose texts are broken.
-fn broken_texts(columns: &[Column], width: u16) -> Vec<usize> {
+fn broken_texts(columns: &[ColumnWidth], width: u16) -> Vec<usize> {
     let mut excess = excess(columns, width);
     let mut order: Vec<usize> =
         (0..columns.len()).filter(|place| !columns[*place].is_numeric).collect();
     order.sort_by_key(|place| {
-        let Column { has_blanks, least, .. } = columns[*place];
+        let ColumnWidth { has_blanks, least, .. } = columns[*place];
         let place = if has_blanks { columns.len() - place } else { 0 };
         (std::cmp::Reverse(has_blanks), place, std::cmp::Reverse(least))
     });

@@ -17,7 +17,7 @@ use dovetail_model::Money;
 use dovetail_price::NodePlace;
 use dovetail_sources::node_prices::PriceLine;
 
-use crate::dimension::{NO_GPUS, Names, PodNames, UNKNOWN};
+use crate::dimension::{ChargeKeys, NO_GPUS, PodNames, UNKNOWN};
 
 /// All of it.
 #[derive(Debug, Default)]
@@ -91,10 +91,10 @@ impl Account {
     }
 
     /// What a charge of a node is told apart by.
-    pub(crate) fn names(&self, node: usize, charge: &Charge) -> Names<'_> {
+    pub(crate) fn names(&self, node: usize, charge: &Charge) -> ChargeKeys<'_> {
         let node = &self.nodes[node];
         let pod = charge.holder.map(|number| &self.pods[number as usize]);
-        Names {
+        ChargeKeys {
             cluster: &self.cluster,
             gpu_type: if node.gpus == 0 { NO_GPUS } else { &node.gpu_type },
             pool: &node.pool,

@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 use clap::Args;
-use dovetail_bill::focus::Version;
+use dovetail_bill::focus::FocusVersion;
 use dovetail_console::app::App;
 use dovetail_settings::errors::{UsageError, refuse_twice};
 use dovetail_settings::form::Output;
-use dovetail_settings::{Origin, Setting};
+use dovetail_settings::{Setting, SettingOrigin};
 use dovetail_sources::own_namespaces::own_namespaces;
 
 use super::account::Only;
@@ -48,14 +48,14 @@ pub struct BillFlags {
     /// Print the bill as FOCUS (FinOps) CSV of this version: 1.2, 1.3 or 1.4; a snapshot counts as
     /// one hour
     #[arg(long, value_name = "VERSION", conflicts_with = "by")]
-    pub focus: Option<Version>,
+    pub focus: Option<FocusVersion>,
 }
 
 impl BillFlags {
     /// A dataset of FOCUS has one form.
     pub fn refuse_other_forms_of_focus(&self, app: &App) -> Result<()> {
         let Setting { value: output, origin } = &app.settings.output;
-        let is_named = matches!(origin, Origin::Flag(_)) && *output != Output::Csv;
+        let is_named = matches!(origin, SettingOrigin::Flag(_)) && *output != Output::Csv;
         if self.focus.is_none() || !is_named {
             return Ok(());
         }

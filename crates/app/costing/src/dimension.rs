@@ -49,7 +49,7 @@ fn without_holder(paid: Paid) -> &'static str {
 }
 
 /// What charges are told apart by. What is not known is empty.
-pub(crate) struct Names<'n> {
+pub(crate) struct ChargeKeys<'n> {
     pub(crate) cluster: &'n str,
     pub(crate) gpu_type: &'n str,
     pub(crate) pool: &'n str,
@@ -76,7 +76,7 @@ impl Dimension {
     }
 
     /// The part of the key of charges with these names.
-    pub(crate) fn key(self, names: &Names<'_>) -> String {
+    pub(crate) fn key(self, names: &ChargeKeys<'_>) -> String {
         let known = |text: &str| if text.is_empty() { UNKNOWN } else { text }.to_owned();
         let of_pod = |text: fn(&PodNames<'_>) -> String| match &names.pod {
             Some(pod) => known(&text(pod)),

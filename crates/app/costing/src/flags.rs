@@ -24,7 +24,7 @@ use dovetail_sources::uses::{UsageFileFlags, Uses, apply};
 use super::account::Account;
 use super::billed::{self, BillOut};
 use super::from_objects::{self, Parts};
-use super::from_prometheus::{self, Look, Sources};
+use super::from_prometheus::{self, BillInputs, Look};
 use super::names;
 use super::split_flags::{ListPriceFlags, SplitFlags};
 use super::teams::Teams;
@@ -71,7 +71,7 @@ pub enum UnusedFlag {
 }
 
 /// How a bill is made.
-pub struct Terms {
+pub struct BillTerms {
     pub teams: Teams,
     pub list_prices: Option<ListPrices>,
     pub method: SplitMethod,
@@ -79,7 +79,7 @@ pub struct Terms {
 }
 
 /// What a bill is made from.
-pub enum Source {
+pub enum BillSource {
     Moment(Box<AtMoment>),
     Server(Box<OverTime>),
 }
@@ -105,7 +105,7 @@ impl AccountFlags {
     ///
     /// # Errors
     /// Prices that cannot be, or a method that needs others.
-    pub fn terms(&self, app: &App) -> Result<Terms> {
+    pub fn terms(&self, app: &App) -> Result<BillTerms> {
         let list_prices = self.list_prices.prices(app)?;
         let method = self.split.method(app);
         let method = method.unwrap_or_else(|| SplitMethod::default_with(list_prices.as_ref()));
@@ -114,7 +114,7 @@ impl AccountFlags {
                  and --gib-price, or use --method all-in";
             return Err(UsageError(text.to_owned()).into());
         }
-        Ok(Terms { teams: self.split.teams(app), list_prices, method, unused: self.unused() })
+        Ok(BillTerms { teams: self.split.teams(app), list_prices, method, unused: self.unused() })
     }
 
     /// Who pays for what no pod uses.
@@ -129,13 +129,13 @@ impl AccountFlags {
     ///
     /// # Errors
     /// Nothing that is named, or something that cannot be read.
-    pub fn source(&self, app: &App, teams: &Teams) -> Result<Source> {
+    pub fn source(&self, app: &App, teams: &Teams) -> Result<BillSource> {
         if self.exporters.are_given() {
             let looked = self.exporters.read(app, self.objects.server())?;
             let read = self.read_objects(app)?.with_all_nodes_and_pods()?;
             let moment =
                 self.gathered_from(app, teams, read, |gathered| Ok(Some(looked.uses(gathered))))?;
-            return Ok(Source::Moment(Box::new(moment)));
+            return Ok(BillSource::Moment(Box::new(moment)));
         }
         let told = {
             let choice = self.measured.or_else(&self.prometheus);
@@ -146,7 +146,7 @@ impl AccountFlags {
                 let objects = (is_auto || self.objects.is_given())
                     .then(|| self.gathered(app, teams))
                     .transpose()?;
-                return Ok(Source::Server(Box::new(OverTime { asker, objects, told })));
+                return Ok(BillSource::Server(Box::new(OverTime { asker, objects, told })));
             }
             told.extend(self.server.without_effect());
             told
@@ -155,7 +155,7 @@ impl AccountFlags {
         let of_file = |gathered: &Gathered| self.measured.read(gathered, self.objects.example);
         let mut moment = self.gathered_from(app, teams, read, of_file)?;
         moment.told.splice(0..0, told);
-        Ok(Source::Moment(Box::new(moment)))
+        Ok(BillSource::Moment(Box::new(moment)))
     }
 
     /// Objects, and where they were read: beside a server that knows more.
@@ -205,15 +205,15 @@ impl AccountFlags {
     pub fn account(
         &self,
         app: &App,
-        terms: &Terms,
+        terms: &BillTerms,
         is_hour: bool,
     ) -> Result<(Account, Option<BillOut>)> {
         match self.source(app, &terms.teams)? {
-            Source::Moment(mut moment) => {
+            BillSource::Moment(mut moment) => {
                 let parts = parts(&moment.gathered, &mut moment.told)?;
                 self.of_moment(app, terms, &moment, &parts, is_hour)
             }
-            Source::Server(mut over) => {
+            BillSource::Server(mut over) => {
                 let (account, bill, _) = self.over_time(app, terms, &mut over)?;
                 Ok((account, bill))
             }
@@ -224,7 +224,7 @@ impl AccountFlags {
     pub fn of_moment(
         &self,
         app: &App,
-        terms: &Terms,
+        terms: &BillTerms,
         moment: &AtMoment,
         parts: &Parts<'_>,
         is_hour: bool,
@@ -252,11 +252,11 @@ impl AccountFlags {
     pub fn over_time(
         &self,
         app: &App,
-        terms: &Terms,
+        terms: &BillTerms,
         over: &mut OverTime,
     ) -> Result<(Account, Option<BillOut>, Look)> {
         let OverTime { asker, objects, told } = over;
-        let sources = Sources {
+        let sources = BillInputs {
             teams: &terms.teams,
             prices: &self.prices,
             list_prices: terms.list_prices,

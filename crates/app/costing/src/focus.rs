@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use dovetail_account::cost::{Charge, NodeBill, Paid, charges};
 use dovetail_account::device_time::Span;
 use dovetail_account::split::{SplitMethod, Unused};
-use dovetail_bill::focus::{Origin, Part, Pricing, Version, write};
+use dovetail_bill::focus::{FocusVersion, OriginShare, Pricing, SplitCharge, write};
 use dovetail_bill::import::Commitment;
 use dovetail_console::plain::plain;
 use dovetail_model::Money;
@@ -20,7 +20,7 @@ pub fn dataset(
     account: &Account,
     method: SplitMethod,
     unused: Unused,
-    version: Version,
+    version: FocusVersion,
 ) -> Result<(String, usize)> {
     let mut origins = Vec::new();
     let mut without_price = 0;
@@ -51,11 +51,11 @@ pub fn dataset(
 /// hours, of a committed node on demand; where it does not say a contracted one, nobody knows of
 /// negotiated prices, and it is the list cost. Without a bill all but the list cost are the price.
 fn with_costs(
-    mut origin: Origin,
+    mut origin: SplitCharge,
     node: &CostNode,
     bill: &NodeBill,
     (effective, of_bill): (Money, Option<&Billed>),
-) -> Origin {
+) -> SplitCharge {
     // What a committed hour would have cost on demand.
     let on_demand = node
         .list_usd_micros_per_gpu_hour
@@ -85,15 +85,15 @@ fn origin(
     node: &CostNode,
     method: SplitMethod,
     billed_ms: u64,
-    parts: Vec<Part>,
-) -> Origin {
+    parts: Vec<OriginShare>,
+) -> SplitCharge {
     let cluster = if account.cluster.is_empty() { UNKNOWN } else { &account.cluster };
     let kind = node.place.instance_type.as_deref().unwrap_or("a machine");
     let basis = match account.basis {
         Basis::RunRate => "run rate of one snapshot",
         Basis::Sampled { .. } | Basis::Ledger => "node-hours",
     };
-    Origin {
+    SplitCharge {
         account: plain(cluster),
         currency: "USD".to_owned(),
         description: plain(&format!("{basis} of {kind}, split by dovetail")),
@@ -131,7 +131,7 @@ fn provider(node: &CostNode) -> &'static str {
     }
 }
 
-fn part(account: &Account, charge: &Charge) -> Option<Part> {
+fn part(account: &Account, charge: &Charge) -> Option<OriginShare> {
     let pod = charge.holder.map(|number| &account.pods[number as usize]);
     let time = charge.gpu_milli_ms;
     let state = match charge.paid {
@@ -141,7 +141,7 @@ fn part(account: &Account, charge: &Charge) -> Option<Part> {
     let is_held = state.is_some_and(|state| state.is_allocated());
     let is_active = matches!(state, Some(dovetail_account::device_time::DeviceState::Active(_)));
     let when = |is: bool| if is { time } else { 0 };
-    Some(Part {
+    Some(OriginShare {
         cost: charge.cost?,
         cause: charge.paid.name(),
         is_waste: state.is_some_and(|state| state.is_waste()),

@@ -96,7 +96,7 @@ impl FreeMoments {
 
 #[cfg(test)]
 mod tests {
-    use dovetail_audit::{Lasting, Part};
+    use dovetail_audit::{Lasting, NodePart};
 
     use super::*;
 
@@ -105,7 +105,8 @@ mod tests {
         let node = |name: &str| NodeGpus { node: name.to_owned(), ..NodeGpus::default() };
         let nodes = [node("a"), node("b")];
         let lasting = Lasting::ALWAYS;
-        let part = |gpu_milli, state| Part { gpu_milli, state, held: None, used: None, lasting };
+        let part =
+            |gpu_milli, state| NodePart { gpu_milli, state, held: None, used: None, lasting };
         let free = |gpu_milli, cause| part(gpu_milli, DeviceState::Free(Some(cause)));
         let parts = |quota_milli| -> Parts<'_> {
             let unknown = part(500, DeviceState::Free(None));

@@ -6,7 +6,7 @@ use dovetail_account::cost::{HeldTime, NodeBill};
 use dovetail_account::device_time::{DeviceInterval, Span};
 use dovetail_account::rollup::NodeTerms;
 use dovetail_account::split::{ListPrices, NodeParts};
-use dovetail_audit::{NodeGpus, NodePrice, ObjectRef, Part, gpu_times, recent};
+use dovetail_audit::{NodeGpus, NodePart, NodePrice, ObjectRef, gpu_times, recent};
 use dovetail_inventory::facts::{Gathered, Tenant};
 use dovetail_model::Money;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
@@ -19,7 +19,7 @@ use super::names::{model, queue};
 use super::teams::{Labels, Teams};
 
 /// What the GPUs of each node with GPUs are, in the order of the moment's nodes.
-pub type Parts<'g> = Vec<Vec<Part<'g>>>;
+pub type Parts<'g> = Vec<Vec<NodePart<'g>>>;
 
 /// The account of a moment: what is known of a `span` that is yet to come.
 pub fn account(
@@ -163,7 +163,7 @@ pub fn scan(
 /// The parts of a node's GPUs, laid one behind the other on its devices.
 fn devices(
     node: usize,
-    parts: &[Part<'_>],
+    parts: &[NodePart<'_>],
     holder: impl Fn(usize) -> Option<u32>,
 ) -> Vec<ReadDevice> {
     let span = Span { from_ms: 0, to_ms: 0 };

@@ -17,7 +17,7 @@ use dovetail_inventory::facts::Gathered;
 use dovetail_settings::errors::UsageError;
 use dovetail_sources::prometheus::{Asker, Chosen};
 use dovetail_store::{
-    Address, DayResolution, Detail, Party, Question, Retention, Store, StoreError, SumRow, TopJobs,
+    Address, DayResolution, Detail, Party, Retention, Store, StoreError, SumQuery, SumRow, TopJobs,
     default_method,
 };
 use dovetail_units::duration::duration;
@@ -25,17 +25,17 @@ use dovetail_units::time::time;
 
 use super::account::{Account, Basis, DayOf, cut};
 use super::bill_flags::BillFlags;
-use super::dimension::{Dimension, Names, PodNames};
+use super::dimension::{ChargeKeys, Dimension, PodNames};
 use super::document::Document;
-use super::flags::{AccountFlags, Terms, states};
+use super::flags::{AccountFlags, BillTerms, states};
 use super::free_moments::of_one_moment;
 use super::from_ledger;
-use super::from_prometheus::{NO_GPU_WAS_SEEN, Sources};
+use super::from_prometheus::{BillInputs, NO_GPU_WAS_SEEN};
 use super::parts_told::PartsTold;
 use super::reading::{self, ReadPart};
 use super::same_names::SameNames;
 use super::silence::{bridge, cut_to_what_was_heard};
-use super::statement::{Amount, Line, Lines, Statement};
+use super::statement::{ChargedAmount, Statement, StatementLine, StatementLines};
 use super::teams::Teams;
 use super::top::Top;
 use super::turns::in_parts;
@@ -77,15 +77,20 @@ pub fn again_ms(step_ms: u64) -> u64 {
 }
 
 /// What a ledger answers with.
-pub enum Answer {
+pub enum LedgerResult {
     /// A bill.
     Document(Box<Document>),
     /// What a FOCUS dataset is made from, and how.
-    Account(Box<Account>, Box<Terms>),
+    Account(Box<Account>, Box<BillTerms>),
 }
 
 /// Keeps what is missing, where there is somebody to ask, and answers.
-pub fn answer(app: &App, flags: &BillFlags, ledger: &str, by: &[Dimension]) -> Result<Answer> {
+pub fn answer(
+    app: &App,
+    flags: &BillFlags,
+    ledger: &str,
+    by: &[Dimension],
+) -> Result<LedgerResult> {
     let (is_focus, own, mut top) = (flags.focus.is_some(), flags.only()?, flags.top());
     let flags = &flags.account;
     let (teams, list_prices) = (&flags.split.teams(app), flags.list_prices.prices(app)?);
@@ -111,7 +116,7 @@ pub fn answer(app: &App, flags: &BillFlags, ledger: &str, by: &[Dimension]) -> R
         asked = Some(ledger.fill(app, flags, (teams, list_prices), asker, &mut account)?);
     }
     ledger.begin_with_a_day(asked.as_deref(), detail(by), &mut account)?;
-    let question = Question {
+    let question = SumQuery {
         cluster: asked,
         from_hour: account.span.from_ms / HOUR_MS,
         to_hour: account.span.to_ms / HOUR_MS,
@@ -138,14 +143,14 @@ pub fn answer(app: &App, flags: &BillFlags, ledger: &str, by: &[Dimension]) -> R
     let lines = lines(&found, by, teams, method);
     let statement = Statement::of((&lines, &lines), (method, Unused::Shown), by, top);
     let document = Document::of(&account, &statement, None, now_ms());
-    Ok(Answer::Document(Box::new(document)))
+    Ok(LedgerResult::Document(Box::new(document)))
 }
 
 /// What was asked, of those that the account charges. Where only the dearest jobs are shown, the
 /// ledger tells all others as one.
 fn summed(
     ledger: &mut Ledger,
-    question: Option<&Question>,
+    question: Option<&SumQuery>,
     account: &Account,
     by: &[Dimension],
     (top, method): (&mut Option<Top>, Option<SplitMethod>),
@@ -168,7 +173,7 @@ fn summed(
 /// Says which models have no price, where any of what was found has none.
 fn tell_unpriced(
     ledger: &mut Ledger,
-    question: Option<Question>,
+    question: Option<SumQuery>,
     account: &mut Account,
     found: &TopJobs,
 ) -> Result<()> {
@@ -177,7 +182,7 @@ fn tell_unpriced(
         return Ok(());
     }
     let detail = Detail { group: true, ..Detail::default() };
-    let by_model = Question { detail, ..question };
+    let by_model = SumQuery { detail, ..question };
     let mut rows = ledger.run(|store| store.sums(&by_model))?;
     rows.retain(|row| account.charges(row.party.as_ref().map(|party| party.namespace.as_str())));
     account.notes.extend(unpriced_rows(&rows));
@@ -192,7 +197,7 @@ fn anew(
     ledger: &mut Ledger,
     mut account: Account,
     (by, top, is_focus): (&[Dimension], Option<Top>, bool),
-) -> Result<Answer> {
+) -> Result<LedgerResult> {
     let known = ledger.run(Store::clusters)?;
     let cluster = match (flags.cluster.as_ref(), known.as_slice()) {
         (Some(name), _) if known.contains(name) => name.clone(),
@@ -215,12 +220,12 @@ fn anew(
     let method = method.unwrap_or_else(|| from_ledger::default_method(&account));
     let unused = flags.unused();
     if is_focus {
-        let terms = Terms { teams, list_prices: None, method, unused };
-        return Ok(Answer::Account(Box::new(account), Box::new(terms)));
+        let terms = BillTerms { teams, list_prices: None, method, unused };
+        return Ok(LedgerResult::Account(Box::new(account), Box::new(terms)));
     }
     let statement = Statement::of_account(&account, (method, unused), by, top)?;
     let document = Document::of(&account, &statement, bill, now_ms());
-    Ok(Answer::Document(Box::new(document)))
+    Ok(LedgerResult::Document(Box::new(document)))
 }
 
 impl Ledger {
@@ -263,7 +268,7 @@ impl Ledger {
             None
         });
         let free = free.unwrap_or_default();
-        let sources = Sources {
+        let sources = BillInputs {
             teams,
             prices: &flags.prices,
             list_prices,
@@ -303,7 +308,7 @@ impl Ledger {
     pub fn fill_span(
         &mut self,
         asker: &mut Asker,
-        sources: &Sources<'_>,
+        sources: &BillInputs<'_>,
         cluster: &str,
         from_ms: u64,
         mut each: impl FnMut(ReadPart) -> bool,
@@ -341,7 +346,7 @@ impl Ledger {
     fn read_and_keep(
         &mut self,
         asker: &mut Asker,
-        sources: &Sources<'_>,
+        sources: &BillInputs<'_>,
         cluster: &str,
         from_ms: u64,
     ) -> Result<ReadPart> {
@@ -409,7 +414,7 @@ impl Ledger {
     /// Says what of the period nobody read, and what each day of it rests on.
     fn tell_gaps(
         &mut self,
-        question: &Question,
+        question: &SumQuery,
         period: Span,
         account: &mut Account,
     ) -> Result<()> {
@@ -538,8 +543,8 @@ fn detail(by: &[Dimension]) -> Detail {
 
 /// What a ledger has split before. Methods without a price for something that has one are left out,
 /// but for the one that is asked for.
-fn lines(found: &TopJobs, by: &[Dimension], teams: &Teams, chosen: SplitMethod) -> Lines {
-    let mut lines: Vec<Line> = found.rows.iter().map(|row| line(row, by, teams)).collect();
+fn lines(found: &TopJobs, by: &[Dimension], teams: &Teams, chosen: SplitMethod) -> StatementLines {
+    let mut lines: Vec<StatementLine> = found.rows.iter().map(|row| line(row, by, teams)).collect();
     let keys = found.rows.iter().zip(&lines).map(|(row, line)| (row, &*line.key));
     let names = SameNames::of(by, keys);
     for (row, line) in found.rows.iter().zip(&mut lines) {
@@ -554,17 +559,17 @@ fn lines(found: &TopJobs, by: &[Dimension], teams: &Teams, chosen: SplitMethod) 
     };
     let methods = SplitMethod::ALL.into_iter().enumerate();
     let methods = methods.filter(|(place, method)| *method == chosen || is_whole(*place));
-    Lines { lines, methods: methods.map(|(_, method)| method).collect() }
+    StatementLines { lines, methods: methods.map(|(_, method)| method).collect() }
 }
 
-fn line(row: &SumRow, by: &[Dimension], teams: &Teams) -> Line {
+fn line(row: &SumRow, by: &[Dimension], teams: &Teams) -> StatementLine {
     let group = row.group.as_deref();
     let workload = row.workload.as_deref();
     let of_team = |party: &Party| {
         let team = || teams.team(&party.namespace, &party.namespace_labels, &party.labels);
         by.contains(&Dimension::Team).then(team).flatten().map(Cow::Owned)
     };
-    let names = Names {
+    let names = ChargeKeys {
         cluster: &row.cluster,
         gpu_type: group.map_or("", |group| &group.gpu_type),
         pool: group.map_or("", |group| &group.pool),
@@ -580,10 +585,10 @@ fn line(row: &SumRow, by: &[Dimension], teams: &Teams) -> Line {
         }),
     };
     let SumRow { paid, gpu_milli_ms, charges, costs, .. } = *row;
-    Line {
+    StatementLine {
         key: by.iter().map(|dimension| dimension.key(&names)).collect(),
         paid,
-        by_method: costs.map(|cost| Some(Amount { charges, gpu_milli_ms, cost })),
+        by_method: costs.map(|cost| Some(ChargedAmount { charges, gpu_milli_ms, cost })),
     }
 }
 

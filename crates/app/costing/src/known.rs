@@ -47,7 +47,7 @@ mod tests {
         };
         let (idle, active) = (
             DeviceState::Idle,
-            DeviceState::Active(dovetail_account::device_time::Work::NotSeparable),
+            DeviceState::Active(dovetail_account::device_time::ActiveWork::NotSeparable),
         );
         assert_eq!(sum(&[(idle, Some(2))]), (Some(2_000_000), Some(2_000_000)));
         assert_eq!(sum(&[(active, Some(2))]), (Some(0), Some(0)));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dovetail_account::device_time::{DeviceHistory, DeviceInterval, Span, device_intervals};
 use dovetail_account::signal::UnknownReason;
-use dovetail_account::utilisation::Level;
+use dovetail_account::utilisation::BusyLevel;
 use dovetail_metrics::exporter::ObservedTime;
 use dovetail_store::{ReadUsed, USED_SLOT_MS};
 
@@ -14,7 +14,7 @@ use crate::from_prometheus::{Machine, Pods};
 
 /// Levels of what one holder has of a device in an interval, without gaps; and whether some of it
 /// is unknown because several pods share the device.
-pub(crate) fn levels(history: &DeviceHistory, interval: &DeviceInterval) -> (Vec<Level>, bool) {
+pub(crate) fn levels(history: &DeviceHistory, interval: &DeviceInterval) -> (Vec<BusyLevel>, bool) {
     let holdings = history.holdings.iter().filter(|of| Some(of.holder) == interval.holder);
     let (mut levels, mut is_shared) = (Vec::new(), false);
     let mut at_ms = interval.span.from_ms;
@@ -26,16 +26,16 @@ pub(crate) fn levels(history: &DeviceHistory, interval: &DeviceInterval) -> (Vec
         }
         if from_ms > at_ms {
             let span = Span { from_ms: at_ms, to_ms: from_ms };
-            levels.push(Level { span, micro_percent: None });
+            levels.push(BusyLevel { span, micro_percent: None });
         }
         is_shared |= segment.verdict.reason == Some(UnknownReason::SharedDevice);
         let micro_percent = segment.verdict.intensity_micro_percent;
-        levels.push(Level { span: Span { from_ms, to_ms }, micro_percent });
+        levels.push(BusyLevel { span: Span { from_ms, to_ms }, micro_percent });
         at_ms = to_ms;
     }
     if at_ms < interval.span.to_ms {
         let span = Span { from_ms: at_ms, to_ms: interval.span.to_ms };
-        levels.push(Level { span, micro_percent: None });
+        levels.push(BusyLevel { span, micro_percent: None });
     }
     (levels, is_shared)
 }
@@ -61,7 +61,7 @@ pub(crate) fn used(
             let holder = interval.holder.and_then(|number| time.holders.get(number as usize));
             let Some(holder) = holder else { continue };
             let pod = pods.number(&holder.namespace, &holder.pod, holder.turn);
-            for Level { span, micro_percent } in levels(&device.history, &interval).0 {
+            for BusyLevel { span, micro_percent } in levels(&device.history, &interval).0 {
                 let Some(level) = micro_percent else { continue };
                 let mut from_ms = span.from_ms;
                 while from_ms < span.to_ms {

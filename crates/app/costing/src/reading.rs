@@ -9,10 +9,10 @@ use dovetail_account::rollup::{FreeLook, HOUR_MS, NodeTerms, hours};
 use dovetail_metrics::exporter::ObservedTime;
 use dovetail_price::canonical_gpu_model;
 use dovetail_sources::node_prices::{PriceLine, PricesUsed};
-use dovetail_sources::prometheus::{Asker, Observed};
+use dovetail_sources::prometheus::{Asker, ObservedPeriod};
 use dovetail_store::{ReadDevice, ReadFree, ReadKept, ReadNode, ReadPod, Reading};
 
-use super::from_prometheus::{LeftOpen, Look, Machine, Pods, Sources, add, ask_kept};
+use super::from_prometheus::{BillInputs, LeftOpen, Look, Machine, Pods, add, ask_kept};
 use super::levels::used;
 use super::turns::Turn;
 
@@ -46,7 +46,7 @@ impl ReadPart {
 }
 
 /// Reads the asker's period of a cluster.
-pub fn read(asker: &mut Asker, sources: &Sources<'_>, cluster: &str) -> Result<ReadPart> {
+pub fn read(asker: &mut Asker, sources: &BillInputs<'_>, cluster: &str) -> Result<ReadPart> {
     // What pods kept is asked from the begin of an hour: some of them ended before the period.
     let hour_ms = asker.period.from_ms / HOUR_MS * HOUR_MS;
     let look = Look::with_objects_since(hour_ms, asker, sources)?;
@@ -63,7 +63,11 @@ pub fn read(asker: &mut Asker, sources: &Sources<'_>, cluster: &str) -> Result<R
 }
 
 /// What exporters said of some time who were asked themselves.
-pub fn of_exporters(seen: Observed, sources: &Sources<'_>, whose: Whose) -> Result<ReadPart> {
+pub fn of_exporters(
+    seen: ObservedPeriod,
+    sources: &BillInputs<'_>,
+    whose: Whose,
+) -> Result<ReadPart> {
     reading_of(&Look::of_exporters(seen, sources)?, sources, whose, |_, _| None)
 }
 
@@ -78,7 +82,7 @@ pub struct Whose {
 /// A look as a reading; `ask_pods` has what pods kept of CPU and memory.
 fn reading_of(
     look: &Look,
-    sources: &Sources<'_>,
+    sources: &BillInputs<'_>,
     whose: Whose,
     ask_pods: impl FnOnce(&mut Pods<'_>, &mut Vec<String>) -> Option<Vec<ReadKept>>,
 ) -> Result<ReadPart> {

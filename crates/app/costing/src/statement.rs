@@ -41,16 +41,16 @@ pub struct StatementRow {
 
 /// Charges of one key and cause, as a ledger in memory and one on disk add them up.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct StatementLine {
     pub(crate) key: Vec<String>,
     pub(crate) paid: Paid,
     /// In the order of [`SplitMethod::ALL`]; `None` where a method makes no such charge.
-    pub(crate) by_method: [Option<Amount>; SplitMethod::ALL.len()],
+    pub(crate) by_method: [Option<ChargedAmount>; SplitMethod::ALL.len()],
 }
 
 /// What they come to under a method.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Amount {
+pub(crate) struct ChargedAmount {
     pub(crate) charges: u64,
     pub(crate) gpu_milli_ms: i128,
     /// All of them have a price, or none has.
@@ -59,8 +59,8 @@ pub(crate) struct Amount {
 
 /// Lines with the methods that can be used for all of them.
 #[derive(Debug)]
-pub(crate) struct Lines {
-    pub(crate) lines: Vec<Line>,
+pub(crate) struct StatementLines {
+    pub(crate) lines: Vec<StatementLine>,
     pub(crate) methods: Vec<SplitMethod>,
 }
 
@@ -75,11 +75,11 @@ impl Statement {
         by: &[Dimension],
         top: Option<Top>,
     ) -> Result<Self> {
-        let lines = Lines::of(account, (method, unused), by)?;
+        let lines = StatementLines::of(account, (method, unused), by)?;
         // Waste is what it is, whoever is made to pay for it.
         let shown = match unused {
             Unused::Shown => None,
-            Unused::Distributed => Some(Lines::of(account, (method, Unused::Shown), &[])?),
+            Unused::Distributed => Some(StatementLines::of(account, (method, Unused::Shown), &[])?),
         };
         let all = shown.as_ref().unwrap_or(&lines);
         Ok(Self::of((&lines, all), (method, unused), by, top))
@@ -87,7 +87,7 @@ impl Statement {
 
     /// Rows under one method with their range over several; `all` has what is in them altogether.
     pub(crate) fn of(
-        (lines, all): (&Lines, &Lines),
+        (lines, all): (&StatementLines, &StatementLines),
         (method, unused): (SplitMethod, Unused),
         by: &[Dimension],
         top: Option<Top>,
@@ -129,7 +129,7 @@ impl Statement {
     }
 }
 
-impl Lines {
+impl StatementLines {
     /// What an account comes to by key, under every method that can be used for it.
     fn of(
         account: &Account,
@@ -137,13 +137,13 @@ impl Lines {
         by: &[Dimension],
     ) -> Result<Self> {
         let methods = methods(account, chosen);
-        let mut lines: BTreeMap<(Vec<String>, Paid, bool), Line> = BTreeMap::new();
+        let mut lines: BTreeMap<(Vec<String>, Paid, bool), StatementLine> = BTreeMap::new();
         for method in &methods {
             for (node, charge) in all_charges(account, *method, unused)? {
                 let names = account.names(node, &charge);
                 let key: Vec<String> = by.iter().map(|dimension| dimension.key(&names)).collect();
                 let line = lines.entry((key, charge.paid, charge.cost.is_some()));
-                let line = line.or_insert_with_key(|(key, paid, _)| Line {
+                let line = line.or_insert_with_key(|(key, paid, _)| StatementLine {
                     key: key.clone(),
                     paid: *paid,
                     by_method: Default::default(),
@@ -162,7 +162,7 @@ impl Lines {
     fn sums(&self, method: SplitMethod) -> Sums {
         let mut sums = Sums::new();
         for (line, amount) in self.under(method) {
-            let Amount { charges, gpu_milli_ms, cost } = *amount;
+            let ChargedAmount { charges, gpu_milli_ms, cost } = *amount;
             let sum = sums.entry(line.key.clone()).or_default();
             sum.add_rolled_up(line.paid, gpu_milli_ms, cost, charges);
         }
@@ -177,7 +177,7 @@ impl Lines {
         total
     }
 
-    fn under(&self, method: SplitMethod) -> impl Iterator<Item = (&Line, &Amount)> {
+    fn under(&self, method: SplitMethod) -> impl Iterator<Item = (&StatementLine, &ChargedAmount)> {
         let place = place(method);
         self.lines.iter().filter_map(move |line| Some((line, line.by_method[place].as_ref()?)))
     }

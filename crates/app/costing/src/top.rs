@@ -17,25 +17,25 @@ pub struct Top {
 
 /// Which rows are shown.
 #[derive(Debug)]
-pub struct Shown {
+pub struct ShownRows {
     keys: BTreeSet<Vec<String>>,
     others: u64,
 }
 
 impl Top {
     /// The dearest of some rows; of those that cost the same, the ones with most GPU-time.
-    pub fn of(self, rows: &Sums) -> Shown {
+    pub fn of(self, rows: &Sums) -> ShownRows {
         let named = rows.iter().filter(|(key, _)| !key.is_empty());
         let mut named: Vec<(&Vec<String>, &CostSum)> = named.collect();
         named.sort_by_key(|(_, sum)| Reverse((sum.cost(), sum.gpu_milli_ms)));
         let most = usize::try_from(self.most).unwrap_or(usize::MAX);
         let others = self.told_as_one + named.len().saturating_sub(most) as u64;
         let keys = named.into_iter().take(most).map(|(key, _)| key.clone()).collect();
-        Shown { keys, others }
+        ShownRows { keys, others }
     }
 }
 
-impl Shown {
+impl ShownRows {
     /// Rows with all others under the key without parts.
     pub(crate) fn with_others_as_one(&self, rows: Sums) -> Sums {
         let mut told = Sums::new();

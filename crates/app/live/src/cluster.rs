@@ -7,7 +7,7 @@ use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_console::connection::connection_runtime;
 use dovetail_control::Control;
-use dovetail_control::ask::{NodeLine, PodQuestion, Question, Queues, Reply, Why};
+use dovetail_control::ask::{NodeLine, PodQuestion, Question, QueueLines, Reply, Why};
 use dovetail_objects::harmless;
 use dovetail_scheduler::{Looked, Options, look};
 use dovetail_sources::kubeconfig::ConnectionFlags;
@@ -16,7 +16,7 @@ use dovetail_sources::kubeconfig::ConnectionFlags;
 const UNDECIDED: &str = "the engine failed for this cluster; this is a bug: report it";
 
 /// The cluster as it is, and when that was.
-pub struct Seen {
+pub struct ClusterSnapshot {
     control: Control,
     now_ms: u64,
     /// Why it is not known what the scheduler has learned.
@@ -25,7 +25,7 @@ pub struct Seen {
     pub(crate) namespace: String,
 }
 
-impl Seen {
+impl ClusterSnapshot {
     /// Reads all objects and lets the engine of these options decide once.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl Seen {
 
     /// What queues hold, and who waits in them; with `starts`, also when these are expected to
     /// start.
-    pub(crate) fn queues(&mut self, starts: bool) -> Result<Queues> {
+    pub(crate) fn queues(&mut self, starts: bool) -> Result<QueueLines> {
         match self.ask(&Question::Queues { starts }) {
             Some(Reply::Queues(queues)) => Ok(queues),
             _ => bail!(UNDECIDED),

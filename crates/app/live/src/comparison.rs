@@ -3,7 +3,7 @@
 use anyhow::Result;
 use dovetail_account::Priced;
 use dovetail_console::app::App;
-use dovetail_console::style::Stream;
+use dovetail_console::style::OutputStream;
 use dovetail_console::table::{facts, table, whole, wrapped};
 use dovetail_control::schedule::Compared;
 use dovetail_settings::form::Output;
@@ -109,7 +109,7 @@ fn idle((model, gpu_ms): (&String, &u128), prices: &Prices) -> Idle {
 
 fn text(app: &App, report: &ComparisonReport) -> String {
     let title = format!("{} compared with dovetail (dry run)", report.scheduler);
-    let mut text = format!("{}\n\n", app.style(Stream::Result).strong(&title));
+    let mut text = format!("{}\n\n", app.style(OutputStream::Result).strong(&title));
     text += &facts(vec![
         ("compared for", duration(report.span_ms)),
         ("pods on the node that dovetail had chosen", whole(report.pods_on_same_node)),

@@ -15,4 +15,4 @@ mod start;
 pub mod top;
 pub mod why;
 
-pub use cluster::Seen;
+pub use cluster::ClusterSnapshot;

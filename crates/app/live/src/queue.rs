@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use dovetail_cluster::queues::amounts;
 use dovetail_console::app::App;
-use dovetail_console::style::Stream;
+use dovetail_console::style::OutputStream;
 use dovetail_console::table::{fits, narrow_table, whole, wrapped};
-use dovetail_control::ask::{InLine, NotInLine, QueueLine, Queues};
+use dovetail_control::ask::{InLine, NotInLine, QueueLine, QueueLines};
 use dovetail_objects::harmless;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
@@ -15,7 +15,7 @@ use dovetail_sources::namespace::NamespaceFlags;
 use dovetail_units::amount::{gpu_count, gpus};
 use dovetail_units::duration::duration;
 
-use crate::{Seen, not_in_line, reservation, start};
+use crate::{ClusterSnapshot, not_in_line, reservation, start};
 
 /// Prints queues and pending jobs, with the expected start of each if that is asked for.
 ///
@@ -23,7 +23,7 @@ use crate::{Seen, not_in_line, reservation, start};
 /// A form that the command lacks, and output that cannot be written.
 pub fn answer(
     app: &App,
-    seen: &mut Seen,
+    seen: &mut ClusterSnapshot,
     namespace: &NamespaceFlags,
     with_starts: bool,
 ) -> Result<()> {
@@ -32,7 +32,7 @@ pub fn answer(
         let text = "--start does not support -o csv; omit --start, or use -o json";
         return Err(UsageError(text.to_owned()).into());
     }
-    let Queues { queues, mut waiting, not_in_line: mut others, reservations, gpu_resource } =
+    let QueueLines { queues, mut waiting, not_in_line: mut others, reservations, gpu_resource } =
         seen.queues(with_starts)?;
     if with_starts {
         seen.note_unlearned(app);
@@ -64,7 +64,7 @@ fn beside(app: &App, others: &[NotInLine]) -> String {
         return String::new();
     }
     let title = format!("{} not in the scheduling order", whole(others.len() as u64));
-    format!("\n{}\n\n{}", app.style(Stream::Result).strong(&title), not_in_line::text(others))
+    format!("\n{}\n\n{}", app.style(OutputStream::Result).strong(&title), not_in_line::text(others))
 }
 
 /// `queues` with the resource whose units are GPUs.
@@ -76,7 +76,7 @@ fn text(
 ) -> String {
     let mut text = String::new();
     if !queues.is_empty() {
-        text += &app.style(Stream::Result).strong(&format!("{} queues", queues.len()));
+        text += &app.style(OutputStream::Result).strong(&format!("{} queues", queues.len()));
         text += &format!("\n\n{}\n", table_of_queues(queues, gpu_resource));
         for (queue, problem) in queues.iter().filter_map(|one| Some((one, one.problem.as_ref()?))) {
             let told = match queue.exists {
@@ -113,7 +113,7 @@ fn text(
         ]
     };
     let rows: Vec<Vec<String>> = waiting.iter().map(row).collect();
-    let title = app.style(Stream::Result).strong(&title);
+    let title = app.style(OutputStream::Result).strong(&title);
     let hint = "`dovetail why NAME -n NAMESPACE` explains why one of them is pending";
     let starts = start::table(waiting);
     text + &format!("{title}\n\n{}\n{starts}{hint}\n", table_of_jobs(rows))

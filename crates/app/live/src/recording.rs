@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result};
 use dovetail_control::control::Settings;
-use dovetail_control::record::{EngineEntry, Entry, Record};
+use dovetail_control::record::{EngineEntry, Record, RecordEntry};
 use dovetail_recording::LiveRecorder;
 use dovetail_settings::errors::UsageError;
 use tracing::{error, info};
@@ -98,7 +98,7 @@ impl Record for LiveRecording {
         }
     }
 
-    fn step(&mut self, entry: Entry, engines: Vec<EngineEntry>) {
+    fn step(&mut self, entry: RecordEntry, engines: Vec<EngineEntry>) {
         if let Some((_, recorder)) = &mut self.open {
             recorder.step(&entry, &engines);
         }

@@ -1,7 +1,7 @@
 //! Reservations from one time to another, for people.
 
 use dovetail_console::app::App;
-use dovetail_console::style::Stream;
+use dovetail_console::style::OutputStream;
 use dovetail_console::table::{narrow_table, wrapped};
 use dovetail_control::ask::ReservationLine;
 use dovetail_objects::harmless;
@@ -24,7 +24,7 @@ pub(crate) fn text(app: &App, reservations: &[ReservationLine]) -> String {
     };
     let header = ["reservation", "for", "pods", "from", "to", "phase"];
     let table = narrow_table(&header, reservations.iter().map(row).collect());
-    let mut text = format!("\n{}\n\n{table}", app.style(Stream::Result).strong(&title));
+    let mut text = format!("\n{}\n\n{table}", app.style(OutputStream::Result).strong(&title));
     for line in reservations.iter().filter(|line| !line.message.is_empty()) {
         let told = format!("reservation {}: {}", line.name, line.message);
         text += &wrapped(&harmless(&told), 0);

@@ -2,25 +2,31 @@
 
 use anyhow::Result;
 use dovetail_console::app::App;
-use dovetail_console::style::Stream;
+use dovetail_console::style::OutputStream;
 use dovetail_console::table::{table, whole};
-use dovetail_control::ask::{Holder, NodeLine};
+use dovetail_control::ask::{GpuHolder, NodeLine};
 use dovetail_objects::harmless;
 use dovetail_settings::form::Output;
 use dovetail_sources::namespace::NamespaceFlags;
 
-use crate::Seen;
+use crate::ClusterSnapshot;
 
 /// Prints the nodes; with `all`, also those without GPUs.
 ///
 /// # Errors
 /// A form that the command lacks, and output that cannot be written.
-pub fn answer(app: &App, seen: &mut Seen, namespace: &NamespaceFlags, all: bool) -> Result<()> {
+pub fn answer(
+    app: &App,
+    seen: &mut ClusterSnapshot,
+    namespace: &NamespaceFlags,
+    all: bool,
+) -> Result<()> {
     let output = app.output("top")?;
     let mut nodes = seen.nodes(all)?;
     if namespace.only().is_some() {
-        let of_it =
-            |holder: &Holder| holder.pod.split_once('/').is_some_and(|(of, _)| namespace.shows(of));
+        let of_it = |holder: &GpuHolder| {
+            holder.pod.split_once('/').is_some_and(|(of, _)| namespace.shows(of))
+        };
         nodes.iter_mut().for_each(|node| node.holders.retain(of_it));
         nodes.retain(|node| !node.holders.is_empty());
     }
@@ -35,7 +41,7 @@ fn text(app: &App, nodes: &[NodeLine]) -> String {
     let (gpus, held) = (sum(|node| node.gpus), sum(|node| node.held));
     let title = format!("{held} of {gpus} GPUs allocated, on {} nodes", whole(nodes.len() as u64));
     let row = |node: &NodeLine| {
-        let holder = |holder: &Holder| {
+        let holder = |holder: &GpuHolder| {
             let ending = if holder.is_ending { ", terminating" } else { "" };
             format!("{} ({}{ending})", holder.pod, holder.gpus)
         };
@@ -59,6 +65,6 @@ fn text(app: &App, nodes: &[NodeLine]) -> String {
         ]
     };
     let header = ["node", "model", "GPUs", "allocated", "free", "pods"];
-    let title = app.style(Stream::Result).strong(&title);
+    let title = app.style(OutputStream::Result).strong(&title);
     format!("{title}\n\n{}", table(&header, nodes.iter().map(row).collect()))
 }

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use dovetail_console::app::App;
-use dovetail_console::style::Stream;
+use dovetail_console::style::OutputStream;
 use dovetail_console::table::{facts, wrapped};
 use dovetail_control::ask::{ReservationLine, Why};
 use dovetail_control::status::Obstacle;
@@ -13,13 +13,18 @@ use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use dovetail_units::duration::duration;
 
-use crate::{Seen, gang, start};
+use crate::{ClusterSnapshot, gang, start};
 
 /// Prints why a pod or a gang is pending, in this namespace or the connection's.
 ///
 /// # Errors
 /// A name that nothing has, a form that the command lacks, and output that cannot be written.
-pub fn answer(app: &App, seen: &mut Seen, name: &str, namespace: Option<&str>) -> Result<()> {
+pub fn answer(
+    app: &App,
+    seen: &mut ClusterSnapshot,
+    name: &str,
+    namespace: Option<&str>,
+) -> Result<()> {
     let output = app.output("why")?;
     let Some(why) = seen.why(name, namespace)? else {
         let namespace = namespace.unwrap_or(&seen.namespace);
@@ -39,7 +44,7 @@ pub fn answer(app: &App, seen: &mut Seen, name: &str, namespace: Option<&str>) -
 }
 
 fn text(app: &App, why: &Why) -> String {
-    let mut text = format!("{}\n\n", app.style(Stream::Result).strong(&why.name));
+    let mut text = format!("{}\n\n", app.style(OutputStream::Result).strong(&why.name));
     let Some(job) = &why.in_line else {
         text += &wrapped(&harmless(&why.message), 0);
         return text + &members(why);

@@ -67,7 +67,7 @@ pub(crate) fn fleet(
 }
 
 pub(crate) fn is_pending(pod: &Pod) -> bool {
-    use dovetail_objects::Phase::{Pending, Unknown};
+    use dovetail_objects::PodPhase::{Pending, Unknown};
     pod.node.is_empty() && matches!(pod.phase, Pending | Unknown)
 }
 

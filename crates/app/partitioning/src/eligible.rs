@@ -49,7 +49,7 @@ impl Target {
 
 /// The pods that hold something, by node.
 pub(crate) fn holders(objects: &Objects) -> BTreeMap<&str, Vec<&Pod>> {
-    use dovetail_objects::Phase::{Failed, Succeeded};
+    use dovetail_objects::PodPhase::{Failed, Succeeded};
     let mut by_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
     for pod in objects.pods.values() {
         if !pod.node.is_empty() && !matches!(pod.phase, Succeeded | Failed) {

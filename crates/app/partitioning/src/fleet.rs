@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::labels::NVIDIA_MIG;
 use dovetail_model::{MigTable, gpu_model};
-use dovetail_partition::{Instance, Rules, World, WorldError};
+use dovetail_partition::{Instance, PartitionInput, Rules, WorldError};
 use dovetail_settings::errors::BadInput;
 
 /// Tables of GPU models, those of the settings first.
@@ -23,7 +23,7 @@ pub fn model_of<'t>(tables: &'t [MigTable], label: &str) -> Option<(String, &'t 
 /// A world, with the names of its GPUs and what is to be said about it.
 #[derive(Clone, Debug, Default)]
 pub struct Fleet {
-    pub world: World,
+    pub world: PartitionInput,
     /// Node and number on the node of each GPU of the world.
     pub names: Vec<(String, usize)>,
     /// Model of each GPU.

@@ -7,7 +7,7 @@ use dovetail_apiserver::client::client;
 use dovetail_apiserver::perform;
 use dovetail_console::plain::plain;
 use dovetail_control::answer::message;
-use dovetail_control::request::{Class, Method, Request};
+use dovetail_control::request::{ApiRequest, Method, RequestClass};
 use dovetail_model::MigTable;
 use dovetail_objects::Pod;
 use dovetail_sharing::config_map::Layouts;
@@ -305,7 +305,8 @@ async fn answer(
         Some((media_type, body)) => (media_type, body.to_string().into_bytes()),
         None => ("", Vec::new()),
     };
-    let request = Request { number: 0, class: Class::Order, method, path, media_type, body };
+    let request =
+        ApiRequest { number: 0, class: RequestClass::Order, method, path, media_type, body };
     let answered = perform(client, request, None).await;
     let (code, _, bytes) = answered.map_err(|none| anyhow!("{what}: {}", none.error))?;
     Ok((code, bytes.to_vec()))

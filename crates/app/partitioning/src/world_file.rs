@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use dovetail_console::plain::plain;
 use dovetail_model::MigTable;
-use dovetail_partition::{Change, Demand, Gpu, Instance, World};
+use dovetail_partition::{Change, Demand, Gpu, Instance, PartitionInput};
 use dovetail_settings::errors::BadInput;
 use dovetail_units::place::bad_json;
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
@@ -157,7 +157,7 @@ fn fleet(world: WorldJson, tables: &[MigTable]) -> Result<Fleet, String> {
     let names = (0..gpus.len()).map(|number| (NODE.to_owned(), number)).collect();
     let starts_known = vec![true; gpus.len()];
     let models = vec![model; gpus.len()];
-    let world = World { tables: vec![table.clone()], gpus, demand };
+    let world = PartitionInput { tables: vec![table.clone()], gpus, demand };
     world.check().map_err(|error| error.to_string())?;
     let gpus = models.len();
     Ok(Fleet { world, names, models, starts_known, gpus, ..Fleet::default() })

@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use dovetail_units::amount::figure;
 
 use crate::comparison::ReportError;
-use crate::comparison::page::{Block, Cell, Head, Row, Section, Table, laid_out};
+use crate::comparison::page::{
+    PageBlock, PageHeader, PageTable, Section, TableCell, TableRow, laid_out,
+};
 use dovetail_sim::arena::Bound;
-use dovetail_sim::arena::{ORACLE, Summary, TIE_PERCENT, Verdict};
+use dovetail_sim::arena::{ORACLE, RegimeVerdict, Summary, TIE_PERCENT};
 
 /// What a page shows.
 #[derive(Clone, Copy, Debug)]
-pub struct Parts<'p> {
-    /// Every regime.
-    pub verdicts: &'p [Verdict],
+pub struct ArenaParts<'p> {
+    pub verdicts: &'p [RegimeVerdict],
     /// Every policy.
     pub summary: &'p BTreeMap<String, Summary>,
     /// What the default must reach.
@@ -24,8 +25,8 @@ pub struct Parts<'p> {
 ///
 /// # Errors
 /// [`ReportError`] if the page cannot be laid out.
-pub fn page(parts: Parts<'_>, program: &str, notes: &[String]) -> Result<String, ReportError> {
-    let Parts { verdicts, summary, bounds } = parts;
+pub fn page(parts: ArenaParts<'_>, program: &str, notes: &[String]) -> Result<String, ReportError> {
+    let ArenaParts { verdicts, summary, bounds } = parts;
     let mut policies: Vec<&String> =
         verdicts.iter().flat_map(|verdict| verdict.by_policy.keys()).collect();
     policies.sort_unstable();
@@ -55,10 +56,10 @@ pub fn page(parts: Parts<'_>, program: &str, notes: &[String]) -> Result<String,
             intro: "In each row one simple policy is the reference; the others show how much worse they are, \
                     on the seeds on which it was not chosen. Negative is better than the reference."
                 .to_owned(),
-            blocks: vec![Block::Table { table: Table { caption, header, rows } }],
+            blocks: vec![PageBlock::Table { table: PageTable { caption, header, rows } }],
         });
     }
-    let head = Head { title: "dovetail arena", program, command: None, notes };
+    let head = PageHeader { title: "dovetail arena", program, command: None, notes };
     laid_out(&head, &sections)
 }
 
@@ -70,18 +71,18 @@ fn title(policy: &str) -> String {
 }
 
 fn in_sum(summary: &BTreeMap<String, Summary>) -> Section {
-    let row = |(policy, summary): (&String, &Summary)| Row {
+    let row = |(policy, summary): (&String, &Summary)| TableRow {
         head: title(policy),
         class: "",
         cells: vec![
-            Cell::plain(format!("{:.2}", summary.mean_regret_percent)),
-            Cell::plain(format!("{:.1}", summary.worst_regret_percent)),
-            Cell::plain(summary.wins.to_string()),
-            Cell::plain(summary.regimes.to_string()),
+            TableCell::plain(format!("{:.2}", summary.mean_regret_percent)),
+            TableCell::plain(format!("{:.1}", summary.worst_regret_percent)),
+            TableCell::plain(summary.wins.to_string()),
+            TableCell::plain(summary.regimes.to_string()),
         ],
     };
     let header = ["policy", "mean regret, %", "worst regret, %", "wins", "of regimes"];
-    let table = Table {
+    let table = PageTable {
         caption: "Over the regimes that are not easy".to_owned(),
         header: header.map(str::to_owned).to_vec(),
         rows: summary.iter().map(row).collect(),
@@ -92,27 +93,27 @@ fn in_sum(summary: &BTreeMap<String, Summary>) -> Section {
         intro: "Regret is how much worse a policy is than the best simple one of the regime. A win: no policy \
                 but the oracle is better by more than 0.1%."
             .to_owned(),
-        blocks: vec![Block::Table { table }],
+        blocks: vec![PageBlock::Table { table }],
     }
 }
 
 fn required(bounds: &[Bound]) -> Section {
     let row = |bound: &Bound| {
         let sign = if bound.at_most { "at most" } else { "at least" };
-        let words = |text: &str| Cell { is_words: true, ..Cell::plain(text) };
-        Row {
+        let words = |text: &str| TableCell { is_words: true, ..TableCell::plain(text) };
+        TableRow {
             head: format!("{}: {}", bound.group, bound.what),
             class: "",
             cells: vec![
-                Cell { note: bound.unit.to_owned(), ..Cell::plain(bound.shown()) },
-                Cell { note: sign.to_owned(), ..Cell::plain(bound.target.to_string()) },
+                TableCell { note: bound.unit.to_owned(), ..TableCell::plain(bound.shown()) },
+                TableCell { note: sign.to_owned(), ..TableCell::plain(bound.target.to_string()) },
                 words(if bound.met { "met" } else { "missed" }),
                 words(bound.regime.as_deref().unwrap_or("")),
             ],
         }
     };
     let header = ["group and figure", "is", "target", "", "regime"];
-    let table = Table {
+    let table = PageTable {
         caption: "The default policy by group of regimes".to_owned(),
         header: header.map(str::to_owned).to_vec(),
         rows: bounds.iter().map(row).collect(),
@@ -122,13 +123,13 @@ fn required(bounds: &[Bound]) -> Section {
         title: "Targets of the default policy".to_owned(),
         intro: "Means over the regimes of a group; waits below 6 minutes count as 6 minutes."
             .to_owned(),
-        blocks: vec![Block::Table { table }],
+        blocks: vec![PageBlock::Table { table }],
     }
 }
 
-fn row(verdict: &Verdict, policies: &[&String]) -> Row {
+fn row(verdict: &RegimeVerdict, policies: &[&String]) -> TableRow {
     let cell = |policy: &&String| {
-        let Some(estimate) = verdict.by_policy.get(*policy) else { return Cell::plain("-") };
+        let Some(estimate) = verdict.by_policy.get(*policy) else { return TableCell::plain("-") };
         let regret = verdict.regret_percent.get(*policy).copied();
         let (note, class) = match regret {
             _ if verdict.reference.as_ref() == Some(*policy) => {
@@ -140,9 +141,9 @@ fn row(verdict: &Verdict, policies: &[&String]) -> Row {
             Some(regret) => (format!("{regret:+.1}").replace("-0.0", "+0.0"), ""),
             None => (String::new(), ""),
         };
-        Cell { text: figure(estimate.mean), note, class, ..Cell::default() }
+        TableCell { text: figure(estimate.mean), note, class, ..TableCell::default() }
     };
-    Row {
+    TableRow {
         head: format!("{}, {}", verdict.name, verdict.unit),
         class: "",
         cells: policies.iter().map(cell).collect(),
@@ -154,22 +155,22 @@ mod tests {
     use super::*;
     use dovetail_sim::arena::RunFigures;
     use dovetail_sim::arena::regimes;
-    use dovetail_sim::arena::{Run, summary};
+    use dovetail_sim::arena::{ArenaRun, summary};
 
     /// A regime with one figure for each policy and seed.
-    fn verdict(name: &str, figures: &[(&str, [f64; 4])]) -> Verdict {
+    fn verdict(name: &str, figures: &[(&str, [f64; 4])]) -> RegimeVerdict {
         let regime = regimes().into_iter().find(|regime| regime.name == name).expect("a regime");
-        let run = |policy: &str, seed: usize, value: f64| Run {
+        let run = |policy: &str, seed: usize, value: f64| ArenaRun {
             seed: seed as u64,
             order: 0,
             policy: policy.to_owned(),
             figures: RunFigures::from([(regime.figure().key.to_owned(), value)]),
         };
-        let runs: Vec<Run> = figures
+        let runs: Vec<ArenaRun> = figures
             .iter()
             .flat_map(|(policy, values)| (0..4).map(|seed| run(policy, seed, values[seed])))
             .collect();
-        Verdict::of(&regime, &runs)
+        RegimeVerdict::of(&regime, &runs)
     }
 
     #[test]
@@ -203,7 +204,7 @@ mod tests {
             regime: Some("mixed/50-nodes".to_owned()),
         };
         let summary = summary(&verdicts);
-        let parts = Parts { verdicts: &verdicts, summary: &summary, bounds: &[bound] };
+        let parts = ArenaParts { verdicts: &verdicts, summary: &summary, bounds: &[bound] };
         let html = page(parts, "dovetail <test>", &["Seeds 0 to 3.".to_owned()]).unwrap();
         let main = html.find("<main>").zip(html.find("</main>"));
         let (from, to) = main.expect("a page has a main part");

@@ -25,14 +25,14 @@ pub enum Check {
 
 /// Watches a replay.
 #[derive(Debug)]
-pub struct Watch {
+pub struct ReplayWatch {
     judge: Option<Judge>,
     check: Check,
     steps: u64,
     violations: Vec<String>,
 }
 
-impl Watch {
+impl ReplayWatch {
     /// A judge over the world as it is before the first event.
     pub fn new(check: Check, world: &Snapshot) -> Self {
         let judge = (check != Check::Off).then(|| Judge::new(world));

@@ -10,8 +10,8 @@ use dovetail_plan::{EngineConfig, PolicySpec};
 use dovetail_sim::fgd::{FgdRun, FgdWorld, run_fgd};
 use dovetail_sim::world::snapshot;
 
-use crate::check::{Check, Watch};
-use crate::recording::Recording;
+use crate::check::{Check, ReplayWatch};
+use crate::recording::ReplayRecording;
 
 /// What came out of one replay.
 #[derive(Debug)]
@@ -33,10 +33,10 @@ pub fn replay(
     let mut clock_ns = || started.elapsed().as_nanos() as u64;
     let config = EngineConfig { policy, ..EngineConfig::default() };
     let ranked = world.node_order.iter().map(|row| &world.nodes[*row as usize]);
-    let mut judge = Watch::new(check, &snapshot(ranked));
-    let start = |path| -> Result<Recording<'_>> {
+    let mut judge = ReplayWatch::new(check, &snapshot(ranked));
+    let start = |path| -> Result<ReplayRecording<'_>> {
         let (engine, config) = world.engine(config.clone())?;
-        Recording::start(path, &config, &engine)
+        ReplayRecording::start(path, &config, &engine)
     };
     let mut recording = record.map(start).transpose()?;
     let (mut arrived, mut held_pods) = (0, None);
@@ -52,7 +52,7 @@ pub fn replay(
         }
         progress.advance(1);
     })?;
-    recording.map_or(Ok(()), Recording::finish)?;
+    recording.map_or(Ok(()), ReplayRecording::finish)?;
     judge.verdict()?;
     Ok(FgdReplay { run, held_pods: held_pods.unwrap_or(arrived) })
 }

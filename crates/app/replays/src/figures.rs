@@ -6,13 +6,13 @@ use dovetail_sim::timeline::UsageReport;
 use serde::Serialize;
 
 use crate::fgd_replay::FgdReplay;
-use crate::limits::Limit;
+use crate::limits::PolicyBound;
 use crate::money::BriefBill;
 use crate::timed_replay::TimedFigures;
 
 /// One replay.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct ReplayResult {
     pub trace: String,
     /// The policy, or the order with its policy.
     #[serde(rename = "policy")]
@@ -25,7 +25,7 @@ pub struct Row {
     pub bill: Option<BriefBill>,
     /// What no policy can exceed, where it was computed.
     #[serde(skip)]
-    pub limit: Option<Limit>,
+    pub limit: Option<PolicyBound>,
     /// Where the GPU-time went, in full.
     #[serde(skip)]
     pub usage: Option<UsageReport>,
@@ -103,7 +103,7 @@ pub struct Metric {
     pub title: &'static str,
     /// Units of the key in one unit of the title.
     scale: f64,
-    of: fn(&Row) -> Option<f64>,
+    of: fn(&ReplayResult) -> Option<f64>,
 }
 
 /// Metrics that fit into a table, of those that are known. The priced share stands where its
@@ -131,7 +131,7 @@ pub fn money_note(shown: &[&Metric]) -> &'static str {
 
 impl Metric {
     /// The figure, where the replay has it.
-    pub fn of(&self, row: &Row) -> Option<f64> {
+    pub fn of(&self, row: &ReplayResult) -> Option<f64> {
         (self.of)(row)
     }
 
@@ -141,14 +141,14 @@ impl Metric {
     }
 }
 
-fn fgd(row: &Row) -> Option<&FgdFigures> {
+fn fgd(row: &ReplayResult) -> Option<&FgdFigures> {
     match &row.figures {
         Figures::Fgd(figures) => Some(figures),
         Figures::Timed(_) => None,
     }
 }
 
-fn timed(row: &Row) -> Option<&TimedFigures> {
+fn timed(row: &ReplayResult) -> Option<&TimedFigures> {
     match &row.figures {
         Figures::Timed(figures) => Some(figures),
         Figures::Fgd(_) => None,
@@ -216,7 +216,7 @@ pub const TIMED_METRICS: [Metric; 10] = [
         title: "over bound %",
         scale: 1.0,
         of: |row| {
-            let limit = row.limit.map(Limit::figure).filter(|limit| *limit > 0.0)?;
+            let limit = row.limit.map(PolicyBound::figure).filter(|limit| *limit > 0.0)?;
             Some((timed(row)?.metrics.average_jct_s? / limit - 1.0) * 100.0)
         },
     },
@@ -260,7 +260,7 @@ pub const TIMED_METRICS: [Metric; 10] = [
 ];
 
 /// The metrics of a row's protocol.
-pub fn metrics_of(row: &Row) -> &'static [Metric] {
+pub fn metrics_of(row: &ReplayResult) -> &'static [Metric] {
     match row.figures {
         Figures::Fgd(_) => &FGD_METRICS,
         Figures::Timed(_) => &TIMED_METRICS,

@@ -5,7 +5,7 @@ use anyhow::Result;
 use dovetail_console::app::App;
 use dovetail_console::table::{whole, wrapped};
 use dovetail_sim::timed::{ImpossibleJob, impossible_jobs};
-use dovetail_trace::{Cluster, TraceJob};
+use dovetail_trace::{TraceCluster, TraceJob};
 use serde::Serialize;
 
 /// Jobs that are named; the others are counted.
@@ -23,7 +23,7 @@ pub struct Impossible {
 
 impl Impossible {
     /// Those among some jobs on a cluster.
-    pub fn of(jobs: &[TraceJob], cluster: &Cluster) -> Result<Self> {
+    pub fn of(jobs: &[TraceJob], cluster: &TraceCluster) -> Result<Self> {
         let mut found = impossible_jobs(&cluster.nodes, jobs)?;
         let rows: Vec<usize> = found.iter().map(|job| job.row).collect();
         found.truncate(NAMED);

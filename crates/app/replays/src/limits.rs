@@ -8,7 +8,7 @@ use dovetail_exact::{
 };
 use dovetail_settings::errors::BadInput;
 use dovetail_sim::fgd::FgdWorld;
-use dovetail_trace::{Cluster, Trace, TraceJob};
+use dovetail_trace::{Trace, TraceCluster, TraceJob};
 use serde::Serialize;
 
 use crate::impossible::Impossible;
@@ -16,14 +16,14 @@ use crate::input::baseline;
 
 /// What no policy can exceed on one trace under one seed.
 #[derive(Clone, Copy, Debug)]
-pub enum Limit {
+pub enum PolicyBound {
     /// Requested share of the cluster in the longest prefix that fits.
     Prefix { device_percent: f64, lp_percent: f64 },
     /// Times that no schedule beats.
     Times { average_jct_s: f64, makespan_s: f64 },
 }
 
-impl Limit {
+impl PolicyBound {
     /// The figure that policies are measured against: percent, or mean seconds from submission to
     /// end.
     pub fn figure(self) -> f64 {
@@ -34,7 +34,7 @@ impl Limit {
     }
 }
 
-impl From<&PrefixBounds> for Limit {
+impl From<&PrefixBounds> for PolicyBound {
     fn from(bounds: &PrefixBounds) -> Self {
         Self::Prefix {
             device_percent: bounds.device.arrived_percent,
@@ -43,7 +43,7 @@ impl From<&PrefixBounds> for Limit {
     }
 }
 
-impl From<TimeLimits> for Limit {
+impl From<TimeLimits> for PolicyBound {
     fn from(limits: TimeLimits) -> Self {
         let TimeLimits { average_jct_s, makespan_s, .. } = limits;
         Self::Times { average_jct_s, makespan_s }
@@ -104,7 +104,7 @@ pub struct TimeLimits {
 /// Bounds on the times of the jobs that can start at all; nothing without such jobs.
 pub fn times(
     trace: &Trace,
-    cluster: &Cluster,
+    cluster: &TraceCluster,
     impossible: &Impossible,
 ) -> Result<Option<TimeLimits>> {
     baseline::check_times(trace, baseline::TIMED)?;
@@ -145,7 +145,7 @@ struct Unit {
 }
 
 impl Unit {
-    fn of(jobs: &[&TraceJob], cluster: &Cluster) -> Self {
+    fn of(jobs: &[&TraceJob], cluster: &TraceCluster) -> Self {
         let shares = jobs.iter().filter(|job| job.is_share());
         let part = shares.map(|job| job.gpu_milli).fold(DEVICE_MILLI, greatest_common_divisor);
         let in_a_gpu = (DEVICE_MILLI / part).unsigned_abs();

@@ -12,12 +12,12 @@ pub const BUILD: &str = env!("CARGO_PKG_VERSION");
 
 /// A recording being written.
 #[derive(Debug)]
-pub struct Recording<'p> {
+pub struct ReplayRecording<'p> {
     path: &'p Path,
     pub recorder: Recorder<OutputFile>,
 }
 
-impl<'p> Recording<'p> {
+impl<'p> ReplayRecording<'p> {
     /// Starts a recording of an engine as it stands.
     pub fn start(path: &'p Path, config: &EngineConfig, engine: &Engine) -> Result<Self> {
         let file = OutputFile::create(path)?;

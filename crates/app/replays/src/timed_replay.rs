@@ -8,7 +8,7 @@ use anyhow::{Error, Result};
 use clap::ValueEnum;
 use dovetail_capacity::Usage;
 use dovetail_console::progress::Progress;
-use dovetail_model::{Booked, Booking, Event, Plan, Queue, Verdict};
+use dovetail_model::{Booked, Booking, BookingVerdict, Event, Plan, Queue};
 use dovetail_order::{QueueTurns, Turns};
 use dovetail_plan::{
     Engine, EngineConfig, EstimatesConfig, Foresight, Learnt, Order, PolicySpec, PreemptionConfig,
@@ -23,16 +23,16 @@ use dovetail_sim::timed::{
     lost_percent,
 };
 use dovetail_sim::timeline::{Series, Timeline};
-use dovetail_trace::{Cluster, StopCosts, Trace};
+use dovetail_trace::{StopCosts, Trace, TraceCluster};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::check::{Check, Watch};
+use crate::check::{Check, ReplayWatch};
 use crate::input::baseline;
 use crate::input::queues_file::QueueFlags;
 use crate::money;
 use crate::pause::{self, Pause};
-use crate::recording::Recording;
+use crate::recording::ReplayRecording;
 
 /// The order in which pending jobs start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
@@ -63,7 +63,7 @@ pub enum OrderName {
 
 /// What an order runs on.
 #[derive(Debug)]
-enum Kind {
+enum OrderRunner {
     /// The decision engine, with the estimates it is given unless told otherwise.
     Engine(Order, Estimates),
     /// A published simulation, apart from the engine.
@@ -88,20 +88,20 @@ impl OrderName {
 
     /// True when jobs are preempted and restarted, by published rules that know no policy.
     pub fn is_preemptive(self) -> bool {
-        matches!(self.kind(), Kind::Published(_))
+        matches!(self.kind(), OrderRunner::Published(_))
     }
 
-    fn kind(self) -> Kind {
+    fn kind(self) -> OrderRunner {
         match self {
-            Self::Fifo => Kind::Engine(Order::Fifo, Estimates::Trace),
-            Self::FifoSkip => Kind::Engine(Order::FifoSkip, Estimates::Trace),
-            Self::DominantShare => Kind::Engine(Order::DominantShare, Estimates::Trace),
-            Self::Dovetail => Kind::Engine(Order::Dovetail, Estimates::Trace),
-            Self::Sjf => Kind::Engine(Order::ShortestFirst, Estimates::Truth),
-            Self::Srtf => Kind::Published(BaselineOrder::Srtf),
-            Self::Srsf => Kind::Published(BaselineOrder::Srsf),
-            Self::Las => Kind::Published(BaselineOrder::Las),
-            Self::LasPlaced => Kind::Published(BaselineOrder::LasPlaced),
+            Self::Fifo => OrderRunner::Engine(Order::Fifo, Estimates::Trace),
+            Self::FifoSkip => OrderRunner::Engine(Order::FifoSkip, Estimates::Trace),
+            Self::DominantShare => OrderRunner::Engine(Order::DominantShare, Estimates::Trace),
+            Self::Dovetail => OrderRunner::Engine(Order::Dovetail, Estimates::Trace),
+            Self::Sjf => OrderRunner::Engine(Order::ShortestFirst, Estimates::Truth),
+            Self::Srtf => OrderRunner::Published(BaselineOrder::Srtf),
+            Self::Srsf => OrderRunner::Published(BaselineOrder::Srsf),
+            Self::Las => OrderRunner::Published(BaselineOrder::Las),
+            Self::LasPlaced => OrderRunner::Published(BaselineOrder::LasPlaced),
         }
     }
 }
@@ -192,11 +192,11 @@ pub struct ReservationFigures {
 impl ReservationFigures {
     fn of(booked: &Booked) -> Self {
         let (phase, earliest_ms) = match booked.verdict {
-            Verdict::Requested => ("requested", None),
-            Verdict::Admitted => ("admitted", None),
-            Verdict::Refused { earliest_ms } => ("refused", earliest_ms),
-            Verdict::Active => ("active", None),
-            Verdict::Ended => ("ended", None),
+            BookingVerdict::Requested => ("requested", None),
+            BookingVerdict::Admitted => ("admitted", None),
+            BookingVerdict::Refused { earliest_ms } => ("refused", earliest_ms),
+            BookingVerdict::Active => ("active", None),
+            BookingVerdict::Ended => ("ended", None),
         };
         let earliest_s = earliest_ms.map(|earliest_ms| earliest_ms as f64 / 1e3);
         Self { name: booked.booking.name.clone(), phase, earliest_s }
@@ -206,17 +206,17 @@ impl ReservationFigures {
 /// Replays a trace.
 pub fn replay(
     trace: &Trace,
-    cluster: &Cluster,
+    cluster: &TraceCluster,
     plan: &TimedPlan,
     files: Files<'_>,
     progress: &Progress,
 ) -> Result<TimedFigures> {
     match plan.order.kind() {
-        Kind::Engine(order, estimates) => {
+        OrderRunner::Engine(order, estimates) => {
             let config = config(trace, plan, order, estimates);
             by_engine(trace, cluster, plan, &config, files, progress)
         }
-        Kind::Published(order) => as_published(trace, cluster, plan, order, progress),
+        OrderRunner::Published(order) => as_published(trace, cluster, plan, order, progress),
     }
 }
 
@@ -260,7 +260,7 @@ fn queues(trace: &Trace, plan: &TimedPlan, config: &TimedConfig) -> Result<Vec<Q
 
 fn by_engine(
     trace: &Trace,
-    cluster: &Cluster,
+    cluster: &TraceCluster,
     plan: &TimedPlan,
     config: &TimedConfig,
     files: Files<'_>,
@@ -289,8 +289,8 @@ fn by_engine(
     let resumed_at_ms = files.from_checkpoint.map(|_| simulation.progress().now_ms());
     refuse_passed(files, resumed_at_ms)?;
     progress.advance((trace.jobs.len() - simulation.progress().unfinished()) as u64);
-    let watch = Watch::new(plan.check, &simulation.engine.snapshot());
-    let record = |path| Recording::start(path, &config.engine, &simulation.engine);
+    let watch = ReplayWatch::new(plan.check, &simulation.engine.snapshot());
+    let record = |path| ReplayRecording::start(path, &config.engine, &simulation.engine);
     let recording = files.record.map(record).transpose()?;
     let foresight = Foresight::default();
     let starts = plan.forecast_every_ms.map(|every_ms| StartWatch::new(every_ms, foresight));
@@ -299,7 +299,7 @@ fn by_engine(
         .run(files.pause.map(|pause| pause.at_ms), &mut eyes)
         .map_err(|error| placed(trace, error))?;
     let Eyes { watch, mut account, queues, recording, starts, .. } = eyes;
-    recording.map_or(Ok(()), Recording::finish)?;
+    recording.map_or(Ok(()), ReplayRecording::finish)?;
     watch.verdict()?;
     let mut figures = TimedFigures {
         metrics: simulation.metrics(),
@@ -334,7 +334,7 @@ fn by_engine(
 fn watch_queues(
     queues: &[Queue],
     trace: &Trace,
-    cluster: &Cluster,
+    cluster: &TraceCluster,
     files: Files<'_>,
 ) -> Result<Option<QueueWatch>> {
     if queues.is_empty() || files.from_checkpoint.is_some() {
@@ -373,7 +373,7 @@ fn placed(trace: &Trace, error: TimedError) -> Error {
 
 fn as_published(
     trace: &Trace,
-    cluster: &Cluster,
+    cluster: &TraceCluster,
     plan: &TimedPlan,
     order: BaselineOrder,
     progress: &Progress,
@@ -433,10 +433,10 @@ fn as_published(
 
 /// The judge, the account, the recorder and the progress bar.
 struct Eyes<'p> {
-    watch: Watch,
+    watch: ReplayWatch,
     account: Timeline,
     queues: Option<QueueWatch>,
-    recording: Option<Recording<'p>>,
+    recording: Option<ReplayRecording<'p>>,
     starts: Option<StartWatch>,
     progress: &'p Progress,
 }

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
-use dovetail_exposition::Format;
+use dovetail_exposition::ExpositionFormat;
 use tokio::net::TcpListener;
 
 use super::metrics::Metrics;
@@ -51,6 +51,6 @@ fn answer(status: &Status, good: bool) -> impl IntoResponse + use<> {
 
 async fn all_metrics(State(metrics): State<Arc<Metrics>>, asked: HeaderMap) -> impl IntoResponse {
     let accept = asked.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    let format = Format::accepted(accept);
+    let format = ExpositionFormat::accepted(accept);
     ([(header::CONTENT_TYPE, format.content_type())], format.write(metrics.open_metrics()))
 }

@@ -24,7 +24,7 @@ pub use first_lists::ListPatience;
 pub use look::{LookError, Looked, look};
 pub use metrics::Metrics;
 pub use run::{Election, Options, RunError, run};
-pub use status::{Standing, Status};
+pub use status::{ProcessPhase, Status};
 pub use wires::Wires;
 
 use run::Shared;

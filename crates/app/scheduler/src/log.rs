@@ -1,9 +1,9 @@
 //! What a step tells, as log lines and counts.
 
-use dovetail_cluster::world::{self, Account, PodKey};
-use dovetail_control::announce::Written;
-use dovetail_control::bind::{Cause, Outcome};
-use dovetail_control::control::{LogEntry, Output};
+use dovetail_cluster::world::{self, LastingOwner, PodKey};
+use dovetail_control::announce::WriteOutcome;
+use dovetail_control::bind::{BindOutcome, Cause};
+use dovetail_control::control::{LogEntry, StepOutput};
 use dovetail_control::learned::{ConfigMapName, LearnedNews};
 use dovetail_control::order::{StepNews, Went};
 use dovetail_control::schedule::{News, Preempts};
@@ -12,7 +12,7 @@ use tracing::{debug, error, info, warn};
 use super::Metrics;
 
 /// Counts and logs what a step tells.
-pub(super) fn show(output: &Output, metrics: &Metrics) {
+pub(super) fn show(output: &StepOutput, metrics: &Metrics) {
     metrics.searched(output.searches);
     metrics.passed(&output.gpu_time);
     metrics.recording_broken(output.is_recording_broken);
@@ -34,7 +34,7 @@ fn log(told: &LogEntry) {
             );
         }
         LogEntry::Step(step) => log_step(step),
-        LogEntry::Announced { what, written: Written::Refused { code, message }, is_new } => {
+        LogEntry::Announced { what, written: WriteOutcome::Refused { code, message }, is_new } => {
             let what = what.shown();
             match is_new {
                 true => warn!(code, message, "the API server rejected the {what}"),
@@ -102,7 +102,7 @@ fn log_news(news: &News, is_known: bool) {
             let (PodKey { namespace, name: pod, .. }, node, decision) =
                 (&bind.pod, &bind.node, &bind.tag);
             match &report.outcome {
-                Outcome::NotBound(Cause::Refused { code, message }) if !is_known => {
+                BindOutcome::NotBound(Cause::Refused { code, message }) if !is_known => {
                     warn!(%namespace, %pod, %node, %decision, code, message, "the API server rejected a bind");
                 }
                 outcome => info!(%namespace, %pod, %node, %decision, ?outcome, "not bound"),
@@ -131,22 +131,22 @@ fn log_news(news: &News, is_known: bool) {
         | News::Preempted { .. } => {}
         News::Pending { pod, reason, .. } => debug!(%pod, ?reason, "pending"),
         News::Object(
-            report @ (world::Report::WaitsForMembers { .. }
-            | world::Report::WaitsForDevices { .. }
-            | world::Report::WaitsForVolumes { .. }
-            | world::Report::WaitsForVolumesOfOthers { .. }
-            | world::Report::GroupWaitsForVolumes { .. }
-            | world::Report::GroupWaits { .. }
-            | world::Report::GroupHasItsSize { .. }),
+            report @ (world::ObjectReport::WaitsForMembers { .. }
+            | world::ObjectReport::WaitsForDevices { .. }
+            | world::ObjectReport::WaitsForVolumes { .. }
+            | world::ObjectReport::WaitsForVolumesOfOthers { .. }
+            | world::ObjectReport::GroupWaitsForVolumes { .. }
+            | world::ObjectReport::GroupWaits { .. }
+            | world::ObjectReport::GroupHasItsSize { .. }),
         ) => info!("{report}"),
-        News::Object(report @ world::Report::Refused { reason, .. })
+        News::Object(report @ world::ObjectReport::Refused { reason, .. })
             if reason.is_held_back() || reason.is_for_its_turn() =>
         {
             info!("{report}");
         }
         News::Object(
-            report @ (world::Report::Refused { is_repeat: true, .. }
-            | world::Report::Contradiction { is_repeat: true, .. }),
+            report @ (world::ObjectReport::Refused { is_repeat: true, .. }
+            | world::ObjectReport::Contradiction { is_repeat: true, .. }),
         ) => debug!("{report}"),
         News::Object(report) => warn!("{report}"),
         News::ChoosesBy { policy } => info!(policy, "the policy that chooses nodes changed"),
@@ -163,7 +163,7 @@ fn log_news(news: &News, is_known: bool) {
 fn log_receipt(news: &News) {
     match news {
         News::Receipt { account, receipt } => {
-            let Account { kind, namespace, name, .. } = &**account;
+            let LastingOwner { kind, namespace, name, .. } = &**account;
             let (kind, preemptions) = (kind.name(), receipt.preemptions);
             debug!(kind, %namespace, %name, preemptions, "preemptions counted");
         }

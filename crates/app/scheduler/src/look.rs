@@ -10,7 +10,7 @@ use dovetail_control::Control;
 use dovetail_control::answer::NoAnswer;
 use dovetail_control::control::{Credits, Input, LogEntry, Settings};
 use dovetail_control::learned::{ConfigMapName, LearnedNews};
-use dovetail_control::request::{Answer, Now};
+use dovetail_control::request::{ApiResponse, Now};
 use dovetail_objects::Kind;
 use futures_util::StreamExt;
 use kube::runtime::watcher;
@@ -138,7 +138,7 @@ async fn read_learned(client: &Client, control: &mut Control, now: Now) -> Optio
                 Err(NoAnswer { unsent: false, error })
             });
             let answered = Some(answered);
-            inputs.push(Input::Answered(Answer { number, answered, took_ms: 0, over_ms: 0 }));
+            inputs.push(Input::Answered(ApiResponse { number, answered, took_ms: 0, over_ms: 0 }));
         }
     }
     unlearned

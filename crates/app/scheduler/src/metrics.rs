@@ -14,10 +14,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Metric, Registry};
 
-use dovetail_control::announce::Written;
-use dovetail_control::bind::{Cause, Outcome, Report};
+use dovetail_control::announce::WriteOutcome;
+use dovetail_control::bind::{BindOutcome, BindReport, Cause};
 use dovetail_control::control::{self, LogEntry};
-use dovetail_control::schedule::{Counts, ForecastEnd, GpuTime, News};
+use dovetail_control::schedule::{ForecastEnd, GpuTime, News, PodCounts};
 use dovetail_model::PreemptReason;
 
 /// All metrics of one process.
@@ -25,9 +25,9 @@ use dovetail_model::PreemptReason;
 pub struct Metrics {
     registry: Registry,
     described: Vec<Described>,
-    attempts: Family<Attempt, Counter>,
+    attempts: Family<AttemptLabels, Counter>,
     waited_s: Histogram,
-    pending: Family<Place, Gauge>,
+    pending: Family<QueueLabels, Gauge>,
     binds: Family<BindEnd, Counter>,
     bind_s: Histogram,
     in_flight: Gauge,
@@ -47,7 +47,7 @@ pub struct Metrics {
     reserved_unused: Family<Reserved, Gauge<f64, AtomicU64>>,
     reserved_unused_gpu_s: Family<Reserved, Counter<f64, AtomicU64>>,
     reclaimed_gpu_s: Family<OfQueue, Counter<f64, AtomicU64>>,
-    forecast_starts: Family<Forecast, Counter>,
+    forecast_starts: Family<ForecastLabels, Counter>,
     expected_start_s: Family<Quantile, Histogram, NewHistogram>,
     forecast_error_s: Family<Quantile, Histogram, NewHistogram>,
     actual_start_s: Histogram,
@@ -68,7 +68,7 @@ struct Described {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Attempt {
+struct AttemptLabels {
     result: AttemptResult,
 }
 
@@ -81,7 +81,7 @@ enum AttemptResult {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Place {
+struct QueueLabels {
     queue: &'static str,
 }
 
@@ -112,7 +112,7 @@ struct Reserved {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Forecast {
+struct ForecastLabels {
     quantile: &'static str,
     start: &'static str,
 }
@@ -134,7 +134,7 @@ fn waits() -> Histogram {
     Histogram::new(exponential_buckets(60.0, 2.0, 14))
 }
 
-/// For what GPUs are reserved, in the order of [`Counts::reserved_unused_gpu_milli`].
+/// For what GPUs are reserved, in the order of [`PodCounts::reserved_unused_gpu_milli`].
 const RESERVED_FOR: [&str; 2] = ["next_job", "reservation"];
 
 /// The reason of a preemption, as a label says it.
@@ -404,7 +404,7 @@ impl Metrics {
                 Some(expected_ms) if actual_ms <= expected_ms => "by_then",
                 Some(_) => "later",
             };
-            self.forecast_starts.get_or_create(&Forecast { quantile, start }).inc();
+            self.forecast_starts.get_or_create(&ForecastLabels { quantile, start }).inc();
             let Some(expected_ms) = expected_ms else { continue };
             let of = Quantile { quantile };
             self.expected_start_s.get_or_create(&of).observe(seconds(expected_ms));
@@ -428,16 +428,16 @@ impl Metrics {
         }
     }
 
-    /// Shows how many pods are where.
-    pub(super) fn show(&self, counts: Counts, in_flight: usize) {
-        let Counts { unschedulable, active, paused, to_send, reserved_unused_gpu_milli } = counts;
+    pub(super) fn show(&self, counts: PodCounts, in_flight: usize) {
+        let PodCounts { unschedulable, active, paused, to_send, reserved_unused_gpu_milli } =
+            counts;
         for (of, gpu_milli) in RESERVED_FOR.into_iter().zip(reserved_unused_gpu_milli) {
             self.reserved_unused.get_or_create(&Reserved { of }).set(gpu_milli as f64 / 1e3);
         }
         for (queue, pods) in
             [("active", active), ("backoff", paused), ("unschedulable", unschedulable)]
         {
-            self.pending.get_or_create(&Place { queue }).set(whole(pods));
+            self.pending.get_or_create(&QueueLabels { queue }).set(whole(pods));
         }
         self.to_send.set(whole(to_send));
         self.in_flight.set(whole(in_flight));
@@ -467,7 +467,7 @@ impl Metrics {
     }
 
     /// A condition, an event or a status was to be written.
-    fn announced(&self, what: control::Announced, written: &Written) {
+    fn announced(&self, what: control::Announced, written: &WriteOutcome) {
         let what = match what {
             control::Announced::Event => "event",
             control::Announced::Condition => "condition",
@@ -477,11 +477,11 @@ impl Metrics {
             control::Announced::Receipt => "receipt",
         };
         let outcome = match written {
-            Written::Done => "written",
-            Written::Changed => "changed",
-            Written::Refused { .. } => "refused",
-            Written::Troubled { .. } => "server_trouble",
-            Written::NotLeading => "not_leading",
+            WriteOutcome::Done => "written",
+            WriteOutcome::Changed => "changed",
+            WriteOutcome::Refused { .. } => "refused",
+            WriteOutcome::Troubled { .. } => "server_trouble",
+            WriteOutcome::NotLeading => "not_leading",
         };
         self.announcements.get_or_create(&Announced { what, outcome }).inc();
     }
@@ -516,10 +516,10 @@ impl Metrics {
     }
 
     fn attempt(&self, result: AttemptResult) {
-        self.attempts.get_or_create(&Attempt { result }).inc();
+        self.attempts.get_or_create(&AttemptLabels { result }).inc();
     }
 
-    fn count_bind(&self, report: &Report) {
+    fn count_bind(&self, report: &BindReport) {
         self.binds.get_or_create(&BindEnd { outcome: outcome(&report.outcome) }).inc();
         if let Some(answered_in_ms) = report.answered_in_ms {
             self.bind_s.observe(seconds(answered_in_ms));
@@ -527,49 +527,51 @@ impl Metrics {
     }
 }
 
-fn outcome(outcome: &Outcome) -> &'static str {
+fn outcome(outcome: &BindOutcome) -> &'static str {
     match outcome {
-        Outcome::Bound => "bound",
-        Outcome::BoundByOther { .. } => "bound_by_other",
-        Outcome::Gone => "gone",
-        Outcome::Terminating => "terminating",
-        Outcome::Gated => "gated",
-        Outcome::Unknown => "unknown",
-        Outcome::NotBound(Cause::Busy { .. }) => "busy",
-        Outcome::NotBound(Cause::Conflict) => "conflict",
-        Outcome::NotBound(Cause::Refused { .. }) => "refused",
-        Outcome::NotBound(Cause::ServerFailed { .. }) => "server_failed",
-        Outcome::NotBound(Cause::NoAnswer { .. }) => "no_answer",
-        Outcome::NotBound(Cause::NotLeading) => "not_leading",
-        Outcome::NotBound(Cause::Stopped) => "stopped",
+        BindOutcome::Bound => "bound",
+        BindOutcome::BoundByOther { .. } => "bound_by_other",
+        BindOutcome::Gone => "gone",
+        BindOutcome::Terminating => "terminating",
+        BindOutcome::Gated => "gated",
+        BindOutcome::Unknown => "unknown",
+        BindOutcome::NotBound(Cause::Busy { .. }) => "busy",
+        BindOutcome::NotBound(Cause::Conflict) => "conflict",
+        BindOutcome::NotBound(Cause::Refused { .. }) => "refused",
+        BindOutcome::NotBound(Cause::ServerFailed { .. }) => "server_failed",
+        BindOutcome::NotBound(Cause::NoAnswer { .. }) => "no_answer",
+        BindOutcome::NotBound(Cause::NotLeading) => "not_leading",
+        BindOutcome::NotBound(Cause::Stopped) => "stopped",
     }
 }
 
 /// What is wrong with an object; `None` for reports of what goes as it should.
-fn problem(report: &dovetail_cluster::world::Report) -> Option<&'static str> {
-    use dovetail_cluster::world::Report;
+fn problem(report: &dovetail_cluster::world::ObjectReport) -> Option<&'static str> {
+    use dovetail_cluster::world::ObjectReport;
     Some(match report {
-        Report::Strange(_) => "unreadable",
-        Report::TwiceOffered { .. } => "twice_offered",
-        Report::TooManyDevices { .. } => "too_many_devices",
-        Report::NoNodeSelected { .. } => "no_node_selected",
-        Report::UnknownHolder { .. } => "unknown_holder",
-        Report::QueueMissing(_) => "queue_missing",
-        Report::RunTimeUnreadable { .. } => "run_time_unreadable",
+        ObjectReport::Strange(_) => "unreadable",
+        ObjectReport::TwiceOffered { .. } => "twice_offered",
+        ObjectReport::TooManyDevices { .. } => "too_many_devices",
+        ObjectReport::NoNodeSelected { .. } => "no_node_selected",
+        ObjectReport::UnknownHolder { .. } => "unknown_holder",
+        ObjectReport::QueueMissing(_) => "queue_missing",
+        ObjectReport::RunTimeUnreadable { .. } => "run_time_unreadable",
         // Nothing is wrong with what is suspended, or waits for its turn.
-        Report::Refused { reason, .. } if reason.is_held_back() || reason.is_for_its_turn() => {
+        ObjectReport::Refused { reason, .. }
+            if reason.is_held_back() || reason.is_for_its_turn() =>
+        {
             return None;
         }
-        Report::Refused { reason, .. } if reason.is_tried_again() => "not_started",
-        Report::WaitsForMembers { .. }
-        | Report::WaitsForDevices { .. }
-        | Report::WaitsForVolumes { .. }
-        | Report::WaitsForVolumesOfOthers { .. }
-        | Report::GroupWaitsForVolumes { .. }
-        | Report::GroupWaits { .. }
-        | Report::GroupHasItsSize { .. } => return None,
-        Report::Contradiction { .. } => "contradiction",
-        Report::Refused { .. } => "left_untouched",
+        ObjectReport::Refused { reason, .. } if reason.is_tried_again() => "not_started",
+        ObjectReport::WaitsForMembers { .. }
+        | ObjectReport::WaitsForDevices { .. }
+        | ObjectReport::WaitsForVolumes { .. }
+        | ObjectReport::WaitsForVolumesOfOthers { .. }
+        | ObjectReport::GroupWaitsForVolumes { .. }
+        | ObjectReport::GroupWaits { .. }
+        | ObjectReport::GroupHasItsSize { .. } => return None,
+        ObjectReport::Contradiction { .. } => "contradiction",
+        ObjectReport::Refused { .. } => "left_untouched",
     })
 }
 
@@ -585,7 +587,7 @@ fn whole(count: usize) -> i64 {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use dovetail_exposition::Format;
+    use dovetail_exposition::ExpositionFormat;
 
     use super::*;
 
@@ -635,7 +637,7 @@ mod tests {
     #[test]
     fn the_reference_names_what_is_served() {
         let metrics = Metrics::default();
-        metrics.show(Counts::default(), 0);
+        metrics.show(PodCounts::default(), 0);
         let (text, reference) = (metrics.open_metrics(), metrics.reference());
         let samples = text.lines().filter(|line| !line.starts_with('#'));
         let names = samples.filter_map(|line| line.split(['{', ' ']).next());
@@ -681,11 +683,11 @@ mod tests {
     #[test]
     fn in_the_older_format_each_sample_is_described_under_its_own_name() {
         let metrics = Metrics::default();
-        metrics.show(Counts::default(), 0);
+        metrics.show(PodCounts::default(), 0);
         metrics.attempt(AttemptResult::scheduled);
         metrics.interrupted("Pod");
         metrics.cycle(std::time::Duration::from_millis(3));
-        let types = read(&Format::Plain.write(metrics.open_metrics()));
+        let types = read(&ExpositionFormat::Plain.write(metrics.open_metrics()));
         let described = metrics.described.iter();
         let described: BTreeMap<String, String> =
             described.map(|one| (one.name.clone(), one.kind.to_owned())).collect();

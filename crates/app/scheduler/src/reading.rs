@@ -15,7 +15,7 @@ use tracing::{info, warn};
 use super::Shared;
 use super::first_lists::{FirstLists, ListPatience};
 use super::look::{answer, refusal, resource};
-use super::status::Standing;
+use super::status::ProcessPhase;
 use crate::lead::Clock;
 
 /// Between two attempts to ask the server which kinds it has.
@@ -24,7 +24,7 @@ const RETRY: Duration = Duration::from_secs(1);
 const KINDS: &str = "the kinds that the server has";
 
 /// The watches of one leadership.
-pub(super) struct Reading {
+pub(super) struct WatchReader {
     notices: BoxStream<'static, Notice>,
     watching: watches::Settings,
     lists: FirstLists,
@@ -35,7 +35,7 @@ pub(super) struct Reading {
 /// The cluster cannot be read; why, for people.
 pub(super) struct Unlisted(pub(super) String);
 
-impl Reading {
+impl WatchReader {
     /// Nothing is watched yet.
     pub(super) fn new(shared: Arc<Shared>, watching: watches::Settings, clock: Clock) -> Self {
         let (notices, lists) = (stream::pending().boxed(), FirstLists::default());
@@ -94,7 +94,7 @@ impl Reading {
     /// Shows what fails; an error when that has lasted for too long.
     pub(super) fn are_listed(&self, patience: Option<ListPatience>) -> Result<(), Unlisted> {
         let trouble = self.lists.trouble();
-        self.shared.status.set_with(Standing::Listing, trouble.clone());
+        self.shared.status.set_with(ProcessPhase::Listing, trouble.clone());
         let now_ms = self.clock.now_ms();
         let is_hopeless = patience.is_some_and(|patience| self.lists.is_hopeless(patience, now_ms));
         match trouble.filter(|_| is_hopeless) {

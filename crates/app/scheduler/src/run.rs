@@ -7,7 +7,7 @@ use dovetail_apiserver::client::{ClientError, Clients};
 use dovetail_apiserver::watch as watches;
 use dovetail_cluster::world;
 use dovetail_control::control::Settings;
-use dovetail_control::lead::{Phase, Terms, TermsError};
+use dovetail_control::lead::{ElectionPhase, LeaseTimes, TermsError};
 use dovetail_control::record::Recording;
 use dovetail_control::schedule::Comparison;
 use dovetail_plan::engine::EngineConfig;
@@ -20,8 +20,8 @@ use tracing::{info, warn};
 use super::first_lists::ListPatience;
 use super::metrics::Metrics;
 use super::reading::Unlisted;
-use super::status::{Standing, Status};
-use super::term::Term;
+use super::status::{ProcessPhase, Status};
+use super::term::LeaderLoop;
 use crate::lead::{Alone, Clock, Keeper, LeaseName};
 
 /// Until the lease is seen, it is asked for so often whether it was.
@@ -81,8 +81,7 @@ pub struct Election {
     pub lease: LeaseName,
     /// Name of this process, which no other may ever have.
     pub identity: String,
-    /// Its times.
-    pub terms: Terms,
+    pub terms: LeaseTimes,
 }
 
 /// A scheduler cannot run.
@@ -130,21 +129,21 @@ pub async fn run(
 
 /// Without election there is one leadership, for ever.
 async fn alone(shared: Arc<Shared>, options: &Options, mut stop: watch::Receiver<bool>) {
-    let leadership = Arc::new(Alone::new(Clock, Terms::default().write_timeout_ms));
-    let mut term = Term::new(shared.clone(), leadership, options, 0);
+    let leadership = Arc::new(Alone::new(Clock, LeaseTimes::default().write_timeout_ms));
+    let mut term = LeaderLoop::new(shared.clone(), leadership, options, 0);
     let is_listed = tokio::select! {
         // There is no lease to give up: it is tried for ever.
         listed = term.begin(None) => listed.is_ok(),
         () = stopped(&mut stop) => false,
     };
     if !is_listed {
-        return shared.status.set(Standing::Stopping);
+        return shared.status.set(ProcessPhase::Stopping);
     }
     tokio::select! {
         () = term.run() => {}
         () = stopped(&mut stop) => {}
     }
-    shared.status.set(Standing::Stopping);
+    shared.status.set(ProcessPhase::Stopping);
     term.end().await;
 }
 
@@ -177,11 +176,11 @@ async fn elected(
                     "giving up the leadership so that another process can take it: {problem}"
                 );
                 give_up(&keeper, running).await;
-                shared.status.set_with(Standing::Starting, Some(problem));
+                shared.status.set_with(ProcessPhase::Starting, Some(problem));
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
                     () = stopped(&mut stop) => {
-                        shared.status.set(Standing::Stopping);
+                        shared.status.set(ProcessPhase::Stopping);
                         return Ok(());
                     }
                 }
@@ -189,7 +188,7 @@ async fn elected(
             }
         }
     }
-    shared.status.set(Standing::Stopping);
+    shared.status.set(ProcessPhase::Stopping);
     give_up(&keeper, running).await;
     Ok(())
 }
@@ -227,7 +226,7 @@ async fn lead(
     stop: &mut watch::Receiver<bool>,
 ) -> End {
     info!(epoch, "leading: reading all objects");
-    let mut term = Term::new(shared.clone(), keeper.clone(), options, epoch);
+    let mut term = LeaderLoop::new(shared.clone(), keeper.clone(), options, epoch);
     let listed = tokio::select! {
         listed = term.begin(Some(options.lists)) => listed,
         () = is_over(keeper, epoch) => return End::Over,
@@ -243,22 +242,26 @@ async fn lead(
         () = stopped(stop) => End::Stopped,
     };
     if matches!(end, End::Stopped) {
-        shared.status.set(Standing::Stopping);
+        shared.status.set(ProcessPhase::Stopping);
     }
     term.end().await;
     end
 }
 
 /// Waits until this process leads and must read the world.
-async fn to_relist(shared: &Shared, keeper: &Keeper, mut phases: watch::Receiver<Phase>) -> u64 {
+async fn to_relist(
+    shared: &Shared,
+    keeper: &Keeper,
+    mut phases: watch::Receiver<ElectionPhase>,
+) -> u64 {
     loop {
         let phase = *phases.borrow_and_update();
-        if let Phase::Relisting { epoch } = phase {
+        if let ElectionPhase::Relisting { epoch } = phase {
             return epoch;
         }
         let standing = match keeper.holder() {
-            Some(_) => Standing::StandingBy,
-            None => Standing::Starting,
+            Some(_) => ProcessPhase::StandingBy,
+            None => ProcessPhase::Starting,
         };
         shared.status.set_with(standing, keeper.trouble());
         // The lease may be seen without a change of phase. The keeper outlives its receivers.
@@ -269,8 +272,8 @@ async fn to_relist(shared: &Shared, keeper: &Keeper, mut phases: watch::Receiver
 /// Waits until a leadership is over.
 async fn is_over(keeper: &Keeper, epoch: u64) {
     let mut phases = keeper.phases();
-    let ours = |phase: &Phase| {
-        *phase == Phase::Relisting { epoch } || *phase == (Phase::Leading { epoch })
+    let ours = |phase: &ElectionPhase| {
+        *phase == ElectionPhase::Relisting { epoch } || *phase == (ElectionPhase::Leading { epoch })
     };
     // The sender lives as long as the keeper.
     _ = phases.wait_for(|phase| !ours(phase)).await;

@@ -8,7 +8,7 @@ const ROUND_WITHIN: Duration = Duration::from_secs(60);
 
 /// Where a process stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum ProcessPhase {
     /// It has not reached the server yet.
     Starting,
     /// Another process leads; this one is ready to take over.
@@ -28,7 +28,7 @@ pub struct Status {
 
 #[derive(Debug)]
 struct Inner {
-    standing: Standing,
+    standing: ProcessPhase,
     /// When its loop came round.
     round: Instant,
     trouble: Option<String>,
@@ -36,14 +36,14 @@ struct Inner {
 
 impl Default for Status {
     fn default() -> Self {
-        let (standing, round) = (Standing::Starting, Instant::now());
+        let (standing, round) = (ProcessPhase::Starting, Instant::now());
         Self { inner: Mutex::new(Inner { standing, round, trouble: None }) }
     }
 }
 
 impl Status {
     /// Where the process stands.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> ProcessPhase {
         self.lock().standing
     }
 
@@ -55,23 +55,23 @@ impl Status {
     /// Whether it does what it is there for, or stands by to do it.
     pub fn is_ready(&self) -> bool {
         let inner = self.lock();
-        matches!(inner.standing, Standing::StandingBy | Standing::Deciding)
+        matches!(inner.standing, ProcessPhase::StandingBy | ProcessPhase::Deciding)
             && inner.trouble.is_none()
     }
 
     /// False when it should be restarted: it decides, and its loop has not come round for long.
     pub fn is_alive(&self) -> bool {
         let inner = self.lock();
-        inner.standing != Standing::Deciding || inner.round.elapsed() < ROUND_WITHIN
+        inner.standing != ProcessPhase::Deciding || inner.round.elapsed() < ROUND_WITHIN
     }
 
     /// Notes where it stands, and that its loop has come round.
-    pub(super) fn set(&self, standing: Standing) {
+    pub(super) fn set(&self, standing: ProcessPhase) {
         self.set_with(standing, None);
     }
 
     /// As [`Status::set`], with what keeps it from going on.
-    pub(super) fn set_with(&self, standing: Standing, trouble: Option<String>) {
+    pub(super) fn set_with(&self, standing: ProcessPhase, trouble: Option<String>) {
         *self.lock() = Inner { standing, round: Instant::now(), trouble };
     }
 

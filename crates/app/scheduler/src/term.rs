@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use dovetail_console::clock::now_ms;
 use dovetail_control::Control;
-use dovetail_control::control::{Credits, Input, Output};
+use dovetail_control::control::{Credits, Input, StepOutput};
 use dovetail_control::request::Now;
 use futures_util::FutureExt;
 use tokio::sync::watch;
@@ -14,8 +14,8 @@ use tracing::info;
 
 use super::first_lists::ListPatience;
 use super::log::show;
-use super::reading::{Reading, Unlisted};
-use super::status::Standing;
+use super::reading::{Unlisted, WatchReader};
+use super::status::ProcessPhase;
 use super::wires::{BINDS_AT_ONCE, Wires};
 use super::{Options, Shared};
 use crate::lead::{Clock, Leadership};
@@ -28,9 +28,9 @@ const BATCH: usize = 10_000;
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// One leadership.
-pub(super) struct Term {
+pub(super) struct LeaderLoop {
     control: Control,
-    reading: Reading,
+    reading: WatchReader,
     /// `None` in a dry run, which sends nothing.
     wires: Option<Wires>,
     /// Every change since the options were made is new to a leadership.
@@ -42,7 +42,7 @@ pub(super) struct Term {
     inputs: Vec<Input>,
 }
 
-impl Term {
+impl LeaderLoop {
     /// A leadership that has heard nothing yet.
     pub(super) fn new(
         shared: Arc<Shared>,
@@ -54,7 +54,7 @@ impl Term {
         let clock = *leadership.clock();
         Self {
             control: Control::new(options.control()),
-            reading: Reading::new(shared.clone(), options.watching(), clock),
+            reading: WatchReader::new(shared.clone(), options.watching(), clock),
             wires: (!options.dry_run).then(wires),
             policies: options.policies.clone(),
             clock,
@@ -70,7 +70,7 @@ impl Term {
     /// When a list has failed for longer than there is patience; without a limit it is tried for
     /// ever.
     pub(super) async fn begin(&mut self, patience: Option<ListPatience>) -> Result<(), Unlisted> {
-        self.shared.status.set(Standing::Listing);
+        self.shared.status.set(ProcessPhase::Listing);
         self.reading.begin(patience).await?;
         // Nothing may be written before the leadership knows that everything was read.
         while !self.step(Credits::default()).decides {
@@ -88,7 +88,7 @@ impl Term {
         info!(epoch = self.epoch, "all objects are listed: scheduling starts");
         self.shared.metrics.lead(Some(self.epoch));
         loop {
-            self.shared.status.set(Standing::Deciding);
+            self.shared.status.set(ProcessPhase::Deciding);
             let begun = Instant::now();
             let output = self.step(self.credits());
             self.shared.metrics.cycle(begun.elapsed());
@@ -137,7 +137,7 @@ impl Term {
     }
 
     /// Hands everything that has arrived to the scheduler, and sends what it asks for.
-    fn step(&mut self, credits: Credits) -> Output {
+    fn step(&mut self, credits: Credits) -> StepOutput {
         self.hear_of_another_policy();
         let inputs = std::mem::take(&mut self.inputs);
         let now = Now { wall_ms: now_ms(), own_ms: self.clock.now_ms() };

@@ -9,7 +9,7 @@ use dovetail_apiserver::client::Clients;
 use dovetail_apiserver::perform;
 use dovetail_control::answer::{Answered, NoAnswer};
 use dovetail_control::control::Credits;
-use dovetail_control::request::{Answer, Class, Request};
+use dovetail_control::request::{ApiRequest, ApiResponse, RequestClass};
 use kube::Client;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -28,7 +28,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// Requests that are not answered.
 pub struct Wires {
     shared: Arc<Shared>,
-    running: JoinSet<(Class, Answer)>,
+    running: JoinSet<(RequestClass, ApiResponse)>,
     /// What may begin now.
     credits: Credits,
 }
@@ -82,7 +82,7 @@ impl Wires {
     }
 
     /// Begins a request.
-    pub fn send(&mut self, request: Request) {
+    pub fn send(&mut self, request: ApiRequest) {
         if let Some(credit) = self.credit(request.class) {
             *credit = credit.saturating_sub(1);
         }
@@ -91,7 +91,7 @@ impl Wires {
     }
 
     /// The next answer; waits for ever while nothing is on its way.
-    pub async fn next(&mut self) -> Answer {
+    pub async fn next(&mut self) -> ApiResponse {
         loop {
             match self.running.join_next().await {
                 Some(Ok((class, answer))) => {
@@ -112,22 +112,22 @@ impl Wires {
         self.shared.is_stopped.store(true, Ordering::Release);
     }
 
-    fn credit(&mut self, class: Class) -> Option<&mut usize> {
+    fn credit(&mut self, class: RequestClass) -> Option<&mut usize> {
         match class {
-            Class::Bind => Some(&mut self.credits.binds),
-            Class::Read | Class::Lease => None,
-            Class::Order => Some(&mut self.credits.orders),
-            Class::Claim => Some(&mut self.credits.claims),
-            Class::Announcement => Some(&mut self.credits.announcements),
+            RequestClass::Bind => Some(&mut self.credits.binds),
+            RequestClass::Read | RequestClass::Lease => None,
+            RequestClass::Order => Some(&mut self.credits.orders),
+            RequestClass::Claim => Some(&mut self.credits.claims),
+            RequestClass::Announcement => Some(&mut self.credits.announcements),
         }
     }
 }
 
 impl Shared {
-    async fn perform(&self, request: Request) -> Answer {
+    async fn perform(&self, request: ApiRequest) -> ApiResponse {
         match request.class {
-            Class::Read | Class::Lease => self.read(request).await,
-            Class::Bind => {
+            RequestClass::Read | RequestClass::Lease => self.read(request).await,
+            RequestClass::Bind => {
                 // Nobody closes the semaphore.
                 let _slot = self.slots.acquire().await;
                 if self.is_stopped.load(Ordering::Acquire) {
@@ -138,14 +138,18 @@ impl Shared {
                 self.binding.fetch_sub(1, Ordering::Relaxed);
                 answer
             }
-            Class::Announcement => self.write(request, &self.clients.announcements, true).await,
-            Class::Order | Class::Claim => self.write(request, &self.clients.rest, false).await,
+            RequestClass::Announcement => {
+                self.write(request, &self.clients.announcements, true).await
+            }
+            RequestClass::Order | RequestClass::Claim => {
+                self.write(request, &self.clients.rest, false).await
+            }
         }
     }
 
     /// A write, over by the deadline of its permit. Where that is told to the server, an eighth is
     /// left for the way there: it counts from the arrival of the request.
-    async fn write(&self, request: Request, client: &Client, tells_server: bool) -> Answer {
+    async fn write(&self, request: ApiRequest, client: &Client, tells_server: bool) -> ApiResponse {
         let permit = self.leadership.permit().filter(|permit| permit.epoch == self.epoch);
         let Some(permit) = permit else { return self.unsent(request.number) };
         let limit = self.leadership.clock().until(permit.deadline_ms);
@@ -153,7 +157,7 @@ impl Shared {
         self.within(limit, permit.deadline_ms, request, client, timeout_ms).await
     }
 
-    async fn read(&self, request: Request) -> Answer {
+    async fn read(&self, request: ApiRequest) -> ApiResponse {
         let over_ms = self.leadership.clock().now_ms();
         self.within(READ_TIMEOUT, over_ms, request, &self.clients.rest, None).await
     }
@@ -162,10 +166,10 @@ impl Shared {
         &self,
         limit: Duration,
         over_ms: u64,
-        request: Request,
+        request: ApiRequest,
         client: &Client,
         timeout_ms: Option<u128>,
-    ) -> Answer {
+    ) -> ApiResponse {
         let (number, clock) = (request.number, self.leadership.clock());
         let sent_ms = clock.now_ms();
         let sent = perform(client, request, timeout_ms);
@@ -174,10 +178,15 @@ impl Shared {
             Err(NoAnswer { unsent: false, error })
         });
         let took_ms = clock.now_ms().saturating_sub(sent_ms);
-        Answer { number, answered: Some(answered), took_ms, over_ms }
+        ApiResponse { number, answered: Some(answered), took_ms, over_ms }
     }
 
-    fn unsent(&self, number: u64) -> Answer {
-        Answer { number, answered: None, took_ms: 0, over_ms: self.leadership.clock().now_ms() }
+    fn unsent(&self, number: u64) -> ApiResponse {
+        ApiResponse {
+            number,
+            answered: None,
+            took_ms: 0,
+            over_ms: self.leadership.clock().now_ms(),
+        }
     }
 }

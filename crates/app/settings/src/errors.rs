@@ -36,7 +36,7 @@ pub struct Diverged(pub String);
 
 /// An audit found what it is to fail on.
 #[derive(Debug)]
-pub struct Found(pub String);
+pub struct FailingFindings(pub String);
 
 macro_rules! plain_error {
     ($($name:ident),*) => {$(
@@ -48,4 +48,4 @@ macro_rules! plain_error {
         impl std::error::Error for $name {}
     )*};
 }
-plain_error!(UsageError, BadInput, Violated, Diverged, Found);
+plain_error!(UsageError, BadInput, Violated, Diverged, FailingFindings);

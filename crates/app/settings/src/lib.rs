@@ -63,7 +63,7 @@ pub struct SettingFlags {
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum SettingOrigin {
     /// No source sets it.
     Default,
     File(PathBuf),
@@ -73,7 +73,7 @@ pub enum Origin {
     Flag(&'static str),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -88,7 +88,7 @@ impl fmt::Display for Origin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting<T> {
     pub value: T,
-    pub origin: Origin,
+    pub origin: SettingOrigin,
 }
 
 /// What holds for this call.
@@ -180,16 +180,16 @@ impl Sources<'_> {
         from_flag: Option<T>,
     ) -> Result<Setting<T>> {
         if let Some(value) = from_flag {
-            return Ok(Setting { value, origin: Origin::Flag(flag) });
+            return Ok(Setting { value, origin: SettingOrigin::Flag(flag) });
         }
         if let Some(text) = (self.variable)(variable).filter(|text| !text.is_empty()) {
             let wrong = |expected| UsageError(format!("{variable}={text}: expected {expected}"));
             let value = read(&text).map_err(wrong)?;
-            return Ok(Setting { value, origin: Origin::Environment(variable) });
+            return Ok(Setting { value, origin: SettingOrigin::Environment(variable) });
         }
         Ok(match in_file {
-            Some(value) => Setting { value, origin: Origin::File(self.path.clone()) },
-            None => Setting { value: default, origin: Origin::Default },
+            Some(value) => Setting { value, origin: SettingOrigin::File(self.path.clone()) },
+            None => Setting { value: default, origin: SettingOrigin::Default },
         })
     }
 }
@@ -221,12 +221,15 @@ mod tests {
         let variable = |name: &str| (name == "DOVETAIL_THREADS").then(|| "3".to_owned());
         let given = SettingFlags { output: Some(Output::Json), ..flags() };
         let settings = Settings::stacked(&given, "x.toml".into(), &file, &variable).unwrap();
-        assert_eq!(settings.seed, Setting { value: 1, origin: Origin::File("x.toml".into()) });
-        let environment = Origin::Environment("DOVETAIL_THREADS");
+        assert_eq!(
+            settings.seed,
+            Setting { value: 1, origin: SettingOrigin::File("x.toml".into()) }
+        );
+        let environment = SettingOrigin::Environment("DOVETAIL_THREADS");
         assert_eq!(settings.threads, Setting { value: 3, origin: environment });
-        let flag = Origin::Flag("--output");
+        let flag = SettingOrigin::Flag("--output");
         assert_eq!(settings.output, Setting { value: Output::Json, origin: flag });
-        assert_eq!(settings.color, Setting { value: Color::Auto, origin: Origin::Default });
+        assert_eq!(settings.color, Setting { value: Color::Auto, origin: SettingOrigin::Default });
     }
 
     #[test]

@@ -9,7 +9,7 @@ use dovetail_cluster::world::{Patience, VolumePatience};
 use dovetail_order::PRESETS;
 use dovetail_plan::Order;
 use dovetail_policy::named::POLICIES;
-use dovetail_translate::levels::{LevelLabels, Levels};
+use dovetail_translate::levels::{LevelLabels, TopologyLevels};
 use serde::Deserialize;
 
 use super::kubernetes_names::{
@@ -180,13 +180,13 @@ impl SchedulerSection {
     }
 
     /// The topology levels: those of the file, or the standard ones.
-    pub fn levels(&self) -> Result<Levels, String> {
-        let Some(levels) = &self.topology else { return Ok(Levels::default()) };
+    pub fn levels(&self) -> Result<TopologyLevels, String> {
+        let Some(levels) = &self.topology else { return Ok(TopologyLevels::default()) };
         let level = |level: &LevelSection| LevelLabels {
             name: level.name.clone(),
             labels: level.labels.clone(),
         };
-        Levels::new(levels.iter().map(level).collect())
+        TopologyLevels::new(levels.iter().map(level).collect())
     }
 
     /// Every setting with its value and whether the file gives it, in the order of the

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use dovetail_units::number::Number;
-use dovetail_units::place::{CARRIAGE_RETURNS, Place};
+use dovetail_units::place::{CARRIAGE_RETURNS, FilePosition};
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
@@ -33,7 +33,7 @@ impl TomlFile {
         let read = || format!("{name}: the file cannot be read");
         let text = std::fs::read_to_string(path).with_context(read)?;
         if text.contains('\r') && !text.contains('\n') {
-            let place = Place::line(&name.to_string(), 1).to_string();
+            let place = FilePosition::line(&name.to_string(), 1).to_string();
             return Err(BadInput(format!("{place}: {CARRIAGE_RETURNS}")).into());
         }
         Ok(Self::of(path, &text))
@@ -117,7 +117,7 @@ impl TomlFile {
     pub fn error(&self, start: usize, what: &str) -> BadInput {
         let line = self.text.get(..start).unwrap_or_default().matches('\n').count() + 1;
         let file = self.path.display().to_string();
-        BadInput(format!("{}: {what}", Place::line(&file, line as u64)))
+        BadInput(format!("{}: {what}", FilePosition::line(&file, line as u64)))
     }
 }
 

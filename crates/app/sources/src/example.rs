@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 use dovetail_inventory::dump::{Sink, read_objects};
-use dovetail_trace::synth::objects::{OBJECTS_AT_S, ObjectKind, Objects, ObjectsConfig, objects};
+use dovetail_trace::synth::objects::{
+    GeneratedObjects, OBJECTS_AT_S, ObjectKind, ObjectsConfig, objects,
+};
 
 /// What it is called where files are named.
 pub const NAME: &str = "example";
@@ -13,7 +15,7 @@ const CONFIG: ObjectsConfig = ObjectsConfig { seed: 42, nodes: 32 };
 /// Its moment, in ms since 1970.
 pub(crate) const AT_MS: u64 = OBJECTS_AT_S * 1_000;
 
-fn cluster() -> Result<Objects> {
+fn cluster() -> Result<GeneratedObjects> {
     Ok(objects(&CONFIG)?)
 }
 

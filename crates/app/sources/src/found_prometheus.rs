@@ -4,7 +4,7 @@
 //! of GPU exporters.
 
 use anyhow::{Context, Result};
-use dovetail_apiserver::discover::{Candidate, Proxies, find as candidates};
+use dovetail_apiserver::discover::{CandidateService, Proxies, find as candidates};
 use dovetail_console::clock::now_ms;
 use dovetail_console::plain::plain;
 use dovetail_console::table::counted;
@@ -53,7 +53,7 @@ pub async fn find(cluster: &ConnectionFlags) -> Result<Finding> {
     Ok(Finding { connection: None, told: nobody(&asked) })
 }
 
-fn believed(candidate: &Candidate, seen: Seen) -> String {
+fn believed(candidate: &CandidateService, seen: AvailableSeries) -> String {
     let objects = if seen.objects { "" } else { "; it has no kube-state-metrics series" };
     format!(
         "GPU metrics come from {}, found by {}{objects}; to use another server, pass --prometheus URL; to use \
@@ -73,12 +73,12 @@ fn nobody(asked: &[String]) -> Vec<String> {
 
 /// Which series a server has at present.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Seen {
+struct AvailableSeries {
     gpus: bool,
     objects: bool,
 }
 
-impl Seen {
+impl AvailableSeries {
     fn of(series: &[Series]) -> Self {
         let names = series.iter().filter_map(|series| series.labels.get("__name__"));
         names.fold(Self::default(), |seen, name| {
@@ -97,7 +97,9 @@ impl Seen {
 }
 
 /// What a server has; the connection comes back for more.
-async fn seen(connection: Box<dyn Transport>) -> Result<(Box<dyn Transport>, Seen), String> {
+async fn seen(
+    connection: Box<dyn Transport>,
+) -> Result<(Box<dyn Transport>, AvailableSeries), String> {
     let names: Vec<&str> = measures().map(|(name, ..)| name).collect();
     let query = format!(
         "count by (__name__) ({{__name__=~\"{}|{}\"}})",
@@ -109,5 +111,5 @@ async fn seen(connection: Box<dyn Transport>) -> Result<(Box<dyn Transport>, See
     let mut client = PrometheusClient::new(connection, limits);
     let series = client.instant(&query, now_ms().cast_signed()).await;
     let series = series.map_err(|error| error.to_string())?;
-    Ok((client.into_transport(), Seen::of(&series)))
+    Ok((client.into_transport(), AvailableSeries::of(&series)))
 }

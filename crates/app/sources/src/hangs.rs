@@ -4,17 +4,22 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use dovetail_audit::{Class, Hang, Workload};
+use dovetail_audit::{Hang, Workload, WorkloadClass};
 use dovetail_inventory::facts::Gathered;
-use dovetail_metrics::job::{Grid, Holding, JobReadings, records, tensor_queries};
+use dovetail_metrics::job::{DeviceHolding, Grid, JobReadings, records, tensor_queries};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_phases::job_phases::{PhaseRule, job_phases};
 
-use crate::prometheus::{Asker, Observed};
+use crate::prometheus::{Asker, ObservedPeriod};
 
 /// Notes on every workload of several GPUs that work together how it hung; what could not be read
 /// is a note.
-pub fn mark(asker: &mut Asker, seen: &Observed, gathered: &mut Gathered, notes: &mut Vec<String>) {
+pub fn mark(
+    asker: &mut Asker,
+    seen: &ObservedPeriod,
+    gathered: &mut Gathered,
+    notes: &mut Vec<String>,
+) {
     let workloads = &mut gathered.facts.workloads;
     let holdings = holdings(seen, workloads);
     if holdings.is_empty() {
@@ -44,24 +49,28 @@ pub fn mark(asker: &mut Asker, seen: &Observed, gathered: &mut Gathered, notes: 
 /// Whether its pods wait for each other.
 fn is_together(workload: &Workload) -> bool {
     // A server whose GPUs wait for requests may look the same.
-    let waits_for_people = matches!(workload.class, Some(Class::Inference | Class::Interactive));
+    let waits_for_people =
+        matches!(workload.class, Some(WorkloadClass::Inference | WorkloadClass::Interactive));
     let is_gang = workload.is_gang && !waits_for_people;
-    workload.has_gpus() && (is_gang || workload.class == Some(Class::Training))
+    workload.has_gpus() && (is_gang || workload.class == Some(WorkloadClass::Training))
 }
 
 /// What each workload of several devices held, by its number.
-fn holdings<'s>(seen: &'s Observed, workloads: &[Workload]) -> BTreeMap<usize, Vec<Holding<'s>>> {
+fn holdings<'s>(
+    seen: &'s ObservedPeriod,
+    workloads: &[Workload],
+) -> BTreeMap<usize, Vec<DeviceHolding<'s>>> {
     let mut numbers: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for (number, workload) in workloads.iter().enumerate().filter(|(_, of)| is_together(of)) {
         let pods = workload.pods.iter();
         numbers.extend(pods.map(|pod| ((&*workload.owner.namespace, &*pod.name), number)));
     }
-    let mut found: BTreeMap<usize, Vec<Holding<'s>>> = BTreeMap::new();
+    let mut found: BTreeMap<usize, Vec<DeviceHolding<'s>>> = BTreeMap::new();
     for device in &seen.time.devices {
         for time in &device.history.holdings {
             let Some(holder) = seen.time.holders.get(time.holder as usize) else { continue };
             let Some(number) = numbers.get(&(&*holder.namespace, &*holder.pod)) else { continue };
-            found.entry(*number).or_default().push(Holding {
+            found.entry(*number).or_default().push(DeviceHolding {
                 device,
                 namespace: &holder.namespace,
                 pod: &holder.pod,
@@ -77,9 +86,9 @@ fn holdings<'s>(seen: &'s Observed, workloads: &[Workload]) -> BTreeMap<usize, V
 }
 
 fn hang(
-    holdings: &[Holding<'_>],
+    holdings: &[DeviceHolding<'_>],
     readings: &JobReadings,
-    seen: &Observed,
+    seen: &ObservedPeriod,
     grid: Grid,
 ) -> Result<Option<Hang>> {
     let groups = records(holdings, true, readings, &seen.observation, grid);

@@ -10,7 +10,7 @@ use dovetail_console::plain::{plain, plain_sentence};
 use dovetail_console::table::counted;
 use dovetail_inventory::facts::Gathered;
 use dovetail_price::{
-    Asked, ExchangeRate, KnownPrice, NodePlace, Origin, Price, PriceBook, Purchase,
+    ExchangeRate, KnownPrice, NodePlace, Price, PriceBook, PriceOrigin, PriceQuery, Purchase,
     canonical_gpu_model, node_place,
 };
 use dovetail_settings::Settings;
@@ -170,7 +170,7 @@ impl OwnPriceFlags {
             let region = place.region.as_deref();
             // A region means nothing without its provider.
             let region = region.filter(|_| place.provider.is_some());
-            let asked = Asked {
+            let asked = PriceQuery {
                 model: model.as_deref(),
                 provider: place.provider,
                 region,
@@ -182,13 +182,15 @@ impl OwnPriceFlags {
             };
             used.resources.extend(node.resources.iter().cloned());
             used.owned.extend(book.owned_by(&asked).map(str::to_owned));
-            let price_as = |purchase| book.price_of(&Asked { purchase, ..asked });
+            let price_as = |purchase| book.price_of(&PriceQuery { purchase, ..asked });
             let price = price_as(place.purchase);
-            let is_listed = known_of(&price).is_none_or(|known| known.origin != Origin::Estimated);
+            let is_listed =
+                known_of(&price).is_none_or(|known| known.origin != PriceOrigin::Estimated);
             if let Some(types) = stand_in(&asked, &price).filter(|_| is_listed) {
                 *used.stand_ins.entry(types).or_default() += node.gpus;
             }
-            if let Some(known) = known_of(&price).filter(|known| known.origin == Origin::Estimated)
+            if let Some(known) =
+                known_of(&price).filter(|known| known.origin == PriceOrigin::Estimated)
             {
                 let from = [model.clone().unwrap_or_else(|| "*".to_owned()), known.source.clone()];
                 *used.estimated.entry(from).or_default() += node.gpus;
@@ -318,14 +320,14 @@ type LineKey = (Option<String>, NodePlace, Option<i64>, Option<String>);
 
 /// The model, the instance type of a node, and the one whose price stands in for it, where that is
 /// another one.
-fn stand_in(asked: &Asked<'_>, price: &Price) -> Option<[String; 3]> {
+fn stand_in(asked: &PriceQuery<'_>, price: &Price) -> Option<[String; 3]> {
     let (own, of) = (asked.instance_type?, known_of(price)?.instance_type.as_deref()?);
     let differs = !own.eq_ignore_ascii_case(of);
     differs.then(|| [asked.model.unwrap_or("*"), own, of].map(str::to_owned))
 }
 
 /// The place whose price a GPU has, where nobody knows its own.
-fn guessed(asked: &Asked<'_>, price: &Price) -> Option<GuessedPlace> {
+fn guessed(asked: &PriceQuery<'_>, price: &Price) -> Option<GuessedPlace> {
     let known = known_of(price)?;
     let is_provider_known = asked.provider.is_some();
     let is_guessed = match is_provider_known {

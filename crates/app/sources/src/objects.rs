@@ -158,7 +158,7 @@ impl ObjectFlags {
     /// As [`Self::read`].
     pub fn read_into(&self, app: &App, sink: &mut dyn Sink) -> Result<Vec<&'static str>> {
         let progress = Progress::counting("objects read");
-        let sink: &mut dyn Sink = &mut Counted { sink, progress: &progress };
+        let sink: &mut dyn Sink = &mut CountingSink { sink, progress: &progress };
         if self.example {
             return example::read_into(sink).map(|()| Vec::new());
         }
@@ -185,12 +185,12 @@ impl ObjectFlags {
 }
 
 /// Shows how many objects have been read.
-struct Counted<'c> {
+struct CountingSink<'c> {
     sink: &'c mut dyn Sink,
     progress: &'c Progress,
 }
 
-impl Sink for Counted<'_> {
+impl Sink for CountingSink<'_> {
     fn object(&mut self, object: &RawObject<'_>) {
         self.progress.advance(1);
         self.sink.object(object);

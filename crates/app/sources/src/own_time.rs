@@ -7,7 +7,7 @@ use dovetail_account::device_time::Span;
 use dovetail_console::plain::plain;
 use dovetail_console::table::counted;
 use dovetail_inventory::facts::Gathered;
-use dovetail_metrics::exporter::{Holder, ObservedTime};
+use dovetail_metrics::exporter::{DeviceHolder, ObservedTime};
 use dovetail_metrics::file::UsageSeries;
 use jiff::Timestamp;
 
@@ -61,13 +61,13 @@ impl<'g> OwnTime<'g> {
     /// Takes what exporters or a server said of other times off the pods; answers with what that
     /// is, in words.
     pub(crate) fn keep_time(&self, time: &mut ObservedTime, source: &str) -> Vec<String> {
-        let own = |holder: &Holder| {
+        let own = |holder: &DeviceHolder| {
             let key = (holder.namespace.clone(), holder.pod.clone());
             let from_ms = self.made_ms.get(&key).copied().unwrap_or(0);
             Span { from_ms, to_ms: self.until_ms.max(from_ms) }
         };
         let (mut before, mut later) = (LeftOut::default(), LeftOut::default());
-        for (Holder { namespace, pod, .. }, span) in time.keep_own(own) {
+        for (DeviceHolder { namespace, pod, .. }, span) in time.keep_own(own) {
             let left = if span.to_ms > self.until_ms { &mut later } else { &mut before };
             left.add(&(namespace, pod), 1);
         }

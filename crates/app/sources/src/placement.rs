@@ -6,7 +6,7 @@ use dovetail_account::device_time::Span;
 use dovetail_console::plain::plain;
 use dovetail_console::table::counted;
 use dovetail_inventory::facts::Gathered;
-use dovetail_metrics::exporter::{Doubt, Holder, Misplaced};
+use dovetail_metrics::exporter::{DeviceHolder, HolderDoubt, Misplaced};
 use dovetail_metrics::kube_state::KubeState;
 
 /// A pod that has just moved may be named on its old node a little longer.
@@ -47,23 +47,23 @@ impl<'p> Placements<'p> {
     }
 
     /// Why a pod cannot have held a device of a node for some time; `None` where nothing says so.
-    pub fn doubt(&self, node: &str, holder: &Holder, held: Span) -> Option<Doubt> {
+    pub fn doubt(&self, node: &str, holder: &DeviceHolder, held: Span) -> Option<HolderDoubt> {
         if self.contradicts(node, holder, held) {
-            return Some(Doubt::Elsewhere);
+            return Some(HolderDoubt::Elsewhere);
         }
         let kube = self.of_series?;
         let (namespace, pod) = (holder.namespace.as_str(), holder.pod.as_str());
         kube.asks_for_none(node, namespace, pod).then(|| {
             match kube.is_of_every_node(namespace, pod) {
-                true => Doubt::Scraped,
-                false => Doubt::AsksForNone,
+                true => HolderDoubt::Scraped,
+                false => HolderDoubt::AsksForNone,
             }
         })
     }
 
     /// Whether a pod was on another node when a device of this one was said to be its own. What
     /// objects say holds since the pod has its node, and until they were read.
-    fn contradicts(&self, node: &str, holder: &Holder, held: Span) -> bool {
+    fn contradicts(&self, node: &str, holder: &DeviceHolder, held: Span) -> bool {
         if !self.nodes.contains(node) {
             return false;
         }
@@ -82,10 +82,10 @@ impl<'p> Placements<'p> {
 /// What was not believed, by reason.
 pub fn misplaced_in_words(misplaced: &[Misplaced]) -> Vec<String> {
     let reasons = [
-        (Doubt::Elsewhere, "that the API server does not have on these nodes"),
-        (Doubt::AsksForNone, "that request no GPUs according to kube-state-metrics"),
+        (HolderDoubt::Elsewhere, "that the API server does not have on these nodes"),
+        (HolderDoubt::AsksForNone, "that request no GPUs according to kube-state-metrics"),
     ];
-    let words = |(doubt, reason): (Doubt, &str)| {
+    let words = |(doubt, reason): (HolderDoubt, &str)| {
         let of_reason = || misplaced.iter().filter(|one| one.doubt == doubt);
         let first = of_reason().next()?;
         let gpus: BTreeSet<(&str, &str)> =

@@ -7,10 +7,10 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use dovetail_account::{GpuPrice, Priced};
 use dovetail_console::places::Named;
-use dovetail_price::{Origin, Price, PriceBook, Purchase};
+use dovetail_price::{Price, PriceBook, PriceOrigin, Purchase};
 use dovetail_settings::Settings;
 use dovetail_settings::errors::UsageError;
-use dovetail_trace::Cluster;
+use dovetail_trace::TraceCluster;
 
 use crate::own_prices::OwnPriceFlags;
 
@@ -55,7 +55,7 @@ impl PriceFlags {
     ///
     /// # Errors
     /// A price that cannot be read, or a model of `--gpu-price` that the cluster does not have.
-    pub fn of(&self, cluster: &Cluster, settings: &Settings) -> Result<Prices> {
+    pub fn of(&self, cluster: &TraceCluster, settings: &Settings) -> Result<Prices> {
         // A price that cannot be read is told before one that nothing has.
         let book = self.own.book(settings)?;
         let models = cluster.nodes.iter().filter(|node| node.gpu_count > 0);
@@ -91,7 +91,7 @@ impl PriceFlags {
     fn refuse_prices_of_nothing(
         &self,
         models: &BTreeSet<Option<String>>,
-        cluster: &Cluster,
+        cluster: &TraceCluster,
     ) -> Result<()> {
         for text in &self.own.gpu_price {
             let Some((model, usd)) = text.rsplit_once('=').filter(|(model, _)| *model != "*")
@@ -136,6 +136,6 @@ fn priced(price: Price) -> Priced {
     Priced::Known(GpuPrice {
         usd_micros_per_gpu_hour: known.usd_micros_per_gpu_hour,
         source: format!("{place}{}{day}", known.source),
-        assumed: known.origin == Origin::Assumed,
+        assumed: known.origin == PriceOrigin::Assumed,
     })
 }

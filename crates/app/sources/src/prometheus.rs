@@ -13,7 +13,8 @@ use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_console::connection::connection_runtime;
 use dovetail_metrics::exporter::{
-    Measure, Observation, ObservedTime, PodLabels, mean_over_steps, measures, peaks_of_mixed_steps,
+    Observation, ObservedTime, PodLabels, SeriesMeasure, mean_over_steps, measures,
+    peaks_of_mixed_steps,
 };
 use dovetail_metrics::prometheus::{
     Direct, DirectOptions, Limits, PrometheusClient, QueryError, RangeQuery, Series, Transport,
@@ -104,7 +105,7 @@ pub struct Asker {
 }
 
 /// All series of devices over a period.
-pub struct Observed {
+pub struct ObservedPeriod {
     pub observation: Observation,
     /// Which labels name holders.
     pub pods: PodLabels,
@@ -299,11 +300,11 @@ impl Asker {
     ///
     /// # Errors
     /// A server that does not answer, or answers with something else.
-    pub fn observe(&mut self) -> Result<Observed> {
+    pub fn observe(&mut self) -> Result<ObservedPeriod> {
         let observed = observe(&mut self.client, self.period, self.step_ms);
         let (observation, pods) = self.runtime.block_on(observed)?;
         let time = observation.histories(self.period, self.step_ms, &ActivityRule::default());
-        Ok(Observed { observation, pods, time })
+        Ok(ObservedPeriod { observation, pods, time })
     }
 
     /// The value of each series of a query at one moment.
@@ -367,7 +368,7 @@ async fn observe(
     }
     let rule = ActivityRule::default();
     for (name, measure, scale) in measures() {
-        if measure == Measure::Power || !observation.has(measure) {
+        if measure == SeriesMeasure::Power || !observation.has(measure) {
             continue;
         }
         let query = peaks_of_mixed_steps(name, scale, &rule, step_ms);

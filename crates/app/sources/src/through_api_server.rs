@@ -1,7 +1,7 @@
 //! The way to a service or a pod of a cluster that its API server knows.
 
 use dovetail_apiserver::discover::{Proxy, ProxyError};
-use dovetail_metrics::prometheus::{Reply, Transport, TransportError};
+use dovetail_metrics::prometheus::{HttpReply, Transport, TransportError};
 use futures_util::future::BoxFuture;
 
 /// Whoever is asked by way of the API server.
@@ -16,7 +16,7 @@ impl Transport for ThroughApiServer {
         &'a self,
         path: &'a str,
         most_bytes: usize,
-    ) -> BoxFuture<'a, Result<Reply, TransportError>> {
+    ) -> BoxFuture<'a, Result<HttpReply, TransportError>> {
         Box::pin(async move {
             let reply = self.0.get(path, most_bytes).await.map_err(|error| match error {
                 ProxyError::NoAnswer { asked: server, problem } => {
@@ -26,7 +26,7 @@ impl Transport for ThroughApiServer {
                     TransportError::TooLarge { server, most_bytes }
                 }
             })?;
-            Ok(Reply { status: reply.status, retry_after: reply.retry_after, body: reply.body })
+            Ok(HttpReply { status: reply.status, retry_after: reply.retry_after, body: reply.body })
         })
     }
 }

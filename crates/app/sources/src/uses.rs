@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use dovetail_account::device_time::Span;
-use dovetail_account::signal::{Activity, ActivityRule, Verdict, activity_over};
+use dovetail_account::signal::{Activity, ActivityRule, ActivityVerdict, activity_over};
 use dovetail_account::{IdleRule, idle_runs};
 use dovetail_audit::{GpuUse, UsagePeriod, UsesOfPods, measure};
 use dovetail_console::clock::now_ms;
@@ -227,7 +227,7 @@ fn step_ms(samples: &UsageSamples) -> Option<u64> {
 }
 
 fn gpu_use(series: &UsageSeries, period: UsagePeriod, rule: &ActivityRule) -> GpuUse {
-    let verdict = |micro_percent: u32| Verdict {
+    let verdict = |micro_percent: u32| ActivityVerdict {
         activity: match micro_percent > rule.threshold_micro_percent {
             true => Activity::Active,
             false => Activity::Idle,
@@ -236,7 +236,7 @@ fn gpu_use(series: &UsageSeries, period: UsagePeriod, rule: &ActivityRule) -> Gp
         intensity_micro_percent: Some(micro_percent),
         reason: None,
     };
-    let samples: Vec<(u64, Verdict)> =
+    let samples: Vec<(u64, ActivityVerdict)> =
         series.activity.iter().map(|s| (s.at_ms, verdict(s.activity_micro_percent))).collect();
     let from_ms = samples.first().map_or(period.span.to_ms, |(at_ms, _)| *at_ms);
     let held = (from_ms, period.span.to_ms);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use dovetail_account::device_time::HoldingTime;
-use dovetail_account::signal::{Activity, ActivitySegment, Verdict};
+use dovetail_account::signal::{Activity, ActivitySegment, ActivityVerdict};
 use dovetail_audit::{GpuUse, UsagePeriod, UsesOfPods};
 use dovetail_console::app::App;
 use dovetail_console::plain::plain;
@@ -80,7 +80,7 @@ fn joined(stretches: &[&HoldingTime], end_ms: u64) -> Vec<ActivitySegment> {
     let unknown = |from_ms, to_ms| ActivitySegment {
         from_ms,
         to_ms,
-        verdict: Verdict {
+        verdict: ActivityVerdict {
             activity: Activity::Unknown,
             signal: None,
             intensity_micro_percent: None,

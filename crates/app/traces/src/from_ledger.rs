@@ -20,7 +20,8 @@ use dovetail_settings::form::Output;
 use dovetail_sources::period::{PeriodFlag, timestamp};
 use dovetail_store::{Address, HistoryHour, HistoryPod, NodeFacts};
 use dovetail_trace::{
-    Cluster, Cut, Seen, SeenPart, SeenPod, Trace, TraceNode, write_cluster, write_trace,
+    ObservedAllocations, SeenPart, SeenPod, Trace, TraceCluster, TraceNode, UnseenEnds,
+    write_cluster, write_trace,
 };
 use dovetail_units::amount::hundredths;
 use dovetail_units::duration::duration_of_seconds;
@@ -86,9 +87,8 @@ struct LedgerExport {
     written_nodes: Option<String>,
 }
 
-/// What the devices of each node were.
 #[derive(Default)]
-struct Machines {
+struct NodeDevices {
     /// Most devices in one hour, by node.
     gpus: BTreeMap<u32, u32>,
 }
@@ -191,8 +191,12 @@ fn cluster(ledger: &mut Ledger, address: &Address, named: Option<&str>) -> Resul
 }
 
 /// Goes through the hours of a period.
-fn look(ledger: &mut Ledger, cluster: &str, span: Span) -> Result<(Seen, Machines)> {
-    let (mut seen, mut machines) = (Seen::default(), Machines::default());
+fn look(
+    ledger: &mut Ledger,
+    cluster: &str,
+    span: Span,
+) -> Result<(ObservedAllocations, NodeDevices)> {
+    let (mut seen, mut machines) = (ObservedAllocations::default(), NodeDevices::default());
     for hour in span.from_ms / HOUR_MS..span.to_ms.div_ceil(HOUR_MS) {
         let found = ledger.run(|store| HistoryHour::of(store, cluster, hour))?;
         let mut gpus: BTreeMap<u32, u32> = BTreeMap::new();
@@ -237,13 +241,13 @@ fn named(pod: Option<&HistoryPod>) -> SeenPod {
 }
 
 /// Machines, and of how many nobody knows CPU and memory.
-struct Nodes {
-    cluster: Cluster,
+struct LedgerNodes {
+    cluster: TraceCluster,
     blind: usize,
 }
 
-impl Machines {
-    fn cluster(self, ledger: &mut Ledger, cluster: &str, span: Span) -> Result<Nodes> {
+impl NodeDevices {
+    fn cluster(self, ledger: &mut Ledger, cluster: &str, span: Span) -> Result<LedgerNodes> {
         let numbers: BTreeSet<u32> = self.gpus.keys().copied().collect();
         let day_ms = 24 * HOUR_MS;
         let days = span.from_ms / day_ms..span.to_ms.div_ceil(day_ms);
@@ -268,13 +272,13 @@ impl Machines {
             });
         }
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(Nodes { cluster: Cluster { nodes, ..Cluster::default() }, blind })
+        Ok(LedgerNodes { cluster: TraceCluster { nodes, ..TraceCluster::default() }, blind })
     }
 }
 
 impl LedgerExport {
-    fn of(trace: &Trace, nodes: &Nodes, span: Span) -> Self {
-        let cut = |cut: Cut| trace.jobs.iter().filter(|job| job.cut == cut).count();
+    fn of(trace: &Trace, nodes: &LedgerNodes, span: Span) -> Self {
+        let cut = |cut: UnseenEnds| trace.jobs.iter().filter(|job| job.cut == cut).count();
         let milli_ms: u128 = trace.jobs.iter().filter_map(|job| job.gpu_milli_ms()).sum();
         Self {
             cluster: String::new(),
@@ -283,9 +287,9 @@ impl LedgerExport {
             jobs: trace.jobs.len(),
             pods: 0,
             gpu_hours: milli_ms as f64 / 3.6e9,
-            cut_at_begin: cut(Cut::Begin),
-            cut_at_end: cut(Cut::End),
-            cut_at_both: cut(Cut::Both),
+            cut_at_begin: cut(UnseenEnds::Begin),
+            cut_at_end: cut(UnseenEnds::End),
+            cut_at_both: cut(UnseenEnds::Both),
             jobs_without_cpu: trace.jobs.iter().filter(|job| job.cpu_milli == 0).count(),
             jobs_without_memory: trace.jobs.iter().filter(|job| job.memory_bytes == 0).count(),
             nodes: nodes.cluster.nodes.len(),

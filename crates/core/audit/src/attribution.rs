@@ -48,10 +48,10 @@ pub(crate) fn settle_and_tell(
     intervals: &[DeviceWaste],
     findings: &[Finding],
 ) -> (Vec<Settled>, Vec<Taken>) {
-    let mut left: BTreeMap<(u32, Option<u32>), Vec<Piece>> = BTreeMap::new();
+    let mut left: BTreeMap<(u32, Option<u32>), Vec<WastePiece>> = BTreeMap::new();
     for waste in intervals.iter().filter(|waste| waste.interval.state.is_waste()) {
         let DeviceWaste { device, interval, usd_micros_per_gpu_hour, since_ms } = *waste;
-        let piece = Piece { interval, usd_micros_per_gpu_hour, since_ms, taken_milli: 0 };
+        let piece = WastePiece { interval, usd_micros_per_gpu_hour, since_ms, taken_milli: 0 };
         left.entry((device, interval.holder)).or_default().push(piece);
     }
     let mut order: Vec<usize> = (0..findings.len()).collect();
@@ -80,7 +80,7 @@ pub(crate) fn settle_and_tell(
 
 /// A part of wasted time that is wholly before, in or after any claim that was served.
 #[derive(Clone, Copy, Debug)]
-struct Piece {
+struct WastePiece {
     interval: DeviceInterval,
     usd_micros_per_gpu_hour: Option<i64>,
     since_ms: Option<u64>,
@@ -89,11 +89,11 @@ struct Piece {
 
 fn serve(
     claim: &Attribution,
-    pieces: &mut Vec<Piece>,
+    pieces: &mut Vec<WastePiece>,
     settled: &mut Settled,
     mut got: impl FnMut(DeviceWaste),
 ) {
-    let wanted = |piece: &Piece| {
+    let wanted = |piece: &WastePiece| {
         let Span { from_ms, to_ms } = piece.interval.span;
         let overlaps = from_ms < claim.span.to_ms && claim.span.from_ms < to_ms;
         overlaps && claim.states.contains(&piece.interval.state)
@@ -102,7 +102,7 @@ fn serve(
     for piece in pieces.iter().filter(|piece| wanted(piece)) {
         cuts.extend([piece.interval.span.from_ms, piece.interval.span.to_ms]);
     }
-    let mut cut: Vec<Piece> = Vec::with_capacity(pieces.len());
+    let mut cut: Vec<WastePiece> = Vec::with_capacity(pieces.len());
     for piece in pieces.drain(..) {
         let Span { from_ms, to_ms } = piece.interval.span;
         let mut since_ms = from_ms;

@@ -202,7 +202,7 @@ pub struct Workload {
     /// Its pods that have not ended.
     pub pods: Vec<Pod>,
     /// What it does, where known.
-    pub class: Option<Class>,
+    pub class: Option<WorkloadClass>,
     /// How many pods it wants.
     pub replicas: u32,
     /// Whether its pods are scheduled all or none: a pod group, a queue that admits as a whole, a
@@ -273,7 +273,7 @@ impl Workload {
 
 /// What somebody says or shows a workload does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
+pub enum WorkloadClass {
     /// Runs to an end and may start again.
     Training,
     /// Answers requests.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
 use crate::facts::{ObjectRef, Workload};
-use crate::patch::{Change, Remedy, is_name};
+use crate::patch::{PatchChange, Remedy, is_name};
 use crate::suppress::Suppression;
 
 /// One check on one object that a person edits.
@@ -87,7 +87,7 @@ impl Finding {
     pub(crate) fn mended_in(
         mut self,
         workload: &Workload,
-        changes: impl IntoIterator<Item = Change>,
+        changes: impl IntoIterator<Item = PatchChange>,
     ) -> Self {
         let remedies = changes.into_iter().map(|change| Remedy::of_pods(workload, change));
         self.remedies.extend(remedies);
@@ -95,7 +95,7 @@ impl Finding {
     }
 
     /// A change of the object itself mends it.
-    pub(crate) fn mended_by(mut self, change: Change) -> Self {
+    pub(crate) fn mended_by(mut self, change: PatchChange) -> Self {
         self.remedies.push(Remedy::of_object(change));
         self
     }
@@ -107,7 +107,7 @@ impl Finding {
     }
 
     /// The changes that would fix it.
-    pub(crate) fn changes(&self) -> impl Iterator<Item = &Change> {
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &PatchChange> {
         self.remedies.iter().map(|remedy| &remedy.change)
     }
 

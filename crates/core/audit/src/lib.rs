@@ -46,26 +46,28 @@ pub use catalogue::{CATALOGUE, Check, FixKind, Layer, Reach, Severity, Worth, ch
 pub use checks::{ForEach, PLAIN_TAINT_VALUES, audit, findings};
 pub use claim::{Attribution, DeviceWaste, PricedTime};
 pub use confirm::{
-    Confirmation, Confirmed, FixedFinding, LedgerPeriod, LedgerRow, Rate, Verdict, confirm,
+    Confirmation, Confirmed, FixVerdict, FixedFinding, LedgerPeriod, LedgerRow, Rate, confirm,
     equal_periods,
 };
 pub use facts::{
-    Advice, Autoscaler, Budget, BudgetLimit, CheapestRegion, Class, Container, ContainerKind,
-    Facts, Gpus, Namespace, Node, NumaPolicy, ObjectRef, Pod, PodTemplate, Recommended, Scoring,
-    SharedMemory, Workload,
+    Advice, Autoscaler, Budget, BudgetLimit, CheapestRegion, Container, ContainerKind, Facts, Gpus,
+    Namespace, Node, NumaPolicy, ObjectRef, Pod, PodTemplate, Recommended, Scoring, SharedMemory,
+    Workload, WorkloadClass,
 };
 pub use finding::{Evidence, Finding, Move, group};
 pub use hang::Hang;
 pub use measured_use::{Matched, measure};
 pub use moment::{
-    Demand, DeviceStates, Gang, GpuTimes, Held, HeldState, Lasting, MONTH_MS, Moment, NodeGpus,
-    NodeStates, Part, PodName, Recent, Units, Untold, device_states, gpu_times, node_parts, recent,
+    DeviceStates, GangCounts, GpuTimes, HeldGpus, HeldState, Lasting, MONTH_MS, Moment, NodeGpus,
+    NodePart, NodeStates, PendingDemand, PodName, Recent, Units, Untold, device_states, gpu_times,
+    node_parts, recent,
 };
 pub use patch::{
-    Edited, Form, Json, Manager, NodeChange, Operation, Patch, Remedy, Source, Tool, patches,
+    Edited, Form, Json, Manager, NodeChange, Operation, Patch, Remedy, SourceObject, Tool, patches,
 };
 pub use report::{
-    AuditReport, Brought, Figure, NodePrice, Priced, Rung, TimeByPrice, report, report_of,
+    AuditReport, Brought, MonthFigure, NodePrice, PricedFinding, Rung, TimeByPrice, report,
+    report_of,
 };
 pub use served_model::ServedModel;
 pub use suppress::{Suppression, SuppressionPolicy, suppress};

@@ -190,7 +190,7 @@ mod tests {
 
     use dovetail_model::device::WHOLE_DEVICE_MILLI;
     use dovetail_model::{
-        DeviceAmount, HoldingId, Phase, Requirement, Resources, RuleCause, labels,
+        DeviceAmount, HoldingId, HoldingPhase, Requirement, Resources, RuleCause, labels,
     };
     use proptest::prelude::*;
 
@@ -213,7 +213,7 @@ mod tests {
                     id: HoldingId(world.holdings.len() as u64 + 1),
                     node: name.as_str().into(),
                     owner: Owner::Foreign(format!("{name}-{device}")),
-                    phase: Phase::Held { expected_end_ms: None },
+                    phase: HoldingPhase::Held { expected_end_ms: None },
                     reservation: None,
                     resources: Resources { pod_slots: 1, ..Resources::default() },
                     devices: vec![(device, whole)],

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_account::device_time::{DeviceState, Span, Work};
+use dovetail_account::device_time::{ActiveWork, DeviceState, Span};
 use dovetail_account::signal::{Activity, ActivitySegment, Signal, UnknownReason};
 
 /// What one GPU did for one pod.
@@ -88,9 +88,9 @@ impl GpuUse {
     }
 
     /// The same where other pods had that GPU too, and it was measured as a whole: by the rule of
-    /// [`Verdict::of_each_holder`], nobody knows for whom it computed.
+    /// [`of_each_holder`], nobody knows for whom it computed.
     ///
-    /// [`Verdict::of_each_holder`]: dovetail_account::signal::Verdict::of_each_holder
+    /// [`of_each_holder`]: dovetail_account::signal::ActivityVerdict::of_each_holder
     pub fn of_each_holder(self) -> Self {
         let unknown_ms = self.unknown_ms + self.active_ms;
         let for_any_holder_ms = self.for_any_holder_ms + self.active_ms;
@@ -133,7 +133,7 @@ impl GpuUse {
         let from_to = |from_ms, to_ms| Span { from_ms, to_ms };
         [
             (DeviceState::Idle, from_to(span.from_ms, idle_ms)),
-            (DeviceState::Active(Work::NotSeparable), from_to(idle_ms, known_ms)),
+            (DeviceState::Active(ActiveWork::NotSeparable), from_to(idle_ms, known_ms)),
             (DeviceState::Unknown, from_to(known_ms, span.to_ms)),
         ]
     }
@@ -168,18 +168,18 @@ impl std::fmt::Display for ActiveShare {
 
 #[cfg(test)]
 mod tests {
-    use dovetail_account::signal::{Verdict, activity_over};
+    use dovetail_account::signal::{ActivityVerdict, activity_over};
 
     use super::*;
 
-    fn verdict(activity: Activity) -> Verdict {
-        Verdict { activity, signal: None, intensity_micro_percent: None, reason: None }
+    fn verdict(activity: Activity) -> ActivityVerdict {
+        ActivityVerdict { activity, signal: None, intensity_micro_percent: None, reason: None }
     }
 
     #[test]
     fn a_use_says_how_long_and_since_when_and_what_is_not_seen_stays_unknown() {
         use Activity::{Active, Idle};
-        let samples: Vec<(u64, Verdict)> =
+        let samples: Vec<(u64, ActivityVerdict)> =
             [(0, Active), (10, Idle), (20, Active), (30, Idle), (40, Idle)]
                 .map(|(at_ms, activity)| (at_ms, verdict(activity)))
                 .into();

@@ -31,7 +31,7 @@ impl ShapeAnswers {
 
 /// Demand of one shape with one fate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Demand {
+pub(crate) struct ShapeDemand {
     /// Row of what keeps it off each piece.
     pub(crate) row: usize,
     /// Why it does not start where it fits; `None`: such a piece is not explained by it.
@@ -44,7 +44,7 @@ pub(crate) struct Demand {
 pub(crate) fn assign(
     pieces: &[OpenPiece],
     rows: &[ShapeAnswers],
-    mut demand: Vec<Demand>,
+    mut demand: Vec<ShapeDemand>,
 ) -> Vec<ByCause> {
     let mut split: Vec<ByCause> = vec![[0; CAUSES]; pieces.len()];
     let mut left: Vec<i64> = pieces.iter().map(|open| open.piece.gpu_milli).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dovetail_model::{DeviceRequest, FreeCause, JobId, Requirement};
-use dovetail_plan::engine::supply::{Levels, WaitingSet};
+use dovetail_plan::engine::supply::{LevelCheck, WaitingSet};
 use dovetail_plan::{Engine, ShapeId};
 
 use crate::weight;
@@ -39,7 +39,7 @@ pub(crate) struct DemandReader {
     /// Version of the fleet that the weights rest on.
     fleet: u64,
     /// Whether a job fits as a whole: as it asks, and without levels. Void after any change.
-    fits: BTreeMap<(JobId, Levels), (Vec<WaitingSet>, bool)>,
+    fits: BTreeMap<(JobId, LevelCheck), (Vec<WaitingSet>, bool)>,
 }
 
 impl DemandReader {
@@ -90,18 +90,18 @@ impl DemandReader {
     /// Why such jobs do not start although one of their pods fits somewhere.
     pub(crate) fn fate(&mut self, engine: &mut Engine, jobs: &WaitingJobs) -> FreeCause {
         let pods: u64 = jobs.sets.iter().map(|set| u64::from(set.pods)).sum();
-        if pods > 1 && !self.gang_fits(engine, jobs, Levels::Required) {
+        if pods > 1 && !self.gang_fits(engine, jobs, LevelCheck::Required) {
             let has_level = jobs.sets.iter().any(|set| set.level.is_some());
-            let level_alone = has_level && self.gang_fits(engine, jobs, Levels::Ignored);
+            let level_alone = has_level && self.gang_fits(engine, jobs, LevelCheck::Ignored);
             return if level_alone { FreeCause::Topology } else { FreeCause::GangShort };
         }
         if jobs.blocked_by_quota { FreeCause::Quota } else { FreeCause::Reserved }
     }
 
-    fn gang_fits(&mut self, engine: &mut Engine, jobs: &WaitingJobs, levels: Levels) -> bool {
+    fn gang_fits(&mut self, engine: &mut Engine, jobs: &WaitingJobs, levels: LevelCheck) -> bool {
         // The engine has tried it, quota did not stop it, and nothing that helps has happened
         // since.
-        if levels == Levels::Required && jobs.tried && !jobs.blocked_by_quota {
+        if levels == LevelCheck::Required && jobs.tried && !jobs.blocked_by_quota {
             return false;
         }
         let key = (jobs.first, levels);

@@ -17,7 +17,7 @@ use thiserror::Error;
 use crate::assign::ByCause;
 use crate::cause::CAUSES;
 use crate::states::States;
-use crate::survey::Account;
+use crate::survey::CapacityAccount;
 use crate::tracker::{FreeTracker, Picture, add_to};
 use crate::usage::Usage;
 use crate::verdicts::OpenPiece;
@@ -180,7 +180,7 @@ impl UsageIntegral {
     fn has_open_without_split(&self) -> bool {
         let models = 0..self.tracker.surveyor.models.len();
         models.into_iter().any(|model| {
-            let open = self.tracker.accounts.level(model as u32, Account::Open);
+            let open = self.tracker.accounts.level(model as u32, CapacityAccount::Open);
             let split = self.split_milli.get(model).map_or(0, |split| split.iter().sum());
             open > 0 && split == 0
         })
@@ -200,7 +200,7 @@ impl UsageIntegral {
         let models = self.tracker.surveyor.models.len();
         self.split_so_far.resize(models, (0, [0; CAUSES]));
         for model in 0..models {
-            let open = self.tracker.accounts.find(model as u32, Account::Open);
+            let open = self.tracker.accounts.find(model as u32, CapacityAccount::Open);
             let metered = open.map_or(0, |number| self.metered(number));
             let new = metered - self.split_so_far[model].0;
             if new == 0 {

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
-use dovetail_model::{Condition, HoldingId, NodeId, Owner, in_proportion};
+use dovetail_model::{HoldingId, NodeAvailability, NodeId, Owner, in_proportion};
 use dovetail_plan::Engine;
 
 use crate::weight;
 
 /// Where milli-GPU of one model are booked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Account {
+pub(crate) enum CapacityAccount {
     Installed,
     Unavailable,
     /// Held by jobs of a queue, by number; `None` by others.
@@ -25,30 +25,28 @@ pub(crate) enum Account {
 
 /// The free part of the devices of one node that are in the same state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct FreeDevices {
     /// Number of the device state.
     pub(crate) device: u32,
     pub(crate) model: u32,
     pub(crate) gpu_milli: i64,
 }
 
-/// What a node has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Survey {
+pub(crate) struct NodeSurvey {
     /// Milli-GPU by model and account, ascending, each pair once.
-    pub(crate) booked: Vec<((u32, Account), i64)>,
-    /// Pieces in [`Account::Open`], by device state.
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) booked: Vec<((u32, CapacityAccount), i64)>,
+    /// Pieces in [`CapacityAccount::Open`], by device state.
+    pub(crate) pieces: Vec<FreeDevices>,
 }
 
-/// Texts as numbers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct TextNumbers {
     names: Vec<String>,
     numbers: BTreeMap<String, u32>,
 }
 
-impl Names {
+impl TextNumbers {
     pub(crate) fn number(&mut self, name: &str) -> u32 {
         if let Some(number) = self.numbers.get(name) {
             return *number;
@@ -71,8 +69,8 @@ impl Names {
 /// Surveys nodes and remembers what device states and names mean.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Surveyor {
-    pub(crate) models: Names,
-    pub(crate) queues: Names,
+    pub(crate) models: TextNumbers,
+    pub(crate) queues: TextNumbers,
     /// Model and free milli-GPU per number of a device state.
     states: Vec<Option<(u32, i64)>>,
 }
@@ -82,35 +80,37 @@ pub(crate) struct Surveyor {
 struct Share {
     device: u16,
     holding: HoldingId,
-    holder: Account,
+    holder: CapacityAccount,
     share: i128,
 }
 
 impl Surveyor {
     /// Looks at a node; a slot without one has nothing.
-    pub(crate) fn survey(&mut self, engine: &Engine, slot: NodeId) -> Survey {
-        let Some(node) = engine.supply().node(slot) else { return Survey::default() };
+    pub(crate) fn survey(&mut self, engine: &Engine, slot: NodeId) -> NodeSurvey {
+        let Some(node) = engine.supply().node(slot) else { return NodeSurvey::default() };
         let (free, kept) = match node.condition {
-            Condition::Ready => (Account::Open, Account::Kept),
-            Condition::Cordoned => (Account::Draining, Account::Draining),
-            Condition::Starting => (Account::Starting, Account::Starting),
-            Condition::NotReady => (Account::Unavailable, Account::Unavailable),
+            NodeAvailability::Ready => (CapacityAccount::Open, CapacityAccount::Kept),
+            NodeAvailability::Cordoned => (CapacityAccount::Draining, CapacityAccount::Draining),
+            NodeAvailability::Starting => (CapacityAccount::Starting, CapacityAccount::Starting),
+            NodeAvailability::NotReady => {
+                (CapacityAccount::Unavailable, CapacityAccount::Unavailable)
+            }
         };
-        let mut found = Survey::default();
+        let mut found = NodeSurvey::default();
         let numbers: Vec<Option<u32>> = engine.supply().device_numbers(slot).collect();
         let shares = self.shares(engine, slot, &numbers, kept);
         for (index, number) in numbers.iter().enumerate() {
             let Some(number) = number else {
                 let model = self.models.number(&node.devices[index].model);
-                found.book(model, Account::Installed, WHOLE_DEVICE_MILLI);
-                found.book(model, Account::Unavailable, WHOLE_DEVICE_MILLI);
+                found.book(model, CapacityAccount::Installed, WHOLE_DEVICE_MILLI);
+                found.book(model, CapacityAccount::Unavailable, WHOLE_DEVICE_MILLI);
                 continue;
             };
             let (model, free_milli) = self.state(engine, *number);
-            found.book(model, Account::Installed, WHOLE_DEVICE_MILLI);
+            found.book(model, CapacityAccount::Installed, WHOLE_DEVICE_MILLI);
             found.book(model, free, free_milli);
-            if free == Account::Open && free_milli > 0 {
-                found.add_piece(Piece { device: *number, model, gpu_milli: free_milli });
+            if free == CapacityAccount::Open && free_milli > 0 {
+                found.add_piece(FreeDevices { device: *number, model, gpu_milli: free_milli });
             }
             let from = shares.partition_point(|share| usize::from(share.device) < index);
             let to = shares.partition_point(|share| usize::from(share.device) <= index);
@@ -127,7 +127,7 @@ impl Surveyor {
         engine: &Engine,
         slot: NodeId,
         numbers: &[Option<u32>],
-        kept: Account,
+        kept: CapacityAccount,
     ) -> Vec<Share> {
         let mut shares = Vec::new();
         for (holding, owner, devices) in engine.supply().node_holdings(slot) {
@@ -136,8 +136,8 @@ impl Surveyor {
             }
             let holder = match owner {
                 Owner::Reservation => kept,
-                Owner::Foreign(_) => Account::Allocated(None),
-                Owner::Pod(pod) => Account::Allocated(
+                Owner::Foreign(_) => CapacityAccount::Allocated(None),
+                Owner::Pod(pod) => CapacityAccount::Allocated(
                     engine.job(pod.job).map(|job| self.queues.number(&job.queue)),
                 ),
             };
@@ -169,8 +169,8 @@ impl Surveyor {
     }
 }
 
-impl Survey {
-    fn book(&mut self, model: u32, account: Account, gpu_milli: i64) {
+impl NodeSurvey {
+    fn book(&mut self, model: u32, account: CapacityAccount, gpu_milli: i64) {
         let key = (model, account);
         match self.booked.iter_mut().find(|(have, _)| *have == key) {
             Some((_, booked)) => *booked += gpu_milli,
@@ -178,7 +178,7 @@ impl Survey {
         }
     }
 
-    fn add_piece(&mut self, piece: Piece) {
+    fn add_piece(&mut self, piece: FreeDevices) {
         match self.pieces.iter_mut().find(|have| have.device == piece.device) {
             Some(have) => have.gpu_milli += piece.gpu_milli,
             None => self.pieces.push(piece),
@@ -189,7 +189,7 @@ impl Survey {
     fn book_held(&mut self, model: u32, held_milli: i64, shares: &[Share]) {
         match shares {
             _ if held_milli == 0 => {}
-            [] => self.book(model, Account::Allocated(None), held_milli),
+            [] => self.book(model, CapacityAccount::Allocated(None), held_milli),
             [only] => self.book(model, only.holder, held_milli),
             _ => {
                 let weights: Vec<i128> = shares.iter().map(|share| share.share).collect();

@@ -16,11 +16,11 @@ use dovetail_plan::engine::supply::ChangeCursor;
 use dovetail_plan::{Engine, ShapeId};
 use serde::Serialize;
 
-use crate::assign::{ByCause, Demand, ShapeAnswers, assign};
+use crate::assign::{ByCause, ShapeAnswers, ShapeDemand, assign};
 use crate::cause::CAUSES;
 use crate::demand::DemandReader;
 use crate::states::States;
-use crate::survey::{Account, Survey, Surveyor};
+use crate::survey::{CapacityAccount, NodeSurvey, Surveyor};
 use crate::verdicts::{NO_DEMAND, OpenPiece, Verdicts, is_of_kind};
 use crate::weight;
 
@@ -65,7 +65,7 @@ pub struct FreeTracker {
     built: bool,
     changed: Vec<NodeId>,
     stamps: u64,
-    nodes: Vec<(u64, Survey)>,
+    nodes: Vec<(u64, NodeSurvey)>,
     by_rank: Vec<NodeId>,
     fleet: u64,
     pub(crate) surveyor: Surveyor,
@@ -78,13 +78,13 @@ pub struct FreeTracker {
 /// Sums over all nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Accounts {
-    numbers: BTreeMap<(u32, Account), usize>,
-    pub(crate) keys: Vec<(u32, Account)>,
+    numbers: BTreeMap<(u32, CapacityAccount), usize>,
+    pub(crate) keys: Vec<(u32, CapacityAccount)>,
     pub(crate) levels_milli: Vec<i64>,
 }
 
 impl Accounts {
-    fn number(&mut self, key: (u32, Account)) -> usize {
+    fn number(&mut self, key: (u32, CapacityAccount)) -> usize {
         let next = self.keys.len();
         let number = *self.numbers.entry(key).or_insert(next);
         if number == next {
@@ -95,11 +95,11 @@ impl Accounts {
     }
 
     /// Milli-GPU in an account.
-    pub(crate) fn level(&self, model: u32, account: Account) -> i64 {
+    pub(crate) fn level(&self, model: u32, account: CapacityAccount) -> i64 {
         self.numbers.get(&(model, account)).map_or(0, |number| self.levels_milli[*number])
     }
 
-    pub(crate) fn find(&self, model: u32, account: Account) -> Option<usize> {
+    pub(crate) fn find(&self, model: u32, account: CapacityAccount) -> Option<usize> {
         self.numbers.get(&(model, account)).copied()
     }
 }
@@ -233,17 +233,17 @@ impl FreeTracker {
         &mut self,
         engine: &mut Engine,
         pieces: &[OpenPiece],
-    ) -> (Vec<ShapeAnswers>, Vec<Demand>) {
+    ) -> (Vec<ShapeAnswers>, Vec<ShapeDemand>) {
         self.verdicts.begin_round();
         let mut rows: Vec<ShapeAnswers> = Vec::new();
         let mut row_of: BTreeMap<(ShapeId, Option<usize>), usize> = BTreeMap::new();
-        let mut demand: Vec<Demand> = Vec::new();
+        let mut demand: Vec<ShapeDemand> = Vec::new();
         let mut entry_of: BTreeMap<(usize, Option<FreeCause>), usize> = BTreeMap::new();
         let mut add = |row: usize, fate: Option<FreeCause>, gpu_milli: i64| {
             let next = demand.len();
             let place = *entry_of.entry((row, fate)).or_insert(next);
             if place == next {
-                demand.push(Demand { row, where_it_fits: fate, gpu_milli: 0 });
+                demand.push(ShapeDemand { row, where_it_fits: fate, gpu_milli: 0 });
             }
             demand[place].gpu_milli += gpu_milli;
         };
@@ -304,18 +304,18 @@ fn keep_off_outside(engine: &Engine, row: &mut [u8], level: Option<usize>, piece
 pub(crate) fn add_to<N: Copy + Default + std::ops::AddAssign>(
     states: &mut States<N>,
     surveyor: &Surveyor,
-    account: Account,
+    account: CapacityAccount,
     amount: N,
 ) {
     match account {
-        Account::Installed => states.installed += amount,
-        Account::Unavailable => states.unavailable += amount,
-        Account::Allocated(queue) => {
+        CapacityAccount::Installed => states.installed += amount,
+        CapacityAccount::Unavailable => states.unavailable += amount,
+        CapacityAccount::Allocated(queue) => {
             states.add_allocated(queue.map(|queue| surveyor.queues.name(queue)), amount);
         }
-        Account::Draining => states.add_free(FreeCause::DrainingOrCordoned, amount),
-        Account::Starting => states.add_free(FreeCause::Starting, amount),
-        Account::Kept => states.add_free(FreeCause::Reserved, amount),
-        Account::Open => {}
+        CapacityAccount::Draining => states.add_free(FreeCause::DrainingOrCordoned, amount),
+        CapacityAccount::Starting => states.add_free(FreeCause::Starting, amount),
+        CapacityAccount::Kept => states.add_free(FreeCause::Reserved, amount),
+        CapacityAccount::Open => {}
     }
 }

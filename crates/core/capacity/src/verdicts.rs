@@ -15,7 +15,7 @@ use dovetail_plan::engine::probe::PodProbe;
 use dovetail_plan::{Engine, ShapeId};
 
 use crate::cause::{CAUSES, of_obstacle};
-use crate::survey::Piece;
+use crate::survey::FreeDevices;
 
 /// Node answers kept, 8 bytes each.
 const MAX_KEPT: usize = 1 << 22;
@@ -46,18 +46,18 @@ pub(crate) struct OpenPiece {
     pub(crate) node: NodeId,
     /// Differs after every change of the node; never 0.
     pub(crate) stamp: u64,
-    pub(crate) piece: Piece,
+    pub(crate) piece: FreeDevices,
 }
 
 /// Answers by shape.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Verdicts {
-    columns: BTreeMap<ShapeId, Column>,
+    columns: BTreeMap<ShapeId, VerdictColumn>,
     round: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Column {
+struct VerdictColumn {
     probe: PodProbe,
     /// Per slot: stamp of the node × 256 + answer.
     by_node: Vec<u64>,
@@ -103,7 +103,7 @@ impl Verdicts {
         shape: ShapeId,
         pieces: &[OpenPiece],
     ) -> Vec<u8> {
-        let mut column = self.columns.remove(&shape).unwrap_or_else(|| Column {
+        let mut column = self.columns.remove(&shape).unwrap_or_else(|| VerdictColumn {
             probe: PodProbe::new(engine, shape),
             by_node: Vec::new(),
             by_device: Vec::new(),
@@ -140,7 +140,7 @@ impl Verdicts {
         any_kind
     }
 
-    fn keep(&mut self, shape: ShapeId, column: Column, slots: usize) {
+    fn keep(&mut self, shape: ShapeId, column: VerdictColumn, slots: usize) {
         if (self.columns.len() + 1) * slots > MAX_KEPT {
             let round = self.round;
             self.columns.retain(|_, column| column.last_use == round);
@@ -151,7 +151,7 @@ impl Verdicts {
     }
 }
 
-impl Column {
+impl VerdictColumn {
     fn node_answer(&mut self, engine: &mut Engine, open: &OpenPiece) -> u8 {
         let slot = open.node.index();
         if self.by_node.len() <= slot {

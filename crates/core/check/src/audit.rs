@@ -5,12 +5,12 @@ use std::fmt::Debug;
 
 use dovetail_model::{Knowledge, NodeName, Resources, Snapshot};
 
-use crate::node_books::{Held, Holder, NodeBooks};
+use crate::node_books::{HeldAmounts, Holder, NodeBooks};
 use crate::violation::Violation;
-use crate::world::World;
+use crate::world::ClusterBooks;
 
 /// Conservation, and whether the running sums are what one gets by adding up.
-pub(crate) fn audit(world: &World) -> Vec<Violation> {
+pub(crate) fn audit(world: &ClusterBooks) -> Vec<Violation> {
     let mut found = world.faults.clone();
     for (name, books) in &world.nodes {
         let again = NodeBooks::new(books.node.clone(), books.held.clone());
@@ -27,7 +27,7 @@ pub(crate) fn audit(world: &World) -> Vec<Violation> {
     found
 }
 
-fn audit_jobs(world: &World, found: &mut Vec<Violation>) {
+fn audit_jobs(world: &ClusterBooks, found: &mut Vec<Violation>) {
     for (job, booked) in &world.jobs {
         for (pod_set, set) in booked.job.pod_sets.iter().enumerate() {
             let pods = booked.pods.keys().filter(|(set, _)| usize::from(*set) == pod_set);
@@ -41,7 +41,7 @@ fn audit_jobs(world: &World, found: &mut Vec<Violation>) {
 }
 
 /// Every pod that holds is a pod of its job, at that place; every pod of a job holds.
-fn audit_holders(world: &World, found: &mut Vec<Violation>) {
+fn audit_holders(world: &ClusterBooks, found: &mut Vec<Violation>) {
     let mut held = BTreeSet::new();
     let mut counts: BTreeMap<String, BTreeMap<NodeName, i64>> = BTreeMap::new();
     for (node, books) in &world.nodes {
@@ -70,10 +70,10 @@ fn audit_holders(world: &World, found: &mut Vec<Violation>) {
 }
 
 /// Whether a snapshot tells the same as the books.
-pub(crate) fn compare(world: &World, snapshot: &Snapshot) -> Vec<Violation> {
-    let other = World::of(snapshot);
+pub(crate) fn compare(world: &ClusterBooks, snapshot: &Snapshot) -> Vec<Violation> {
+    let other = ClusterBooks::of(snapshot);
     let mut found = audit(&other);
-    let names = |world: &World| world.nodes.keys().cloned().collect::<Vec<_>>();
+    let names = |world: &ClusterBooks| world.nodes.keys().cloned().collect::<Vec<_>>();
     differ(&mut found, || "the nodes".to_owned(), &names(world), &names(&other));
     for (name, books) in &world.nodes {
         let Some(theirs) = other.nodes.get(name) else { continue };
@@ -81,7 +81,7 @@ pub(crate) fn compare(world: &World, snapshot: &Snapshot) -> Vec<Violation> {
         let what = || format!("allocations on node {name}");
         differ(&mut found, what, &comparable(books), &comparable(theirs));
     }
-    let jobs = |world: &World| {
+    let jobs = |world: &ClusterBooks| {
         world
             .jobs
             .iter()
@@ -96,15 +96,15 @@ pub(crate) fn compare(world: &World, snapshot: &Snapshot) -> Vec<Violation> {
 
 /// What is held in a form that two accounts can agree in: no amounts of 0, no order among the
 /// amounts of one reservation, no device numbers where the kubelet chooses.
-fn comparable(books: &NodeBooks) -> Vec<(Holder, Held)> {
+fn comparable(books: &NodeBooks) -> Vec<(Holder, HeldAmounts)> {
     let pooled = books.node.knowledge == Knowledge::Counted;
-    let mut all: Vec<(Holder, Held)> = Vec::new();
+    let mut all: Vec<(Holder, HeldAmounts)> = Vec::new();
     for (holder, held) in &books.held {
         let holder = match holder {
             Holder::Reserved(reservation, _) => Holder::Reserved(*reservation, 0),
             other => other.clone(),
         };
-        let mut held = Held { resources: tidy(&held.resources), ..held.clone() };
+        let mut held = HeldAmounts { resources: tidy(&held.resources), ..held.clone() };
         if pooled {
             held.devices.iter_mut().for_each(|(index, _)| *index = 0);
         }

@@ -8,12 +8,12 @@ use dovetail_model::{Booked, Job, JobId, NodeName, Owner, Place, Snapshot};
 use crate::node_books::{Holder, NodeBooks};
 use crate::reserved::problem_of_room;
 use crate::violation::Violation;
-use crate::world::World;
+use crate::world::ClusterBooks;
 
 /// Judges all bookings in force. `lent_percent`: GPUs of running jobs that one booking has lent its
 /// room to, at most, in percent of its own.
 pub(crate) fn judge_bookings(
-    world: &World,
+    world: &ClusterBooks,
     snapshot: &Snapshot,
     lent_percent: u32,
     found: &mut Vec<Violation>,
@@ -43,7 +43,7 @@ fn problem_of_count(booked: &Booked) -> Option<String> {
 }
 
 /// The places of some bookings are free together once those have gone that may be in them.
-fn problem_of_places(world: &World, snapshot: &Snapshot, all: &[&Booked]) -> Option<String> {
+fn problem_of_places(world: &ClusterBooks, snapshot: &Snapshot, all: &[&Booked]) -> Option<String> {
     let mut by_node: BTreeMap<&NodeName, Vec<(&Place, &Booked)>> = BTreeMap::new();
     for booked in all {
         for place in &booked.claim.places {
@@ -98,7 +98,7 @@ fn ends_by(job: &Job, start_ms: u64, time_ms: u64) -> bool {
 }
 
 /// Running jobs that it lent its room to have no more GPUs than the bound.
-fn problem_of_lent(world: &World, booked: &Booked, percent: u32) -> Option<String> {
+fn problem_of_lent(world: &ClusterBooks, booked: &Booked, percent: u32) -> Option<String> {
     let jobs: BTreeSet<JobId> = booked
         .claim
         .awaited

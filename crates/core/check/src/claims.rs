@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_claims::{Choice, Demand, Rule, Supply};
+use dovetail_claims::{DeviceChoice, DeviceDemand, DeviceSupply, ValueRule};
 
 /// What a choice of devices did that it must not do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,11 @@ pub enum ClaimViolation {
 }
 
 /// Everything that is wrong with a choice; nothing if it is right.
-pub fn check_claims(supply: &Supply, demand: &Demand, choice: &Choice) -> Vec<ClaimViolation> {
+pub fn check_claims(
+    supply: &DeviceSupply,
+    demand: &DeviceDemand,
+    choice: &DeviceChoice,
+) -> Vec<ClaimViolation> {
     let mut wrong = Vec::new();
     let mut uses: BTreeMap<usize, usize> = BTreeMap::new();
     let mut drawn: BTreeMap<usize, i128> = BTreeMap::new();
@@ -71,7 +75,7 @@ pub fn check_claims(supply: &Supply, demand: &Demand, choice: &Choice) -> Vec<Cl
     wrong
 }
 
-fn holds(demand: &Demand, choice: &Choice, at: usize) -> bool {
+fn holds(demand: &DeviceDemand, choice: &DeviceChoice, at: usize) -> bool {
     let constraint = &demand.constraints[at];
     let mut sets: Vec<BTreeSet<u32>> = Vec::new();
     for (request, alternative) in choice.alternatives.iter().enumerate() {
@@ -88,11 +92,11 @@ fn holds(demand: &Demand, choice: &Choice, at: usize) -> bool {
         return false;
     }
     match constraint.rule {
-        Rule::Match => {
+        ValueRule::Match => {
             let Some(first) = sets.first() else { return true };
             first.iter().any(|value| sets.iter().all(|set| set.contains(value)))
         }
-        Rule::Distinct => {
+        ValueRule::Distinct => {
             let apart = |(at, set): (usize, &BTreeSet<u32>)| {
                 sets[..at].iter().all(|before| before.is_disjoint(set))
             };

@@ -5,7 +5,7 @@ use dovetail_model::{DeviceAmount, HeldDevices, Knowledge, MigTable, Mode, Node}
 /// Amounts held: per device, or of the whole pool where the kubelet chooses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeviceBooks {
-    pub(crate) used: Vec<Used>,
+    pub(crate) used: Vec<UsedAmounts>,
     pub(crate) pooled: bool,
     /// Amounts held of devices the node does not have.
     pub(crate) beyond: i64,
@@ -13,7 +13,7 @@ pub(crate) struct DeviceBooks {
 
 /// What is held of one device, or of the pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Used {
+pub(crate) struct UsedAmounts {
     /// Amounts per way of use, in the order of [`MODES`].
     pub(crate) holders: [i64; 4],
     pub(crate) compute_milli: i64,
@@ -31,7 +31,7 @@ impl DeviceBooks {
     pub(crate) fn empty(node: &Node) -> Self {
         let pooled = node.knowledge == Knowledge::Counted;
         let places = if pooled { 1 } else { node.devices.len() };
-        Self { used: vec![Used::default(); places], pooled, beyond: 0 }
+        Self { used: vec![UsedAmounts::default(); places], pooled, beyond: 0 }
     }
 
     pub(crate) fn apply(&mut self, devices: &HeldDevices, sign: i64) {
@@ -49,7 +49,7 @@ impl DeviceBooks {
         if self.beyond > 0 {
             return Some(("devices".to_owned(), -self.beyond));
         }
-        let lost = |(index, used): (usize, &Used)| {
+        let lost = |(index, used): (usize, &UsedAmounts)| {
             !node.devices[index].healthy && used.holders.iter().any(|count| *count > 0)
         };
         if !self.pooled && self.used.iter().enumerate().any(lost) {
@@ -84,7 +84,7 @@ impl DeviceBooks {
     /// Whether devices are counted and some are in another mode than this: what is free of the pool
     /// does not prove then that a device is free.
     pub(crate) fn mixes(&self, mode: Mode) -> bool {
-        let others = |used: &Used| {
+        let others = |used: &UsedAmounts| {
             let mut held = used.holders.iter().zip(MODES);
             held.any(|(count, of)| *count > 0 && of != mode)
         };
@@ -92,7 +92,7 @@ impl DeviceBooks {
     }
 
     /// What is free of a device, or of the pool, by axis.
-    pub(crate) fn free(&self, place: usize, node: &Node, tables: &[MigTable]) -> Free {
+    pub(crate) fn free(&self, place: usize, node: &Node, tables: &[MigTable]) -> FreeAmounts {
         let used = &self.used[place];
         let mut total = Total::default();
         match self.pooled {
@@ -102,7 +102,7 @@ impl DeviceBooks {
         let whole = if self.pooled { total.devices - used.devices_needed(node) } else { 0 };
         let counters = total.counters.into_iter().enumerate();
         let held = |place: usize| used.counters.get(place).copied().unwrap_or(0);
-        Free {
+        FreeAmounts {
             plain: [
                 ("compute_milli", total.compute_milli - used.compute_milli),
                 ("memory_bytes", total.memory_bytes - used.memory_bytes),
@@ -116,18 +116,18 @@ impl DeviceBooks {
 }
 
 /// What is free of one device, or of the pool; signed.
-pub(crate) struct Free {
+pub(crate) struct FreeAmounts {
     plain: [(&'static str, i64); 5],
     counters: Vec<(String, i64)>,
 }
 
-impl Free {
+impl FreeAmounts {
     pub(crate) fn axes(&self) -> impl Iterator<Item = (&str, i64)> {
         let counters = self.counters.iter().map(|(name, free)| (name.as_str(), *free));
         self.plain.into_iter().chain(counters)
     }
 
-    /// What is asked by an amount, in the order of [`Free::axes`].
+    /// What is asked by an amount, in the order of [`FreeAmounts::axes`].
     pub(crate) fn asked(amount: &DeviceAmount) -> impl Iterator<Item = i64> {
         let plain = [
             amount.compute_milli,
@@ -140,7 +140,7 @@ impl Free {
     }
 }
 
-impl Used {
+impl UsedAmounts {
     fn apply(&mut self, amount: &DeviceAmount, sign: i64) {
         for (count, mode) in self.holders.iter_mut().zip(MODES) {
             *count += if amount.mode == mode { sign } else { 0 };

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use dovetail_model::node::DrainWindow;
 use dovetail_model::requirement::Operator;
 use dovetail_model::{
-    Action, Attachment, Axis, Bounds, Condition, ConditionCause, CounterRule, CounterScope, Device,
-    DeviceAmount, DeviceRequest, Event, HeldDevices, Holding, HoldingId, Job, JobId, Knowledge,
-    MigProfile, MigTable, Mode, Node, NodeCondition, Owner, PendingReason, Phase, Plan, PodId,
-    PodSet, Queue, Requirement, ReservationId, Resources, RuleCause, RuleKind, SelectorTerm,
-    Snapshot, Taint, TaintEffect, Topology, TopologyRequest,
+    Action, Attachment, Axis, Bounds, ConditionCause, CounterRule, CounterScope, Device,
+    DeviceAmount, DeviceRequest, Event, HeldDevices, Holding, HoldingId, HoldingPhase, Job, JobId,
+    Knowledge, MigProfile, MigTable, Mode, Node, NodeAvailability, NodeCondition, Owner,
+    PendingReason, Plan, PodId, PodSet, Queue, Requirement, ReservationId, Resources, RuleCause,
+    RuleKind, SelectorTerm, Snapshot, Taint, TaintEffect, Topology, TopologyRequest,
 };
 
 use crate::violation::DeviceProblem;
@@ -113,7 +113,7 @@ fn holding(owner: Owner, node: &str, resources: Resources, devices: HeldDevices)
         id: HoldingId(0),
         node: node.into(),
         owner,
-        phase: Phase::Held { expected_end_ms: None },
+        phase: HoldingPhase::Held { expected_end_ms: None },
         reservation: None,
         resources,
         devices,
@@ -176,7 +176,9 @@ fn which_node() {
         change(&mut here);
         world(vec![here], vec![job(1, requirement)])
     };
-    for condition in [Condition::Starting, Condition::Cordoned, Condition::NotReady] {
+    for condition in
+        [NodeAvailability::Starting, NodeAvailability::Cordoned, NodeAvailability::NotReady]
+    {
         let closed = with(&|node| node.condition = condition, whole(1));
         assert!(matches!(start(&closed), Violation::Closed { .. }));
     }
@@ -616,7 +618,10 @@ fn what_comes_from_outside_is_booked() {
     assert_eq!(judge.plan(&on_b), []);
     assert_eq!(judge.plan(&plan), []);
     judge.event(&Event::ended(JobId(2)), 6);
-    judge.event(&Event::NodeCondition { node: "b".into(), condition: Condition::NotReady }, 7);
+    judge.event(
+        &Event::NodeCondition { node: "b".into(), condition: NodeAvailability::NotReady },
+        7,
+    );
     judge.event(&Event::QueueChanged(Box::new(Queue::named("q"))), 8);
     let device = Device { healthy: false, ..Device::plain("A", 0) };
     judge.event(&Event::NodeChanged(Box::new(Node { devices: vec![device], ..node("a") })), 9);

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use dovetail_model::{JobId, PodId};
 
 use crate::violation::Violation;
-use crate::world::{BookedJob, World};
+use crate::world::{BookedJob, ClusterBooks};
 
 /// Judges a job all of whose pods of this plan are in the books.
-pub(crate) fn judge_gang(world: &World, job: JobId, found: &mut Vec<Violation>) {
+pub(crate) fn judge_gang(world: &ClusterBooks, job: JobId, found: &mut Vec<Violation>) {
     let booked = &world.jobs[&job];
     for (index, set) in booked.job.pod_sets.iter().enumerate() {
         let ordinals = ordinals(booked, index);
@@ -31,7 +31,7 @@ pub(crate) fn judge_gang(world: &World, job: JobId, found: &mut Vec<Violation>) 
 }
 
 fn judge_level(
-    world: &World,
+    world: &ClusterBooks,
     job: JobId,
     level: &str,
     pod_set: Option<usize>,
@@ -51,7 +51,7 @@ fn judge_level(
 }
 
 /// Whether the plan may still add the pod to its job.
-pub(crate) fn judge_pod(world: &World, pod: PodId) -> Option<Violation> {
+pub(crate) fn judge_pod(world: &ClusterBooks, pod: PodId) -> Option<Violation> {
     let Some(booked) = world.jobs.get(&pod.job) else {
         return Some(Violation::UnknownJob { job: pod.job });
     };

@@ -8,12 +8,12 @@ use crate::audit::{audit, compare};
 use crate::booked::judge_bookings;
 use crate::gang::{judge_gang, judge_pod};
 use crate::limits::judge_limits;
-use crate::node_books::{Held, Holder};
+use crate::node_books::{HeldAmounts, Holder};
 use crate::placing::Placing;
 use crate::preempting::{judge_kept, judge_rooms_of_started};
 use crate::reserved::judge_reserved;
 use crate::violation::Violation;
-use crate::world::World;
+use crate::world::ClusterBooks;
 
 /// A judge with books of its own.
 ///
@@ -22,7 +22,7 @@ use crate::world::World;
 /// jobs.
 #[derive(Clone, Debug)]
 pub struct Judge {
-    world: World,
+    world: ClusterBooks,
     /// GPUs that one job may have lent of its reservation, in percent of its own.
     lent_percent: Option<u32>,
 }
@@ -41,7 +41,7 @@ pub fn check_plan(before: &Snapshot, plan: &Plan, after: &Snapshot) -> Vec<Viola
 impl Judge {
     /// Opens the books from a snapshot.
     pub fn new(snapshot: &Snapshot) -> Self {
-        Self { world: World::of(snapshot), lent_percent: None }
+        Self { world: ClusterBooks::of(snapshot), lent_percent: None }
     }
 
     /// The same, which also judges reservations, with how much of them may be lent. For worlds in
@@ -154,7 +154,7 @@ impl Judge {
         let requirement = &*booked.job.pod_sets[usize::from(pod.pod_set)].requirement;
         let placing = Placing { world: &self.world, pod, requirement, name: node, books, devices };
         found.extend(placing.violations());
-        let held = Held {
+        let held = HeldAmounts {
             resources: requirement.resources.clone(),
             devices: devices.clone(),
             counts_into: requirement.counts_into.clone(),

@@ -4,11 +4,11 @@ use dovetail_model::{Axis, JobId, PodId, Queue, Requirement};
 
 use crate::node_books::Holder;
 use crate::violation::Violation;
-use crate::world::{BookedJob, World};
+use crate::world::{BookedJob, ClusterBooks};
 
 /// Judges the queues of a job that just started: of nothing that it holds may any of them have
 /// more than its limit, nor, unless it borrows, than it is guaranteed.
-pub(crate) fn judge_limits(world: &World, job: JobId, found: &mut Vec<Violation>) {
+pub(crate) fn judge_limits(world: &ClusterBooks, job: JobId, found: &mut Vec<Violation>) {
     let booked = &world.jobs[&job];
     for queue in queue_and_parents(world, &booked.job.queue) {
         for (axis, most) in bounds(queue) {
@@ -24,7 +24,7 @@ pub(crate) fn judge_limits(world: &World, job: JobId, found: &mut Vec<Violation>
 
 /// Judges whether the queues of a job that stops others may hold it when all that ends has
 /// gone, beside those that go before it and have room kept.
-pub(crate) fn judge_limits_later(world: &World, job: JobId, found: &mut Vec<Violation>) {
+pub(crate) fn judge_limits_later(world: &ClusterBooks, job: JobId, found: &mut Vec<Violation>) {
     let booked = &world.jobs[&job];
     for queue in queue_and_parents(world, &booked.job.queue) {
         for (axis, most) in bounds(queue) {
@@ -42,7 +42,7 @@ pub(crate) fn judge_limits_later(world: &World, job: JobId, found: &mut Vec<Viol
 
 /// Judges whether a job that is starting takes of its queues what is kept for those that go
 /// before it.
-pub(crate) fn judge_kept_quota(world: &World, job: JobId, found: &mut Vec<Violation>) {
+pub(crate) fn judge_kept_quota(world: &ClusterBooks, job: JobId, found: &mut Vec<Violation>) {
     let booked = &world.jobs[&job];
     for queue in queue_and_parents(world, &booked.job.queue) {
         for (axis, most) in bounds(queue) {
@@ -56,13 +56,13 @@ pub(crate) fn judge_kept_quota(world: &World, job: JobId, found: &mut Vec<Violat
     }
 }
 
-pub(crate) fn used_below(world: &World, queue: &str, axis: &Axis) -> i64 {
+pub(crate) fn used_below(world: &ClusterBooks, queue: &str, axis: &Axis) -> i64 {
     let jobs = world.jobs.values().filter(|booked| is_below(world, booked, queue));
     jobs.map(|booked| held(booked, axis)).sum()
 }
 
 /// What those need at least that room is kept for and that go before a job, less what ends.
-pub(crate) fn kept_below(world: &World, queue: &str, axis: &Axis, job: JobId) -> i64 {
+pub(crate) fn kept_below(world: &ClusterBooks, queue: &str, axis: &Axis, job: JobId) -> i64 {
     let priority = world.jobs[&job].job.priority;
     let others = world.claims.keys().filter(|other| **other != job);
     let before = others
@@ -73,7 +73,7 @@ pub(crate) fn kept_below(world: &World, queue: &str, axis: &Axis, job: JobId) ->
 }
 
 /// What pods of a queue hold that were told to leave.
-pub(crate) fn ending_below(world: &World, queue: &str, axis: &Axis) -> i64 {
+pub(crate) fn ending_below(world: &ClusterBooks, queue: &str, axis: &Axis) -> i64 {
     let ends = world.ending.keys().map(|holder| match holder {
         Holder::Pod(pod) => held_by_pod(world, *pod, queue, axis),
         Holder::Foreign(_) | Holder::Reserved(..) => 0,
@@ -81,7 +81,7 @@ pub(crate) fn ending_below(world: &World, queue: &str, axis: &Axis) -> i64 {
     ends.sum()
 }
 
-pub(crate) fn held_by_pod(world: &World, pod: PodId, queue: &str, axis: &Axis) -> i64 {
+pub(crate) fn held_by_pod(world: &ClusterBooks, pod: PodId, queue: &str, axis: &Axis) -> i64 {
     let booked = world.jobs.get(&pod.job).filter(|booked| {
         is_below(world, booked, queue) && booked.pods.contains_key(&(pod.pod_set, pod.ordinal))
     });
@@ -89,12 +89,12 @@ pub(crate) fn held_by_pod(world: &World, pod: PodId, queue: &str, axis: &Axis) -
     set.map_or(0, |set| asks(&set.requirement, axis))
 }
 
-fn is_below(world: &World, booked: &BookedJob, queue: &str) -> bool {
+fn is_below(world: &ClusterBooks, booked: &BookedJob, queue: &str) -> bool {
     queue_and_parents(world, &booked.job.queue).iter().any(|up| up.name == queue)
 }
 
 /// The queue and those above it; a circle ends where it closes.
-pub(crate) fn queue_and_parents<'w>(world: &'w World, name: &str) -> Vec<&'w Queue> {
+pub(crate) fn queue_and_parents<'w>(world: &'w ClusterBooks, name: &str) -> Vec<&'w Queue> {
     let mut chain: Vec<&Queue> = Vec::new();
     let mut next = world.queues.get(name);
     while let Some(queue) = next.filter(|queue| chain.iter().all(|q| q.name != queue.name)) {
@@ -114,7 +114,7 @@ pub(crate) fn exceeds_quota(booked: &BookedJob, queue: &Queue) -> bool {
 }
 
 /// What jobs below a queue hold, and do not give back already, that do not exceed its quota alone.
-pub(crate) fn held_within_quota(world: &World, queue: &Queue, axis: &Axis) -> i64 {
+pub(crate) fn held_within_quota(world: &ClusterBooks, queue: &Queue, axis: &Axis) -> i64 {
     let jobs = world
         .jobs
         .values()

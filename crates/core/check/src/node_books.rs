@@ -16,7 +16,7 @@ pub(crate) enum Holder {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct HeldAmounts {
     pub(crate) resources: Resources,
     pub(crate) devices: HeldDevices,
     pub(crate) counts_into: BTreeSet<String>,
@@ -26,14 +26,14 @@ pub(crate) struct Held {
 #[derive(Clone, Debug)]
 pub(crate) struct NodeBooks {
     pub(crate) node: Node,
-    pub(crate) held: BTreeMap<Holder, Held>,
+    pub(crate) held: BTreeMap<Holder, HeldAmounts>,
     /// Signed.
     pub(crate) free: Resources,
     pub(crate) devices: DeviceBooks,
 }
 
 impl NodeBooks {
-    pub(crate) fn new(node: Node, held: BTreeMap<Holder, Held>) -> Self {
+    pub(crate) fn new(node: Node, held: BTreeMap<Holder, HeldAmounts>) -> Self {
         let mut free = node.allocatable.clone();
         let mut devices = DeviceBooks::empty(&node);
         for held in held.values() {
@@ -43,13 +43,13 @@ impl NodeBooks {
         Self { node, held, free, devices }
     }
 
-    pub(crate) fn hold(&mut self, holder: Holder, held: Held) {
+    pub(crate) fn hold(&mut self, holder: Holder, held: HeldAmounts) {
         self.free.add_times(&held.resources, -1);
         self.devices.apply(&held.devices, 1);
         self.held.insert(holder, held);
     }
 
-    pub(crate) fn release(&mut self, holder: &Holder) -> Option<Held> {
+    pub(crate) fn release(&mut self, holder: &Holder) -> Option<HeldAmounts> {
         let held = self.held.remove(holder)?;
         self.free.add_times(&held.resources, 1);
         self.devices.apply(&held.devices, -1);

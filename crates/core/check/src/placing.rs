@@ -8,14 +8,14 @@ use dovetail_model::{
     NodeName, PodId, Requirement, SelectorTerm, Taint, TaintEffect,
 };
 
-use crate::devices::{Free, MODES};
+use crate::devices::{FreeAmounts, MODES};
 use crate::node_books::{NodeBooks, axes};
 use crate::violation::{DeviceProblem, Violation};
-use crate::world::World;
+use crate::world::ClusterBooks;
 
 /// One pod about to be placed.
 pub(crate) struct Placing<'w> {
-    pub(crate) world: &'w World,
+    pub(crate) world: &'w ClusterBooks,
     pub(crate) pod: PodId,
     pub(crate) requirement: &'w Requirement,
     pub(crate) name: &'w NodeName,
@@ -178,7 +178,7 @@ impl Placing<'_> {
         }
         let free =
             self.books.devices.free(usize::from(index), &self.books.node, &self.world.mig_tables);
-        for ((axis, free), asked) in free.axes().zip(Free::asked(amount)) {
+        for ((axis, free), asked) in free.axes().zip(FreeAmounts::asked(amount)) {
             if asked > 0 && free < asked {
                 found.push(self.too_little(index, axis, asked, free));
             }

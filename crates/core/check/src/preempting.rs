@@ -8,13 +8,13 @@ use dovetail_model::{
 };
 
 use crate::limits::{judge_kept_quota, judge_limits_later};
-use crate::node_books::{Held, Holder, NodeBooks, axes};
+use crate::node_books::{HeldAmounts, Holder, NodeBooks, axes};
 use crate::placing::Placing;
 use crate::reclaim::gives_back;
 use crate::violation::{VictimProblem, Violation};
-use crate::world::{BookedJob, GivenUp, World};
+use crate::world::{BookedJob, ClusterBooks, GivenUp};
 
-impl World {
+impl ClusterBooks {
     /// Judges an order to stop pods, and notes what is kept from now on. Other actions are not its
     /// business.
     pub(crate) fn preempt(&mut self, action: &Action, found: &mut Vec<Violation>) {
@@ -65,13 +65,13 @@ impl World {
             books.devices.has_room(*index, amount, &books.node, &self.mig_tables)
         };
         let devices = place.devices.iter().filter(has_room).cloned().collect();
-        let held = Held { resources, devices, ..Held::default() };
+        let held = HeldAmounts { resources, devices, ..HeldAmounts::default() };
         self.hold(&place.node, Holder::Pod(place.pod), held);
     }
 }
 
 fn victim_problem(
-    world: &World,
+    world: &ClusterBooks,
     pod: PodId,
     (job, priority, reason): (JobId, i32, PreemptReason),
     victims: &BTreeSet<PodId>,
@@ -109,7 +109,7 @@ fn makes_place(booked: &BookedJob, of: (i32, PreemptReason), now_ms: u64) -> boo
 }
 
 /// Whether a job would go on below its smallest size.
-fn is_broken_by(world: &World, booked: &BookedJob, victims: &BTreeSet<PodId>) -> bool {
+fn is_broken_by(world: &ClusterBooks, booked: &BookedJob, victims: &BTreeSet<PodId>) -> bool {
     let job = booked.job.id;
     let stays = |(pod_set, ordinal): &&(u16, u32)| {
         let pod = PodId { job, pod_set: *pod_set, ordinal: *ordinal };
@@ -127,7 +127,7 @@ fn is_broken_by(world: &World, booked: &BookedJob, victims: &BTreeSet<PodId>) ->
 
 /// The job must fit at its places when all that ends has gone, unless it is late with that,
 /// beside what is kept for others of the same priority or a higher one.
-fn judge_places(world: &World, job: JobId, places: &[Place], found: &mut Vec<Violation>) {
+fn judge_places(world: &ClusterBooks, job: JobId, places: &[Place], found: &mut Vec<Violation>) {
     let mut later = world.clone();
     for (node, holder) in holders_that_end(world) {
         later.release(&node, &holder);
@@ -158,7 +158,7 @@ fn judge_places(world: &World, job: JobId, places: &[Place], found: &mut Vec<Vio
                 .into_iter()
                 .map(|problem| Violation::InVain { job, problem: problem.to_string() }),
         );
-        let held = Held {
+        let held = HeldAmounts {
             resources: requirement.resources.clone(),
             devices: devices.clone(),
             counts_into: requirement.counts_into.clone(),
@@ -171,7 +171,7 @@ fn judge_places(world: &World, job: JobId, places: &[Place], found: &mut Vec<Vio
 }
 
 /// Whether a job that has what it needs left room free that was given up for it.
-pub(crate) fn judge_rooms_of_started(world: &World, job: JobId, found: &mut Vec<Violation>) {
+pub(crate) fn judge_rooms_of_started(world: &ClusterBooks, job: JobId, found: &mut Vec<Violation>) {
     if world.given_up.iter().any(|room| room.job == job) {
         let mut later = world.clone();
         later.keep_for_others(job, |_| true);
@@ -180,7 +180,7 @@ pub(crate) fn judge_rooms_of_started(world: &World, job: JobId, found: &mut Vec<
 }
 
 /// What was given up for a job must be in its way where it goes.
-fn judge_rooms(world: &World, job: JobId, found: &mut Vec<Violation>) {
+fn judge_rooms(world: &ClusterBooks, job: JobId, found: &mut Vec<Violation>) {
     // What is booked may stand where the room was.
     if world.has_bookings {
         return;
@@ -208,7 +208,7 @@ fn judge_rooms(world: &World, job: JobId, found: &mut Vec<Violation>) {
     found.extend(needless.map(not_needed));
 }
 
-fn holders_that_end(world: &World) -> Vec<(NodeName, Holder)> {
+fn holders_that_end(world: &ClusterBooks) -> Vec<(NodeName, Holder)> {
     let mut all = Vec::new();
     let is_late = |end_ms: &Option<u64>| end_ms.is_some_and(|end_ms| end_ms <= world.now_ms);
     for (name, books) in &world.nodes {
@@ -221,14 +221,19 @@ fn holders_that_end(world: &World) -> Vec<(NodeName, Holder)> {
     all
 }
 
-fn asked_at(world: &World, place: &Place) -> Option<Resources> {
+fn asked_at(world: &ClusterBooks, place: &Place) -> Option<Resources> {
     let sets = &world.jobs.get(&place.pod.job)?.job.pod_sets;
     Some(sets.get(usize::from(place.pod.pod_set))?.requirement.resources.clone())
 }
 
 /// What a bind took of what is kept on its node for others of the same priority or a higher
 /// one; it is in the books already.
-pub(crate) fn judge_kept(world: &World, pod: PodId, node: &NodeName, found: &mut Vec<Violation>) {
+pub(crate) fn judge_kept(
+    world: &ClusterBooks,
+    pod: PodId,
+    node: &NodeName,
+    found: &mut Vec<Violation>,
+) {
     let Some(booked) = world.jobs.get(&pod.job) else { return };
     if !world.claims.is_empty() {
         judge_kept_quota(world, pod.job, found);
@@ -277,7 +282,7 @@ pub(crate) fn judge_kept(world: &World, pod: PodId, node: &NodeName, found: &mut
 }
 
 /// What of an axis is free when all that ends has gone.
-fn free_later(world: &World, books: &NodeBooks, axis: &str) -> i64 {
+fn free_later(world: &ClusterBooks, books: &NodeBooks, axis: &str) -> i64 {
     let of = |resources: &Resources| axes(resources).find(|(a, _)| *a == axis).map_or(0, |f| f.1);
     let ends = books.held.iter().filter(|(holder, _)| world.ending.contains_key(holder));
     of(&books.free) + ends.map(|(_, held)| of(&held.resources)).sum::<i64>()

@@ -8,14 +8,14 @@ use crate::limits::{
     exceeds_quota, held_by_pod, held_within_quota, kept_below, queue_and_parents, smallest,
     used_below,
 };
-use crate::world::{BookedJob, World};
+use crate::world::{BookedJob, ClusterBooks};
 
 /// Whether the queue of `job`, or one above it, holds no more than its quota even with the job, and
 /// that of the victim no less than its own without these victims, of which those do not count that
 /// exceed it alone. It counts which queues stand right below the lowest one above both. The victim
 /// must be open to it.
 pub(crate) fn gives_back(
-    world: &World,
+    world: &ClusterBooks,
     job: JobId,
     victim: &BookedJob,
     victims: &BTreeSet<PodId>,
@@ -53,7 +53,7 @@ pub(crate) fn gives_back(
 
 /// Whether the respite of a job is over: it was never preempted and has run as long as it must, or
 /// will have lost a tenth of what it held at most, or has run for as long as any respite.
-fn is_open(world: &World, booked: &BookedJob) -> bool {
+fn is_open(world: &ClusterBooks, booked: &BookedJob) -> bool {
     let (job, rules, history) = (&booked.job, booked.job.preemption, booked.job.history);
     let (Some(respite_ms), Some(start_ms)) = (world.respite_ms, job.start_ms) else { return true };
     let ran_ms = world.now_ms.saturating_sub(start_ms);

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{JobId, NodeName, Owner, Place, Reserved, Resources};
 
-use crate::node_books::{Held, Holder, NodeBooks, axes};
+use crate::node_books::{HeldAmounts, Holder, NodeBooks, axes};
 use crate::violation::Violation;
-use crate::world::World;
+use crate::world::ClusterBooks;
 
 /// Judges all reservations. `lent_percent`: GPUs of running jobs that one job has lent its room to,
 /// at most, in percent of its own.
 pub(crate) fn judge_reserved(
-    world: &World,
+    world: &ClusterBooks,
     all: &[Reserved],
     lent_percent: u32,
     found: &mut Vec<Violation>,
@@ -43,7 +43,7 @@ pub(crate) fn judge_reserved(
 }
 
 /// It is for a job that waits, and for as many pods as that starts with.
-fn problem_of_job(world: &World, reserved: &Reserved) -> Option<String> {
+fn problem_of_job(world: &ClusterBooks, reserved: &Reserved) -> Option<String> {
     let claim = &reserved.claim;
     let Some(booked) = world.jobs.get(&claim.job) else {
         return Some("the job is not known".to_owned());
@@ -64,7 +64,7 @@ fn problem_of_job(world: &World, reserved: &Reserved) -> Option<String> {
 }
 
 /// Its own places are free once those have gone that it counts on.
-fn problem_of_places(world: &World, reserved: &Reserved) -> Option<String> {
+fn problem_of_places(world: &ClusterBooks, reserved: &Reserved) -> Option<String> {
     let awaited = awaited_by(reserved);
     let mut places: BTreeMap<&NodeName, Vec<&Place>> = BTreeMap::new();
     for place in &reserved.claim.places {
@@ -84,7 +84,7 @@ fn awaited_by(reserved: &Reserved) -> BTreeSet<Holder> {
 
 /// Whether places fit on a node that some have left.
 fn problem_on_node(
-    world: &World,
+    world: &ClusterBooks,
     name: &NodeName,
     places: &[&Place],
     gone: &BTreeSet<Holder>,
@@ -105,7 +105,7 @@ fn problem_on_node(
 
 /// Whether a place is not free on its node; else it is held from here on.
 pub(crate) fn problem_of_room(
-    world: &World,
+    world: &ClusterBooks,
     books: &mut NodeBooks,
     place: &Place,
     resources: Resources,
@@ -124,19 +124,19 @@ pub(crate) fn problem_of_room(
     if let Some((axis, asked)) = short {
         return Some(format!("{asked} {axis} of node {name} are not free"));
     }
-    let held = Held { resources, devices: place.devices.clone(), ..Held::default() };
+    let held = HeldAmounts { resources, devices: place.devices.clone(), ..HeldAmounts::default() };
     books.hold(Holder::Pod(place.pod), held);
     None
 }
 
-fn asked(world: &World, place: &Place) -> Option<Resources> {
+fn asked(world: &ClusterBooks, place: &Place) -> Option<Resources> {
     let sets = &world.jobs.get(&place.pod.job)?.job.pod_sets;
     Some(sets.get(usize::from(place.pod.pod_set))?.requirement.resources.clone())
 }
 
 /// Running jobs that were let into its room have no more GPUs than the bound; those of a higher
 /// priority may take it anyway.
-fn problem_of_lent(world: &World, reserved: &Reserved, percent: u32) -> Option<String> {
+fn problem_of_lent(world: &ClusterBooks, reserved: &Reserved, percent: u32) -> Option<String> {
     let lender = &world.jobs.get(&reserved.claim.job)?.job;
     let gpu_milli = |job: &JobId| {
         let booked = world.jobs.get(job).filter(|booked| booked.runs())?;

@@ -1,6 +1,6 @@
 //! What can be wrong with a plan, with everything needed to see it by hand.
 
-use dovetail_model::{Axis, Condition, ConditionCause, JobId, NodeName, PodId, QueueName};
+use dovetail_model::{Axis, ConditionCause, JobId, NodeAvailability, NodeName, PodId, QueueName};
 use thiserror::Error;
 
 /// One broken invariant.
@@ -98,7 +98,7 @@ pub enum Violation {
     UnknownNode { pod: PodId, node: NodeName },
     /// The node takes nothing new.
     #[error("pod {pod} is bound to node {node}, which is {condition:?} or in its drain window")]
-    Closed { pod: PodId, node: NodeName, condition: Condition },
+    Closed { pod: PodId, node: NodeName, condition: NodeAvailability },
     /// A taint the pod does not tolerate.
     #[error("pod {pod} is bound to node {node} and does not tolerate its taint {taint}")]
     Taint {

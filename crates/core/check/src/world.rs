@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::node::DrainWindow;
 use dovetail_model::{
-    Condition, Event, History, Holding, HowEnded, Job, JobId, MigTable, Node, NodeName, Owner,
-    Phase, Place, PodId, Queue, QueueName, ReservationId, Snapshot, Topology,
+    Event, History, Holding, HoldingPhase, HowEnded, Job, JobId, MigTable, Node, NodeAvailability,
+    NodeName, Owner, Place, PodId, Queue, QueueName, ReservationId, Snapshot, Topology,
 };
 
-use crate::node_books::{Held, Holder, NodeBooks};
+use crate::node_books::{HeldAmounts, Holder, NodeBooks};
 use crate::violation::Violation;
 
 /// Everything the judge knows.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct World {
+pub(crate) struct ClusterBooks {
     pub(crate) now_ms: u64,
     pub(crate) topology: Topology,
     pub(crate) mig_tables: Vec<MigTable>,
@@ -54,7 +54,7 @@ pub(crate) struct GivenUp {
     pub(crate) job: JobId,
     pub(crate) name: String,
     pub(crate) node: NodeName,
-    pub(crate) held: Held,
+    pub(crate) held: HeldAmounts,
 }
 
 /// A job with where its pods are.
@@ -71,7 +71,7 @@ impl BookedJob {
     }
 }
 
-impl World {
+impl ClusterBooks {
     /// Opens the books.
     pub(crate) fn of(snapshot: &Snapshot) -> Self {
         let mut world = Self {
@@ -149,7 +149,9 @@ impl World {
             Owner::Reservation => return,
         };
         match holding.phase {
-            Phase::Releasing { expected_end_ms } => self.ending.insert(holder, expected_end_ms),
+            HoldingPhase::Releasing { expected_end_ms } => {
+                self.ending.insert(holder, expected_end_ms)
+            }
             _ => self.ending.remove(&holder),
         };
     }
@@ -325,7 +327,7 @@ impl World {
     fn hold_foreign(&mut self, holding: &Holding) {
         let Owner::Foreign(name) = &holding.owner else { return };
         drop(self.release_foreign(name));
-        if let Phase::Kept { priority } = holding.phase {
+        if let HoldingPhase::Kept { priority } = holding.phase {
             self.rooms.insert(name.clone(), priority);
         }
         if !self.nodes.contains_key(&holding.node) {
@@ -338,7 +340,7 @@ impl World {
         self.note_phase(holding);
     }
 
-    pub(crate) fn release_foreign(&mut self, name: &str) -> Option<Held> {
+    pub(crate) fn release_foreign(&mut self, name: &str) -> Option<HeldAmounts> {
         self.absent_foreign.remove(name);
         self.rooms.remove(name);
         let node = self.foreign.remove(name).flatten()?;
@@ -386,10 +388,10 @@ impl World {
         let ends = self.ending.get(&holder).map(|end_ms| (holder.clone(), *end_ms));
         let Some(held) = self.release(&node, &holder) else { return };
         self.ending.extend(ends);
-        self.hold(&node, holder, Held { counts_into: counts_into.clone(), ..held });
+        self.hold(&node, holder, HeldAmounts { counts_into: counts_into.clone(), ..held });
     }
 
-    fn hold_reserved(&mut self, reservation: ReservationId, node: &NodeName, held: Held) {
+    fn hold_reserved(&mut self, reservation: ReservationId, node: &NodeName, held: HeldAmounts) {
         let kept = self.reserved.entry(reservation).or_default();
         let holder = Holder::Reserved(reservation, kept.len() as u32);
         kept.push((node.clone(), holder.clone()));
@@ -397,7 +399,7 @@ impl World {
     }
 
     /// Holds something on a node that is there.
-    pub(crate) fn hold(&mut self, node: &NodeName, holder: Holder, held: Held) {
+    pub(crate) fn hold(&mut self, node: &NodeName, holder: Holder, held: HeldAmounts) {
         for selector in &held.counts_into {
             let counts = self.counts.entry(selector.clone()).or_default();
             *counts.entry(node.clone()).or_default() += 1;
@@ -405,7 +407,7 @@ impl World {
         self.nodes.get_mut(node).expect("held on a node that is there").hold(holder, held);
     }
 
-    pub(crate) fn release(&mut self, node: &NodeName, holder: &Holder) -> Option<Held> {
+    pub(crate) fn release(&mut self, node: &NodeName, holder: &Holder) -> Option<HeldAmounts> {
         let held = self.nodes.get_mut(node)?.release(holder)?;
         self.ending.remove(holder);
         for selector in &held.counts_into {
@@ -422,7 +424,7 @@ impl World {
     /// Whether the node takes anything new now.
     pub(crate) fn is_open(&self, node: &Node) -> bool {
         let drains = |window: DrainWindow| (window.from_ms..window.to_ms).contains(&self.now_ms);
-        node.condition == Condition::Ready && !node.drain_window.is_some_and(drains)
+        node.condition == NodeAvailability::Ready && !node.drain_window.is_some_and(drains)
     }
 
     /// Labels of the node at the levels of the topology, the widest first, up to `depth` levels;
@@ -436,8 +438,8 @@ impl World {
     }
 }
 
-fn held_of(holding: &Holding) -> Held {
-    Held {
+fn held_of(holding: &Holding) -> HeldAmounts {
+    HeldAmounts {
         resources: holding.resources.clone(),
         devices: holding.devices.clone(),
         counts_into: holding.counts_into.clone(),

@@ -1,26 +1,31 @@
 //! The first alternatives that can be served, in the order of the requests: a later request gets a
 //! worse alternative before an earlier one does.
 
-use crate::demand::{Answer, Choice, Demand, Supply};
-use crate::search::{Found, search};
+use crate::demand::{DeviceChoice, DeviceDemand, DeviceSupply, SearchResult};
+use crate::search::{FoundDevices, search};
 
 /// Devices for a demand, with the first alternatives in the order of the requests that can be
 /// served together. At most `steps` states are looked at.
-pub fn allocate(supply: &Supply, demand: &Demand, steps: u64) -> Answer {
+pub fn allocate(supply: &DeviceSupply, demand: &DeviceDemand, steps: u64) -> SearchResult {
     let mut left = steps;
     let mut chosen = Vec::new();
     match choose(supply, demand, &mut chosen, &mut left) {
-        Found::Devices(devices) => {
-            Answer::Fits(Choice { alternatives: chosen, devices, steps: steps - left })
+        FoundDevices::Devices(devices) => {
+            SearchResult::Fits(DeviceChoice { alternatives: chosen, devices, steps: steps - left })
         }
-        Found::No => Answer::No,
-        Found::Undecided => Answer::Undecided,
+        FoundDevices::No => SearchResult::No,
+        FoundDevices::Undecided => SearchResult::Undecided,
     }
 }
 
 /// Extends the chosen alternatives to all requests. What cannot be served for the first requests
 /// alone cannot be served with more of them.
-fn choose(supply: &Supply, demand: &Demand, chosen: &mut Vec<usize>, left: &mut u64) -> Found {
+fn choose(
+    supply: &DeviceSupply,
+    demand: &DeviceDemand,
+    chosen: &mut Vec<usize>,
+    left: &mut u64,
+) -> FoundDevices {
     let number = chosen.len();
     let Some(alternatives) = demand.requests.get(number) else {
         return search(supply, demand, chosen, left);
@@ -29,23 +34,23 @@ fn choose(supply: &Supply, demand: &Demand, chosen: &mut Vec<usize>, left: &mut 
     for at in 0..alternatives.len() {
         chosen.push(at);
         let found = match is_within_groups(demand, chosen) {
-            false => Found::No,
+            false => FoundDevices::No,
             true if is_last || alternatives.len() == 1 => choose(supply, demand, chosen, left),
             true => match search(supply, demand, chosen, left) {
-                Found::Devices(_) => choose(supply, demand, chosen, left),
+                FoundDevices::Devices(_) => choose(supply, demand, chosen, left),
                 found => found,
             },
         };
         match found {
-            Found::No => chosen.truncate(number),
+            FoundDevices::No => chosen.truncate(number),
             found => return found,
         }
     }
-    Found::No
+    FoundDevices::No
 }
 
 /// Whether no claim gets more devices than it may have.
-fn is_within_groups(demand: &Demand, chosen: &[usize]) -> bool {
+fn is_within_groups(demand: &DeviceDemand, chosen: &[usize]) -> bool {
     demand.groups.iter().all(|group| {
         let of = |request: usize| demand.requests[request][chosen[request]].count;
         let requests = group.requests.start..group.requests.end.min(chosen.len());

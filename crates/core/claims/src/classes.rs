@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::demand::{Demand, Draw, Supply};
+use crate::demand::{DeviceDemand, DeviceSupply, Draw};
 
-/// Equal devices.
 #[derive(Debug)]
-pub(crate) struct Class {
+pub(crate) struct EqualDevices {
     /// Their numbers. A shared device is a class of its own: it has a history.
     pub(crate) devices: Vec<usize>,
     pub(crate) is_shared: bool,
@@ -19,7 +18,7 @@ pub(crate) struct Class {
 
 /// A class that a request may take devices from.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct CandidateClass {
     /// Number of the class.
     pub(crate) class: usize,
     /// What one device of it draws for this request, beside its own draws.
@@ -38,7 +37,7 @@ pub(crate) struct Need {
     pub(crate) is_each_once: bool,
     pub(crate) only_looks_on: bool,
     /// In the order of their classes.
-    pub(crate) options: Vec<Source>,
+    pub(crate) options: Vec<CandidateClass>,
     /// Numbers of the constraints that it is under.
     pub(crate) constraints: Vec<usize>,
 }
@@ -55,10 +54,10 @@ struct Key<'a> {
 
 /// Needs, and the classes they choose from, for the first requests with these alternatives.
 pub(crate) fn classify(
-    supply: &Supply,
-    demand: &Demand,
+    supply: &DeviceSupply,
+    demand: &DeviceDemand,
     alternatives: &[usize],
-) -> (Vec<Class>, Vec<Need>) {
+) -> (Vec<EqualDevices>, Vec<Need>) {
     let chosen = || demand.requests.iter().zip(alternatives).map(|(request, at)| &request[*at]);
     let mut uses: BTreeMap<usize, Vec<Option<Vec<Draw>>>> = BTreeMap::new();
     for (number, alternative) in chosen().enumerate() {
@@ -69,7 +68,7 @@ pub(crate) fn classify(
         }
     }
     let mut numbers: BTreeMap<Key<'_>, usize> = BTreeMap::new();
-    let mut classes: Vec<Class> = Vec::new();
+    let mut classes: Vec<EqualDevices> = Vec::new();
     let mut of_class: Vec<Vec<Option<Vec<Draw>>>> = Vec::new();
     for (device, uses) in uses {
         let it = &supply.devices[device];
@@ -84,7 +83,7 @@ pub(crate) fn classify(
             continue;
         }
         of_class.push(key.uses.clone());
-        classes.push(Class {
+        classes.push(EqualDevices {
             devices: vec![device],
             is_shared: it.is_shared,
             draws: key.draws.clone(),
@@ -99,7 +98,7 @@ pub(crate) fn classify(
         let option = |(class, uses): (usize, &Vec<Option<Vec<Draw>>>)| {
             let draws = uses[number].clone()?;
             let first = joined(&[&*classes[class].draws, &*draws].concat());
-            Some(Source { class, draws, first, bottleneck: None })
+            Some(CandidateClass { class, draws, first, bottleneck: None })
         };
         let mut need = Need {
             count: alternative.count,

@@ -4,16 +4,16 @@ use std::ops::Range;
 
 /// What there is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Supply {
+pub struct DeviceSupply {
     /// What is left in each counter, in whatever unit the draws have.
     pub counters: Vec<i128>,
     /// Devices, those first that are to be given away first where several fit.
-    pub devices: Vec<Device>,
+    pub devices: Vec<AllocatableDevice>,
 }
 
 /// A device that may be given away.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Device {
+pub struct AllocatableDevice {
     /// Whether several requests may have it at a time, or one several times.
     pub is_shared: bool,
     /// What it draws from counters when it is given away for the first time.
@@ -30,10 +30,10 @@ pub struct Draw {
 
 /// What is asked for at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Demand {
+pub struct DeviceDemand {
     pub requests: Vec<Request>,
     /// Requests of one claim, with the most devices that they may have together.
-    pub groups: Vec<Group>,
+    pub groups: Vec<RequestGroup>,
     pub constraints: Vec<Constraint>,
 }
 
@@ -49,12 +49,12 @@ pub struct Alternative {
     /// Whether it uses devices that others have, and takes nothing away (admin access).
     pub only_looks_on: bool,
     /// Devices it may have, each once.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<CandidateDevice>,
 }
 
 /// A device that an alternative may have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Candidate {
+pub struct CandidateDevice {
     /// Number of the device.
     pub device: usize,
     /// What this use draws, beside what the device draws.
@@ -63,7 +63,7 @@ pub struct Candidate {
 
 /// Requests of one claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct RequestGroup {
     /// Numbers of its requests.
     pub requests: Range<usize>,
     /// The most devices that they may have together.
@@ -73,7 +73,7 @@ pub struct Group {
 /// What the devices of some requests must have in common, or must not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constraint {
-    pub rule: Rule,
+    pub rule: ValueRule,
     /// Requests, or one alternative of them, whose devices it is about.
     pub covers: Vec<(usize, Option<usize>)>,
     /// The values of each device, sorted; a device without any never meets the constraint.
@@ -82,7 +82,7 @@ pub struct Constraint {
 
 /// How the values of devices must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum ValueRule {
     /// All devices have a value in common.
     Match,
     /// No two devices have a value in common.
@@ -91,8 +91,8 @@ pub enum Rule {
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    Fits(Choice),
+pub enum SearchResult {
+    Fits(DeviceChoice),
     /// There is no choice, whatever is tried.
     No,
     /// The steps ran out before either was known.
@@ -101,7 +101,7 @@ pub enum Answer {
 
 /// Alternatives and devices that satisfy a demand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Choice {
+pub struct DeviceChoice {
     /// The alternative of each request.
     pub alternatives: Vec<usize>,
     /// The devices of each request.

@@ -21,6 +21,6 @@ mod state;
 
 pub use alternatives::allocate;
 pub use demand::{
-    Alternative, Answer, Candidate, Choice, Constraint, Demand, Device, Draw, Group, Request, Rule,
-    Supply,
+    AllocatableDevice, Alternative, CandidateDevice, Constraint, DeviceChoice, DeviceDemand,
+    DeviceSupply, Draw, Request, RequestGroup, SearchResult, ValueRule,
 };

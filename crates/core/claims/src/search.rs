@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashSet;
 
-use crate::classes::{Class, Need, classify};
-use crate::demand::{Demand, Rule, Supply};
-use crate::state::State;
+use crate::classes::{EqualDevices, Need, classify};
+use crate::demand::{DeviceDemand, DeviceSupply, ValueRule};
+use crate::state::SearchState;
 
 /// What came of it.
-pub(crate) enum Found {
+pub(crate) enum FoundDevices {
     /// The devices of each need.
     Devices(Vec<Vec<usize>>),
     No,
@@ -20,34 +20,34 @@ pub(crate) enum Found {
 
 /// Devices for the first requests with these alternatives. `steps` is what may still be spent.
 pub(crate) fn search(
-    supply: &Supply,
-    demand: &Demand,
+    supply: &DeviceSupply,
+    demand: &DeviceDemand,
     alternatives: &[usize],
     steps: &mut u64,
-) -> Found {
+) -> FoundDevices {
     let (classes, needs) = classify(supply, demand, alternatives);
-    let rules: Vec<Rule> = demand.constraints.iter().map(|of| of.rule).collect();
-    let state = State::new(&supply.counters, &classes, &needs, &rules);
+    let rules: Vec<ValueRule> = demand.constraints.iter().map(|of| of.rule).collect();
+    let state = SearchState::new(&supply.counters, &classes, &needs, &rules);
     let mut search = Search { classes, needs, rules, refuted: FxHashSet::default(), taken: vec![] };
     match search.serve(state, steps) {
-        Some(true) => Found::Devices(search.devices()),
-        Some(false) => Found::No,
-        None => Found::Undecided,
+        Some(true) => FoundDevices::Devices(search.devices()),
+        Some(false) => FoundDevices::No,
+        None => FoundDevices::Undecided,
     }
 }
 
 struct Search {
-    classes: Vec<Class>,
+    classes: Vec<EqualDevices>,
     needs: Vec<Need>,
-    rules: Vec<Rule>,
-    refuted: FxHashSet<State>,
+    rules: Vec<ValueRule>,
+    refuted: FxHashSet<SearchState>,
     /// Needs and the options that devices were taken from, on the way to the present state.
     taken: Vec<(usize, usize)>,
 }
 
 impl Search {
     /// Whether all that is missing can be had; `None` where the steps ran out.
-    fn serve(&mut self, state: State, steps: &mut u64) -> Option<bool> {
+    fn serve(&mut self, state: SearchState, steps: &mut u64) -> Option<bool> {
         *steps = steps.checked_sub(1)?;
         let mut tightest: Option<(usize, usize)> = None;
         for (number, progress) in state.progress.iter().enumerate() {
@@ -84,7 +84,7 @@ impl Search {
 
     /// No more devices than this can a need get, were there no other one. Options that draw from
     /// one counter get no more together than it allows.
-    fn most(&self, state: &State, number: usize) -> usize {
+    fn most(&self, state: &SearchState, number: usize) -> usize {
         let need = &self.needs[number];
         let mut alone = 0_usize;
         // By counter: devices of its options, and the least that one of them draws.

@@ -1,17 +1,17 @@
 //! What is left after some devices were chosen. Nothing else decides what can still be chosen, so
 //! two ways to one state need one search.
 
-use crate::classes::{Class, Need, Source};
-use crate::demand::{Draw, Rule};
+use crate::classes::{CandidateClass, EqualDevices, Need};
+use crate::demand::{Draw, ValueRule};
 
 /// What is left, and what is still needed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct State {
+pub(crate) struct SearchState {
     /// What is left in each counter.
     pub(crate) counters: Vec<i128>,
     /// Devices of each class that are given away.
     pub(crate) taken: Vec<usize>,
-    pub(crate) progress: Vec<Progress>,
+    pub(crate) progress: Vec<NeedProgress>,
     /// For each constraint the values that its devices have in common, or have together; nothing
     /// before the first.
     pub(crate) values: Vec<Option<Vec<u32>>>,
@@ -19,7 +19,7 @@ pub(crate) struct State {
 
 /// How far a need is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Progress {
+pub(crate) struct NeedProgress {
     pub(crate) missing: usize,
     /// The option that the last device came from: none before it is used again.
     pub(crate) from: usize,
@@ -27,14 +27,15 @@ pub(crate) struct Progress {
     pub(crate) of_it: usize,
 }
 
-impl State {
+impl SearchState {
     pub(crate) fn new(
         counters: &[i128],
-        classes: &[Class],
+        classes: &[EqualDevices],
         needs: &[Need],
-        rules: &[Rule],
+        rules: &[ValueRule],
     ) -> Self {
-        let progress = needs.iter().map(|need| Progress { missing: need.count, from: 0, of_it: 0 });
+        let progress =
+            needs.iter().map(|need| NeedProgress { missing: need.count, from: 0, of_it: 0 });
         Self {
             counters: counters.to_vec(),
             taken: vec![0; classes.len()],
@@ -46,9 +47,9 @@ impl State {
     /// What one more device draws.
     pub(crate) fn draws<'a>(
         &self,
-        classes: &[Class],
+        classes: &[EqualDevices],
         need: &Need,
-        option: &'a Source,
+        option: &'a CandidateClass,
     ) -> &'a [Draw] {
         match (need.only_looks_on, classes[option.class].is_shared) {
             (true, _) => &[],
@@ -60,9 +61,9 @@ impl State {
     /// What each further device draws: a shared device draws less from the second time on.
     pub(crate) fn draws_again<'a>(
         &self,
-        classes: &[Class],
+        classes: &[EqualDevices],
         need: &Need,
-        option: &'a Source,
+        option: &'a CandidateClass,
     ) -> &'a [Draw] {
         match classes[option.class].is_shared && !need.only_looks_on {
             true => &option.draws,
@@ -73,8 +74,8 @@ impl State {
     /// The most devices that a need can get from one of its options, were there no other need.
     pub(crate) fn most(
         &self,
-        classes: &[Class],
-        rules: &[Rule],
+        classes: &[EqualDevices],
+        rules: &[ValueRule],
         (number, need): (usize, &Need),
         at: usize,
     ) -> usize {
@@ -90,7 +91,7 @@ impl State {
             (false, true) => progress.missing,
             (false, false) => class.devices.len() - self.taken[option.class],
         };
-        let is_distinct = |at: &usize| rules[*at] == Rule::Distinct;
+        let is_distinct = |at: &usize| rules[*at] == ValueRule::Distinct;
         let devices = match need.constraints.iter().any(is_distinct) {
             true => devices.min(1),
             false => devices,
@@ -105,14 +106,14 @@ impl State {
     }
 
     /// Whether another device of a class meets the constraints of a need.
-    fn meets(&self, rules: &[Rule], need: &Need, class: &Class) -> bool {
+    fn meets(&self, rules: &[ValueRule], need: &Need, class: &EqualDevices) -> bool {
         need.constraints.iter().all(|at| {
             let values = &class.values[*at];
             let Some(before) = &self.values[*at] else { return !values.is_empty() };
             let has_common = values.iter().any(|value| before.contains(value));
             match rules[*at] {
-                Rule::Match => has_common,
-                Rule::Distinct => !values.is_empty() && !has_common,
+                ValueRule::Match => has_common,
+                ValueRule::Distinct => !values.is_empty() && !has_common,
             }
         })
     }
@@ -120,8 +121,8 @@ impl State {
     /// Gives one device of an option to a need.
     pub(crate) fn take(
         &mut self,
-        classes: &[Class],
-        rules: &[Rule],
+        classes: &[EqualDevices],
+        rules: &[ValueRule],
         (number, need): (usize, &Need),
         at: usize,
     ) {
@@ -143,10 +144,10 @@ impl State {
             let values = &classes[option.class].values[*constraint];
             let after = match (&self.values[*constraint], rules[*constraint]) {
                 (None, _) => values.clone(),
-                (Some(before), Rule::Match) => {
+                (Some(before), ValueRule::Match) => {
                     before.iter().filter(|value| values.contains(value)).copied().collect()
                 }
-                (Some(before), Rule::Distinct) => {
+                (Some(before), ValueRule::Distinct) => {
                     let mut all = [before.as_slice(), values].concat();
                     all.sort_unstable();
                     all
@@ -156,7 +157,7 @@ impl State {
         }
         if self.progress[number].missing == 0 {
             // Where its last device came from matters to nothing any more.
-            self.progress[number] = Progress { missing: 0, from: 0, of_it: 0 };
+            self.progress[number] = NeedProgress { missing: 0, from: 0, of_it: 0 };
         }
     }
 }

@@ -5,7 +5,7 @@
 #[path = "../tests/all/history.rs"]
 mod history;
 
-use dovetail_guard::Verdict;
+use dovetail_guard::LatencyVerdict;
 use history::{Case, Latency, play};
 
 fn main() {
@@ -26,11 +26,11 @@ fn main() {
         for (requests, drift) in [(10_000.0, 0.02), (20_000.0, 0.02), (20_000.0, 0.03)] {
             for (slower, load) in [(1.0, 1.0), (1.05, 1.0), (1.1, 1.0), (1.0, 1.4)] {
                 let case = Case { latency, requests, drift, slower, load };
-                let verdicts: Vec<Verdict> =
+                let verdicts: Vec<LatencyVerdict> =
                     (0..histories).map(|seed| play(case, seed).verdict).collect();
-                let worse = verdicts.iter().filter(|one| **one == Verdict::Worse).count();
+                let worse = verdicts.iter().filter(|one| **one == LatencyVerdict::Worse).count();
                 let unknown =
-                    verdicts.iter().filter(|one| matches!(one, Verdict::Unknown(_))).count();
+                    verdicts.iter().filter(|one| matches!(one, LatencyVerdict::Unknown(_))).count();
                 println!("{latency:?}, {requests}, {drift}, {slower}, {load}: {worse}, {unknown}");
             }
         }

@@ -10,7 +10,7 @@ pub(crate) const FREEDOM: usize = 8;
 
 /// A change of the logarithm of a quantile.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Change {
+pub struct QuantileChange {
     /// Relative change: 0.1 is 10% slower.
     pub estimate: f64,
     /// The change is at least this, with 99% confidence for the three quantiles together.
@@ -19,7 +19,7 @@ pub struct Change {
     pub high: f64,
 }
 
-impl Change {
+impl QuantileChange {
     /// A change out of the difference of logarithms, its standard error, and how many of them the
     /// bounds are away.
     pub(crate) fn of(log: f64, error: f64, errors: f64) -> Self {

@@ -22,9 +22,9 @@ mod shares;
 mod verdict;
 mod window;
 
-pub use change::Change;
+pub use change::QuantileChange;
 pub use verdict::{
-    Judgement, Load, MOST_LOAD_CHANGE, QUANTILES, QuantileVerdict, Unknown, Verdict, WORSE_BY,
-    judge,
+    Judgement, LatencyVerdict, Load, MOST_LOAD_CHANGE, QUANTILES, QuantileVerdict, Unknown,
+    WORSE_BY, judge,
 };
-pub use window::{Block, Window, WindowError};
+pub use window::{TimeBlock, Window, WindowError};

@@ -3,7 +3,7 @@
 //! A block weighs the same in both windows, so requests that move to other hours change nothing:
 //! the weight `m·n/(m+n)` of Mantel and Haenszel (1959) is the best one for two counts `m`, `n`.
 
-use crate::window::{Block, Window};
+use crate::window::{TimeBlock, Window};
 
 /// One of two windows, block by block.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,11 +30,11 @@ impl Pair {
     /// `None` if there is no block in which both have requests.
     pub(crate) fn of(before: &Window, after: &Window) -> Option<Self> {
         let both = before.blocks().iter().zip(after.blocks());
-        let both: Vec<(&Block, &Block)> = both
+        let both: Vec<(&TimeBlock, &TimeBlock)> = both
             .filter_map(|(before, after)| before.as_ref().zip(after.as_ref()))
             .filter(|(before, after)| before.total > 0.0 && after.total > 0.0)
             .collect();
-        let weight = |(m, n): &(&Block, &Block)| m.total * n.total / (m.total + n.total);
+        let weight = |(m, n): &(&TimeBlock, &TimeBlock)| m.total * n.total / (m.total + n.total);
         let sum: f64 = both.iter().map(weight).sum();
         if both.is_empty() || sum <= 0.0 {
             return None;
@@ -47,7 +47,7 @@ impl Pair {
 }
 
 impl Side {
-    fn of<'b>(blocks: impl Iterator<Item = &'b Block>, weights: &[f64]) -> Self {
+    fn of<'b>(blocks: impl Iterator<Item = &'b TimeBlock>, weights: &[f64]) -> Self {
         let (mut by_block, mut totals) = (Vec::new(), Vec::new());
         for block in blocks {
             totals.push(block.total);

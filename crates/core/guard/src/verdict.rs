@@ -4,10 +4,10 @@ use std::fmt;
 
 use dovetail_units::amount::rounded_percent;
 
-use crate::change::{Change, FREEDOM, log_change};
+use crate::change::{FREEDOM, QuantileChange, log_change};
 use crate::normal::student_quantile;
 use crate::shares::Pair;
-use crate::window::{Block, Window};
+use crate::window::{TimeBlock, Window};
 
 /// The quantiles that are compared.
 pub const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
@@ -42,7 +42,7 @@ impl Load {
     pub fn of(before: &Window, after: &Window) -> Self {
         let both = before.blocks().iter().zip(after.blocks());
         let both = both.filter_map(|(before, after)| before.as_ref().zip(after.as_ref()));
-        let add = |load: Self, (before, after): (&Block, &Block)| Self {
+        let add = |load: Self, (before, after): (&TimeBlock, &TimeBlock)| Self {
             before: load.before + before.total,
             after: load.after + after.total,
         };
@@ -98,12 +98,12 @@ pub struct QuantileVerdict {
     /// Such as 0.95.
     pub quantile: f64,
     /// How much it changed; or why that is unknown.
-    pub change: Result<Change, Unknown>,
+    pub change: Result<QuantileChange, Unknown>,
 }
 
 /// What became of the latency of a workload.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum LatencyVerdict {
     /// A quantile is better, and none is worse.
     Better,
     /// No quantile changed by more than can be by chance.
@@ -117,7 +117,7 @@ pub enum Verdict {
 /// A verdict and what it rests on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
-    pub verdict: Verdict,
+    pub verdict: LatencyVerdict,
     /// Empty if no quantile could be compared.
     pub quantiles: Vec<QuantileVerdict>,
 }
@@ -157,7 +157,7 @@ impl fmt::Display for Unknown {
     }
 }
 
-impl Change {
+impl QuantileChange {
     fn is_worse(self) -> bool {
         self.estimate > WORSE_BY && self.low > 0.0
     }
@@ -183,20 +183,20 @@ pub fn judge(before: &Window, after: &Window, load: Load) -> Judgement {
     let quantiles = match measured(before, after, load) {
         Ok(quantiles) => quantiles,
         Err(unknown) => {
-            return Judgement { verdict: Verdict::Unknown(unknown), quantiles: Vec::new() };
+            return Judgement { verdict: LatencyVerdict::Unknown(unknown), quantiles: Vec::new() };
         }
     };
-    let any = |holds: &dyn Fn(Change) -> bool| {
+    let any = |holds: &dyn Fn(QuantileChange) -> bool| {
         quantiles.iter().filter_map(|one| one.change.as_ref().ok()).any(|change| holds(*change))
     };
     let load = load.change();
     let unknown = quantiles.iter().find_map(|one| one.change.clone().err());
     let verdict = match unknown {
-        _ if any(&|change| change.is_worse() && change.is_beyond(load)) => Verdict::Worse,
-        _ if any(&Change::is_worse) => Verdict::Unknown(Unknown::LoadGrew { load }),
-        Some(unknown) => Verdict::Unknown(unknown),
-        None if any(&Change::is_better) => Verdict::Better,
-        None => Verdict::Same,
+        _ if any(&|change| change.is_worse() && change.is_beyond(load)) => LatencyVerdict::Worse,
+        _ if any(&QuantileChange::is_worse) => LatencyVerdict::Unknown(Unknown::LoadGrew { load }),
+        Some(unknown) => LatencyVerdict::Unknown(unknown),
+        None if any(&QuantileChange::is_better) => LatencyVerdict::Better,
+        None => LatencyVerdict::Same,
     };
     Judgement { verdict, quantiles }
 }
@@ -226,7 +226,7 @@ fn measured(before: &Window, after: &Window, load: Load) -> Result<Vec<QuantileV
         let change = match log_change(quantile, before.bounds(), &pair) {
             None => Err(Unknown::TooCoarse),
             Some((log, error)) => match libm::expm1(errors * error) {
-                within if within <= WIDEST => Ok(Change::of(log, error, errors)),
+                within if within <= WIDEST => Ok(QuantileChange::of(log, error, errors)),
                 within => Err(Unknown::TooUncertain { quantile, within }),
             },
         };

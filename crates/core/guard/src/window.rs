@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Requests of one block of time.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Block {
+pub struct TimeBlock {
     /// Requests not slower than each bound of the window. `increase()` of Prometheus
     /// extrapolates, so they need not be whole numbers.
     pub below: Vec<f64>,
@@ -16,7 +16,7 @@ pub struct Block {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
     bounds: Vec<f64>,
-    blocks: Vec<Option<Block>>,
+    blocks: Vec<Option<TimeBlock>>,
 }
 
 /// A window that is none.
@@ -50,7 +50,7 @@ impl Window {
     ///
     /// # Errors
     /// See [`WindowError`].
-    pub fn new(bounds: Vec<f64>, blocks: Vec<Option<Block>>) -> Result<Self, WindowError> {
+    pub fn new(bounds: Vec<f64>, blocks: Vec<Option<TimeBlock>>) -> Result<Self, WindowError> {
         let ascends = bounds.windows(2).all(|pair| pair[0] < pair[1]);
         let is_positive = bounds.iter().all(|bound| *bound > 0.0 && bound.is_finite());
         if !ascends || !is_positive {
@@ -59,7 +59,7 @@ impl Window {
         let is_count = |count: &f64| count.is_finite() && *count >= 0.0;
         let mut blocks = blocks;
         for (place, block) in blocks.iter_mut().enumerate() {
-            let Some(Block { below, total }) = block else { continue };
+            let Some(TimeBlock { below, total }) = block else { continue };
             if below.len() != bounds.len() || !below.iter().all(is_count) || !is_count(total) {
                 return Err(WindowError::Counts { block: place });
             }
@@ -81,7 +81,7 @@ impl Window {
     }
 
     /// Its blocks, in the order of time.
-    pub fn blocks(&self) -> &[Option<Block>] {
+    pub fn blocks(&self) -> &[Option<TimeBlock>] {
         &self.blocks
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{JobId, QueueName, ReservationId};
 use crate::job::{Job, PodSet};
-use crate::preemption::Claim;
+use crate::preemption::PreemptionReservation;
 use crate::requirement::Requirement;
 
 /// Room of bookings is kept under reservations from this number on, below those of jobs.
@@ -79,7 +79,7 @@ impl Booking {
 /// What became of a booking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum BookingVerdict {
     /// Nothing was decided yet.
     #[default]
     Requested,
@@ -96,7 +96,7 @@ pub enum Verdict {
     Ended,
 }
 
-impl Verdict {
+impl BookingVerdict {
     /// Whether room is reserved.
     pub fn is_in_force(self) -> bool {
         matches!(self, Self::Admitted | Self::Active)
@@ -107,10 +107,10 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Booked {
     pub booking: Booking,
-    pub verdict: Verdict,
+    pub verdict: BookingVerdict,
     /// Its places, and whose room it counts on: of pods that are expected to end before its time,
     /// that were lent it until then, or that run in it. `until_ms` is its time; the job is none.
-    pub claim: Claim,
+    pub claim: PreemptionReservation,
     /// When the places were chosen.
     pub since_ms: u64,
 }
@@ -119,7 +119,7 @@ impl Booked {
     /// What is to be booked; `number` is unique among bookings.
     pub fn requested(booking: Booking, number: u32) -> Self {
         let reservation = ReservationId(FIRST_OF_BOOKINGS + number);
-        let claim = Claim {
+        let claim = PreemptionReservation {
             job: JobId((1 << 63) | u64::from(reservation.0)),
             reservation,
             places: Vec::new(),
@@ -127,7 +127,7 @@ impl Booked {
             until_ms: booking.from_ms,
             is_reclaimed: false,
         };
-        Self { booking, verdict: Verdict::Requested, claim, since_ms: 0 }
+        Self { booking, verdict: BookingVerdict::Requested, claim, since_ms: 0 }
     }
 
     /// Its number among bookings.

@@ -9,7 +9,7 @@ use crate::history::HowEnded;
 use crate::holding::{Holding, Owner};
 use crate::ids::{JobId, NodeName, PodId, QueueName, ReservationId};
 use crate::job::Job;
-use crate::node::{Condition, Node};
+use crate::node::{Node, NodeAvailability};
 use crate::preemption::Budget;
 use crate::queue::Queue;
 
@@ -23,7 +23,7 @@ pub enum Event {
     NodeCondition {
         node: NodeName,
         /// Its condition now.
-        condition: Condition,
+        condition: NodeAvailability,
     },
     /// A node is gone, and with it everything it held: its jobs are over.
     NodeRemoved {

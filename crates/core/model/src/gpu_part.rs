@@ -2,13 +2,13 @@
 
 /// A part of a GPU: `part` of `of` equal slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slice {
+pub struct GpuFraction {
     pub part: i64,
     /// Slices of a whole GPU, at least 1.
     pub of: i64,
 }
 
-impl Slice {
+impl GpuFraction {
     /// A whole GPU.
     pub const WHOLE: Self = Self { part: 1, of: 1 };
 
@@ -20,14 +20,14 @@ impl Slice {
 
 /// What each unit of a resource is of the GPUs of its node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Parts {
+pub enum GpuParts {
     /// All units are alike.
-    Equal(Slice),
+    Equal(GpuFraction),
     /// Each is so many milli-GPU: instances of GPUs that are cut in different ways.
     Each(Vec<i64>),
 }
 
-impl Parts {
+impl GpuParts {
     /// The units from one place to another in milli-GPU. Places behind each other add up exactly.
     pub fn milli(&self, from: i64, to: i64) -> i64 {
         let (from, to) = (from.max(0), to.max(0));

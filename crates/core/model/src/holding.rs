@@ -21,7 +21,7 @@ pub struct Holding {
     /// Who holds it.
     pub owner: Owner,
     /// How firmly.
-    pub phase: Phase,
+    pub phase: HoldingPhase,
     /// The reservation it belongs to, or was started under.
     #[serde(default)]
     pub reservation: Option<ReservationId>,
@@ -72,7 +72,7 @@ impl fmt::Display for Owner {
 /// How firmly an amount is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Phase {
+pub enum HoldingPhase {
     /// Decided by the engine, not yet confirmed from outside.
     Assumed,
     /// Confirmed.
@@ -94,7 +94,7 @@ pub enum Phase {
     },
 }
 
-impl Phase {
+impl HoldingPhase {
     /// When the amount is expected to be free; `None` is unknown.
     pub fn expected_end_ms(self) -> Option<u64> {
         match self {

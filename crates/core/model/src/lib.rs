@@ -56,17 +56,17 @@ pub mod snapshot;
 pub mod topology;
 
 pub use action::{Action, PendingReason, Plan};
-pub use booking::{Beneficiary, Booked, Booking, Verdict};
+pub use booking::{Beneficiary, Booked, Booking, BookingVerdict};
 pub use checkpoint_interval::IntervalAdvice;
 pub use device::{Device, DeviceAmount, MigProfile, MigTable, Mode};
 pub use digits::grouped;
 pub use event::Event;
 pub use free_cause::FreeCause;
 pub use gpu_model::{canonical_gpu_model, gpu_model};
-pub use gpu_part::{Parts, Slice};
+pub use gpu_part::{GpuFraction, GpuParts};
 pub use gpu_resource::is_gpu_resource;
 pub use history::{History, HowEnded};
-pub use holding::{Attachment, HeldDevices, Holding, Owner, Phase};
+pub use holding::{Attachment, HeldDevices, Holding, HoldingPhase, Owner};
 pub use ids::{HoldingId, JobId, NodeId, NodeName, PodId, QueueName, ReservationId};
 pub use images::{ImageName, Images};
 pub use interruption::{AttemptTime, InterruptionCost};
@@ -74,9 +74,9 @@ pub use job::{Estimate, Job, PodSet, TopologyRequest};
 pub use mig_layout::Layout;
 pub use mig_rules::MigTableError;
 pub use money::Money;
-pub use node::{Condition, Knowledge, Node, Taint, TaintEffect};
+pub use node::{Knowledge, Node, NodeAvailability, Taint, TaintEffect};
 pub use preemption::{
-    Budget, Claim, Place, PreemptReason, PreemptionCost, PreemptionRules, Reserved,
+    Budget, Place, PreemptReason, PreemptionCost, PreemptionReservation, PreemptionRules, Reserved,
 };
 pub use preference::{Preference, Preferred};
 pub use proportion::in_proportion;

@@ -13,14 +13,14 @@ pub type Layout = Vec<u16>;
 
 /// A GPU with some instances on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Cut {
+struct LayoutCut {
     /// Taken memory slices.
     mask: u16,
     compute: u8,
     has_media: bool,
 }
 
-impl Cut {
+impl LayoutCut {
     /// The same with one instance more, at each of its starts that is free.
     fn with(self, table: &MigTable, profile: &MigProfile) -> impl Iterator<Item = Self> {
         let compute = self.compute + profile.compute_slices;
@@ -69,8 +69,8 @@ impl MigTable {
     }
 
     /// All ways in which the instances of a layout can lie on one GPU.
-    fn cuts(&self, layout: &[u16]) -> BTreeSet<Cut> {
-        let mut cuts = BTreeSet::from([Cut::default()]);
+    fn cuts(&self, layout: &[u16]) -> BTreeSet<LayoutCut> {
+        let mut cuts = BTreeSet::from([LayoutCut::default()]);
         if self.compute_of(layout) > u64::from(self.compute_slices) {
             return BTreeSet::new();
         }

@@ -61,9 +61,9 @@ impl MigTable {
     /// The place of a profile by its name, as drivers and resources spell it: `1g.10gb+me` and
     /// `1g.10gb.me` are one, and so are names whose memory is rounded in another way.
     pub fn profile(&self, name: &str) -> Option<usize> {
-        let asked = Name::read(name)?;
+        let asked = ProfileName::read(name)?;
         let near = |profile: &MigProfile| {
-            let own = Name::read(&profile.name)?;
+            let own = ProfileName::read(&profile.name)?;
             let distance = own.gb.abs_diff(asked.gb);
             let is_same = own.compute == asked.compute && own.engines == asked.engines;
             (is_same && distance * 100 <= own.gb * ROUNDED_PERCENT).then_some(distance)
@@ -82,13 +82,13 @@ impl MigProfile {
 }
 
 /// The parts of a profile's name: `1g.10gb+me`.
-struct Name<'n> {
+struct ProfileName<'n> {
     compute: u64,
     gb: u64,
     engines: &'n str,
 }
 
-impl<'n> Name<'n> {
+impl<'n> ProfileName<'n> {
     fn read(name: &'n str) -> Option<Self> {
         let (compute, memory) = name.split_once("g.")?;
         let (gb, engines) = memory.split_once("gb")?;

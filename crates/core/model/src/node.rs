@@ -48,7 +48,7 @@ pub struct Node {
     pub unschedulable: bool,
     /// Life-cycle state that decides whether the node takes pods.
     #[serde(default)]
-    pub condition: Condition,
+    pub condition: NodeAvailability,
     /// Price of the whole node in micro-USD per hour; `None` is unknown.
     #[serde(default)]
     pub price_usd_micros_per_hour: Option<i64>,
@@ -84,7 +84,7 @@ impl Node {
             taints: Vec::new(),
             images: Images::default(),
             unschedulable: false,
-            condition: Condition::Ready,
+            condition: NodeAvailability::Ready,
             price_usd_micros_per_hour: None,
             interruption_ppm_per_hour: None,
             drain_window: None,
@@ -130,7 +130,7 @@ pub enum Knowledge {
 /// Whether a node takes pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Condition {
+pub enum NodeAvailability {
     /// Ready and schedulable.
     #[default]
     Ready,

@@ -73,7 +73,7 @@ pub struct Place {
 /// Of each node it has a place on, it keeps what it needs there beyond what those still hold, and
 /// as they leave it keeps what they held: others get only what is left over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Claim {
+pub struct PreemptionReservation {
     pub job: JobId,
     /// Under which its holdings are kept.
     pub reservation: ReservationId,
@@ -94,7 +94,7 @@ pub struct Claim {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reserved {
     /// Where it is to start, and who is expected to have ended by then (`until_ms`).
-    pub claim: Claim,
+    pub claim: PreemptionReservation,
     /// Running jobs that were let into its room until then.
     pub lent: BTreeSet<JobId>,
 }

@@ -14,12 +14,12 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Quantity {
     nano: i128,
-    format: Format,
+    format: QuantityFormat,
 }
 
 /// How a quantity was written, which decides how it prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-enum Format {
+enum QuantityFormat {
     Binary,
     Decimal,
     Exponent,
@@ -71,17 +71,17 @@ const DECIMAL: [(&str, i32); 10] = [
 impl Quantity {
     /// A whole number of units, printed with decimal suffixes.
     pub fn units(units: i64) -> Self {
-        Self { nano: i128::from(units) * NANO, format: Format::Decimal }
+        Self { nano: i128::from(units) * NANO, format: QuantityFormat::Decimal }
     }
 
     /// Thousandths of a unit, as CPU and GPU shares are counted.
     pub fn milli(milli: i64) -> Self {
-        Self { nano: i128::from(milli) * (NANO / 1000), format: Format::Decimal }
+        Self { nano: i128::from(milli) * (NANO / 1000), format: QuantityFormat::Decimal }
     }
 
     /// Bytes, printed with binary suffixes.
     pub fn bytes(bytes: i64) -> Self {
-        Self { nano: i128::from(bytes) * NANO, format: Format::Binary }
+        Self { nano: i128::from(bytes) * NANO, format: QuantityFormat::Binary }
     }
 
     /// The amount in billionths, exact.
@@ -91,7 +91,7 @@ impl Quantity {
 
     /// Billionths of a unit, written with decimal suffixes.
     pub fn billionths(billionths: i128) -> Self {
-        Self { nano: billionths, format: Format::Decimal }
+        Self { nano: billionths, format: QuantityFormat::Decimal }
     }
 
     /// As many billionths, written as this one is.
@@ -157,18 +157,18 @@ enum Scale {
     Ten(i32),
 }
 
-fn parse_suffix(text: &str, suffix: &str) -> Result<(Scale, Format), QuantityError> {
+fn parse_suffix(text: &str, suffix: &str) -> Result<(Scale, QuantityFormat), QuantityError> {
     if let Some((_, power)) = BINARY.iter().find(|(name, _)| *name == suffix) {
-        return Ok((Scale::Two(*power), Format::Binary));
+        return Ok((Scale::Two(*power), QuantityFormat::Binary));
     }
     if let Some((_, power)) = DECIMAL.iter().find(|(name, _)| *name == suffix) {
-        return Ok((Scale::Ten(*power), Format::Decimal));
+        return Ok((Scale::Ten(*power), QuantityFormat::Decimal));
     }
     let unknown =
         || QuantityError::UnknownSuffix { text: text.to_owned(), suffix: suffix.to_owned() };
     let exponent = suffix.strip_prefix(['e', 'E']).ok_or_else(unknown)?;
     let power: i32 = exponent.parse().map_err(|_| unknown())?;
-    Ok((Scale::Ten(power), Format::Exponent))
+    Ok((Scale::Ten(power), QuantityFormat::Exponent))
 }
 
 /// `whole.fraction` times the scale, in billionths, anything finer rounded up; `None` on overflow.
@@ -206,7 +206,7 @@ impl fmt::Display for Quantity {
         if self.nano == 0 {
             return write!(out, "0");
         }
-        if self.format == Format::Binary && self.nano % (1024 * NANO) == 0 {
+        if self.format == QuantityFormat::Binary && self.nano % (1024 * NANO) == 0 {
             let units = self.nano / NANO;
             let (name, power) = BINARY
                 .iter()
@@ -221,7 +221,7 @@ impl fmt::Display for Quantity {
             value /= 1000;
             power += 3;
         }
-        if self.format == Format::Exponent && power != 0 {
+        if self.format == QuantityFormat::Exponent && power != 0 {
             return write!(out, "{value}e{power}");
         }
         let name = DECIMAL.iter().find(|(_, p)| *p == power).map_or("", |(name, _)| name);

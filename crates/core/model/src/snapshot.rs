@@ -13,7 +13,7 @@ use crate::holding::Holding;
 use crate::ids::{JobId, NodeName, QueueName, ReservationId};
 use crate::job::{Job, PodSet, TopologyRequest};
 use crate::node::Node;
-use crate::preemption::{Budget, Claim, Reserved};
+use crate::preemption::{Budget, PreemptionReservation, Reserved};
 use crate::queue::{Queue, QueueUsage};
 use crate::run_time::RunTimeTables;
 use crate::topology::Topology;
@@ -42,7 +42,7 @@ pub struct Snapshot {
     pub holdings: Vec<Holding>,
     /// What is kept for jobs until others have left; the holdings themselves are among the others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub claims: Vec<Claim>,
+    pub claims: Vec<PreemptionReservation>,
     /// What is reserved for jobs that are next; the holdings are among the others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reserved: Vec<Reserved>,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use dovetail_model::MigTable;
 
-use crate::state::Cut;
+use crate::state::GpuCut;
 use crate::world::{Change, Gpu, Instance, Rules};
 
 /// Thousandths of a GPU.
@@ -28,7 +28,7 @@ pub(crate) struct Column {
     pub(crate) removed: i64,
     /// Part of the GPU that is unavailable while it changes, in thousandths.
     pub(crate) unavailable_milli: i64,
-    /// Room that is left, see [`Cut::room`].
+    /// Room that is left, see [`GpuCut::room`].
     pub(crate) room: i64,
 }
 
@@ -51,7 +51,8 @@ pub(crate) struct Context<'w> {
 
 /// All futures of a GPU, each serving other pods; the first serves none and changes nothing.
 pub(crate) fn columns(gpu: &Gpu, context: &Context<'_>) -> Vec<Column> {
-    let held = gpu.held.iter().fold(Cut::default(), |cut, instance| take(context, cut, *instance));
+    let held =
+        gpu.held.iter().fold(GpuCut::default(), |cut, instance| take(context, cut, *instance));
     let mut found: BTreeMap<Vec<u8>, Column> = BTreeMap::new();
     let all = (1u16 << gpu.idle.len()) - 1;
     let may_change = match gpu.change {
@@ -116,13 +117,13 @@ pub(crate) fn columns(gpu: &Gpu, context: &Context<'_>) -> Vec<Column> {
     all
 }
 
-fn take(context: &Context<'_>, cut: Cut, instance: Instance) -> Cut {
+fn take(context: &Context<'_>, cut: GpuCut, instance: Instance) -> GpuCut {
     let profile = &context.table.profiles[instance.profile];
     cut.with(context.table, profile, instance.start).expect("the world is checked")
 }
 
 /// Part of the GPU that nobody can use during the change.
-fn unavailable_milli(gpu: &Gpu, held: Cut, context: &Context<'_>) -> i64 {
+fn unavailable_milli(gpu: &Gpu, held: GpuCut, context: &Context<'_>) -> i64 {
     let all = i64::from(context.table.compute_slices);
     match gpu.change {
         Change::WhenEmpty => GPU_MILLI,
@@ -132,7 +133,7 @@ fn unavailable_milli(gpu: &Gpu, held: Cut, context: &Context<'_>) -> i64 {
 
 /// The work that the new instances start, against the work that cannot be done meanwhile; both in
 /// compute-slice seconds of this GPU.
-fn is_worth_it(gpu: &Gpu, held: Cut, created: &[u8], context: &Context<'_>) -> bool {
+fn is_worth_it(gpu: &Gpu, held: GpuCut, created: &[u8], context: &Context<'_>) -> bool {
     let slices = context.table.profiles.iter().zip(created);
     let slices: i64 =
         slices.map(|(profile, count)| i64::from(profile.compute_slices) * i64::from(*count)).sum();
@@ -148,7 +149,7 @@ fn is_worth_it(gpu: &Gpu, held: Cut, created: &[u8], context: &Context<'_>) -> b
 fn serve(
     context: &Context<'_>,
     base: &Column,
-    cut: Cut,
+    cut: GpuCut,
     kept: &[u8],
     created: &[u8],
     found: &mut BTreeMap<Vec<u8>, Column>,
@@ -182,13 +183,13 @@ fn serve(
 struct Layouts<'c, 'w> {
     context: &'c Context<'w>,
     /// By how many instances of each profile: the state and the instances that leave most room.
-    of: BTreeMap<Vec<u8>, (Cut, Vec<Instance>)>,
+    of: BTreeMap<Vec<u8>, (GpuCut, Vec<Instance>)>,
     open: Vec<Instance>,
 }
 
 impl Layouts<'_, '_> {
     /// Remembers what is placed, and places further instances at or behind `next`.
-    fn grow(&mut self, cut: Cut, next: Instance) {
+    fn grow(&mut self, cut: GpuCut, next: Instance) {
         self.keep(cut);
         let table = self.context.table;
         for place in next.profile..table.profiles.len() {
@@ -208,15 +209,15 @@ impl Layouts<'_, '_> {
         }
     }
 
-    fn keep(&mut self, cut: Cut) {
+    fn keep(&mut self, cut: GpuCut) {
         let profiles = self.context.table.profiles.len();
         let mut counts = vec![0u8; profiles];
         for instance in &self.open {
             counts[instance.profile] += 1;
         }
         let idle = vec![0u8; profiles];
-        let room = |cut: Cut| cut.room(self.context.table, self.context.weights, &idle);
-        let is_better = |(known, _): &(Cut, Vec<Instance>)| room(cut) > room(*known);
+        let room = |cut: GpuCut| cut.room(self.context.table, self.context.weights, &idle);
+        let is_better = |(known, _): &(GpuCut, Vec<Instance>)| room(cut) > room(*known);
         if self.of.get(&counts).is_none_or(is_better) {
             self.of.insert(counts, (cut, self.open.clone()));
         }

@@ -3,7 +3,7 @@
 
 use crate::problem::Problem;
 use crate::relaxation::Relaxation;
-use crate::search::{Priced, Search, Served, Waiting, by_profile};
+use crate::search::{ColumnPrices, Search, ServedDemand, UnservedPods, by_profile};
 
 /// So many GPUs are decided at once by branch and bound over all of them.
 const MOST_EXACT: usize = 8;
@@ -31,21 +31,21 @@ pub(crate) struct Assignment {
 
 struct Slots<'p> {
     problem: &'p Problem,
-    priced: &'p Priced,
+    priced: &'p ColumnPrices,
     by_profile: Vec<Vec<usize>>,
     /// Class of each GPU.
     classes: Vec<usize>,
     /// Rank of its column.
     ranks: Vec<usize>,
-    served: Vec<Served>,
-    waiting: Waiting,
+    served: Vec<ServedDemand>,
+    waiting: UnservedPods,
     worth: i128,
     steps: u64,
 }
 
 pub(crate) fn assign(problem: &Problem, relaxation: &Relaxation, steps: u64) -> Assignment {
-    let priced = Priced::of(problem, &relaxation.prices);
-    let waiting = Waiting { left: problem.kinds.iter().map(|kind| kind.count).collect() };
+    let priced = ColumnPrices::of(problem, &relaxation.prices);
+    let waiting = UnservedPods { left: problem.kinds.iter().map(|kind| kind.count).collect() };
     let mut slots = Slots {
         problem,
         priced: &priced,
@@ -90,7 +90,7 @@ impl Slots<'_> {
     }
 
     /// What a GPU of a class serves by the column of this rank, of what waits.
-    fn served(&self, class: usize, rank: usize) -> Option<Served> {
+    fn served(&self, class: usize, rank: usize) -> Option<ServedDemand> {
         let of_class = &self.problem.classes[class];
         let column = self.priced.columns[class][rank].1;
         let pods = (of_class.pool, of_class.columns[column].served.as_slice());

@@ -28,8 +28,8 @@ mod sizing;
 mod state;
 mod world;
 
-pub use moves::{Move, move_for};
+pub use moves::{InstanceMove, move_for};
 pub use planner::{GpuPlan, PartitionPlan, plan};
 pub use sizing::{Sizing, SizingError, size};
-pub use state::Cut;
-pub use world::{Change, Demand, Gpu, Instance, Rules, World, WorldError};
+pub use state::GpuCut;
+pub use world::{Change, Demand, Gpu, Instance, PartitionInput, Rules, WorldError};

@@ -6,7 +6,7 @@ use crate::columns::GPU_MILLI;
 use crate::improve::{Assignment, assign};
 use crate::problem::Problem;
 use crate::relaxation::relax;
-use crate::world::{Instance, Rules, World, WorldError};
+use crate::world::{Instance, PartitionInput, Rules, WorldError};
 
 /// What becomes of one GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct GpuPlan {
     pub removed: Vec<Instance>,
     /// New instances; each serves a pod.
     pub created: Vec<Instance>,
-    /// Places in [`World::demand`] whose pods it serves, and how many of each.
+    /// Places in [`PartitionInput::demand`] whose pods it serves, and how many of each.
     pub served: Vec<(usize, u32)>,
     /// Unavailable while it changes, in GPU-milliseconds; 0 if it does not change.
     pub unavailable_gpu_ms: i64,
@@ -35,9 +35,9 @@ impl GpuPlan {
 /// A plan for a fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionPlan {
-    /// In the order of [`World::gpus`].
+    /// In the order of [`PartitionInput::gpus`].
     pub gpus: Vec<GpuPlan>,
-    /// Pods served of each demand, in the order of [`World::demand`].
+    /// Pods served of each demand, in the order of [`PartitionInput::demand`].
     pub accepted: Vec<u32>,
     pub accepted_compute_slices: i64,
     /// No plan serves more compute slices.
@@ -73,7 +73,7 @@ impl PartitionPlan {
 ///
 /// # Errors
 /// A world whose instances cannot be on its GPUs.
-pub fn plan(world: &World, rules: &Rules) -> Result<PartitionPlan, WorldError> {
+pub fn plan(world: &PartitionInput, rules: &Rules) -> Result<PartitionPlan, WorldError> {
     world.check()?;
     let problem = Problem::of(world, rules);
     let relaxation = relax(&problem);
@@ -113,7 +113,7 @@ type Counts = Vec<(usize, u32)>;
 /// Gives the columns of each class to its GPUs, those that change first, and the pods of each kind
 /// to the demand it stands for, in order.
 fn spread(
-    world: &World,
+    world: &PartitionInput,
     rules: &Rules,
     problem: &Problem,
     assignment: Assignment,
@@ -164,7 +164,7 @@ fn spread(
     (plans, accepted.collect())
 }
 
-fn gain_gpu_ms(world: &World, rules: &Rules, table: usize, created: &[Instance]) -> i64 {
+fn gain_gpu_ms(world: &PartitionInput, rules: &Rules, table: usize, created: &[Instance]) -> i64 {
     let table = &world.tables[table];
     let slices: i64 = created
         .iter()

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use dovetail_model::MigTable;
 
 use crate::columns::{Column, Context, GPU_MILLI, columns};
-use crate::world::{Change, Gpu, Rules, World};
+use crate::world::{Change, Gpu, PartitionInput, Rules};
 
 /// Value is so many times larger than everything below it: the bound of the linear program is then
 /// not blurred by lower levels.
@@ -21,7 +21,7 @@ const VALUE_MARGIN: i128 = 1_024;
 const MOST_BITS: u32 = 116;
 
 /// Equal GPUs.
-pub(crate) struct Class {
+pub(crate) struct GpuClass {
     /// Places of the GPUs in the world.
     pub(crate) gpus: Vec<usize>,
     pub(crate) pool: usize,
@@ -32,7 +32,7 @@ pub(crate) struct Class {
 
 /// Demand that is worth the same and may go to the same GPUs.
 #[derive(Clone, Debug)]
-pub(crate) struct Kind {
+pub(crate) struct DemandKind {
     /// Which demanded profile.
     pub(crate) profile: usize,
     pub(crate) count: u32,
@@ -46,8 +46,8 @@ pub(crate) struct Kind {
 }
 
 pub(crate) struct Problem {
-    pub(crate) classes: Vec<Class>,
-    pub(crate) kinds: Vec<Kind>,
+    pub(crate) classes: Vec<GpuClass>,
+    pub(crate) kinds: Vec<DemandKind>,
     pub(crate) profiles: usize,
     pub(crate) pools: usize,
     /// What one compute slice of the lowest priority is worth.
@@ -55,7 +55,7 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    pub(crate) fn of(world: &World, rules: &Rules) -> Self {
+    pub(crate) fn of(world: &PartitionInput, rules: &Rules) -> Self {
         let names = demanded(world, rules);
         let pools: BTreeMap<u16, usize> = numbered(world.gpus.iter().map(|gpu| gpu.pool));
         let frozen = kept_whole(world, rules);
@@ -81,7 +81,7 @@ impl Problem {
             };
             let columns = columns(&gpu, &context);
             let low = vec![0; columns.len()];
-            Class { gpus, pool: pools[&pool], columns, low }
+            GpuClass { gpus, pool: pools[&pool], columns, low }
         });
         let mut problem = Self {
             classes: classes.collect(),
@@ -96,9 +96,9 @@ impl Problem {
     }
 
     /// Puts the lower levels of the objective into one number each; returns more than all of them.
-    fn weigh(&mut self, world: &World) -> i128 {
+    fn weigh(&mut self, world: &PartitionInput) -> i128 {
         let all = |of: fn(&Column) -> i64| -> i128 {
-            let of_class = |class: &Class| {
+            let of_class = |class: &GpuClass| {
                 let most = class.columns.iter().map(of).max().unwrap_or(0);
                 i128::from(most) * class.gpus.len() as i128
             };
@@ -136,7 +136,7 @@ impl Problem {
     }
 
     /// What a GPU's column earns at these prices of served pods.
-    pub(crate) fn priced(&self, class: &Class, column: usize, prices: &[i128]) -> i128 {
+    pub(crate) fn priced(&self, class: &GpuClass, column: usize, prices: &[i128]) -> i128 {
         let served = class.columns[column].served.iter();
         let paid = served
             .map(|(profile, count)| prices[self.link(*profile, class.pool)] * i128::from(*count));
@@ -145,7 +145,7 @@ impl Problem {
 }
 
 /// Names of what is waited for long enough, with how many.
-fn demanded(world: &World, rules: &Rules) -> Vec<(String, u32)> {
+fn demanded(world: &PartitionInput, rules: &Rules) -> Vec<(String, u32)> {
     let mut names: Vec<(String, u32)> = Vec::new();
     for demand in world.demand.iter().filter(|demand| is_due(demand.waiting_ms, rules)) {
         match names.iter_mut().find(|(name, _)| *name == demand.profile) {
@@ -182,7 +182,7 @@ fn weights(table: &MigTable, rules: &Rules) -> Vec<i64> {
 }
 
 /// Whole GPUs that stay whole: of each table the last ones.
-fn kept_whole(world: &World, rules: &Rules) -> Vec<bool> {
+fn kept_whole(world: &PartitionInput, rules: &Rules) -> Vec<bool> {
     let mut left = rules.keep_whole.clone();
     let mut kept = vec![false; world.gpus.len()];
     for (place, gpu) in world.gpus.iter().enumerate().rev().filter(|(_, gpu)| gpu.is_whole) {
@@ -198,13 +198,13 @@ fn kept_whole(world: &World, rules: &Rules) -> Vec<bool> {
 /// Demand by what it is worth and where it may go. Every priority is worth more than all lower ones
 /// that the GPUs could serve.
 fn kinds(
-    world: &World,
+    world: &PartitionInput,
     rules: &Rules,
     names: &[(String, u32)],
     pools: &BTreeMap<u16, usize>,
     unit: &mut i128,
     low: i128,
-) -> Vec<Kind> {
+) -> Vec<DemandKind> {
     *unit = low * VALUE_MARGIN;
     let due =
         || world.demand.iter().enumerate().filter(|(_, demand)| is_due(demand.waiting_ms, rules));
@@ -215,7 +215,7 @@ fn kinds(
         world.gpus.iter().map(|gpu| i128::from(world.tables[gpu.table].compute_slices)).sum();
     let asked: i128 = due().map(|(_, demand)| i128::from(demand.count)).sum();
     let told_apart = priorities.len() - levels(*unit, installed, asked, priorities.len());
-    let mut found: BTreeMap<(usize, usize, Vec<usize>), Kind> = BTreeMap::new();
+    let mut found: BTreeMap<(usize, usize, Vec<usize>), DemandKind> = BTreeMap::new();
     for (entry, demand) in due() {
         let place = priorities.partition_point(|priority| *priority < demand.priority);
         let level = place.saturating_sub(told_apart);
@@ -232,14 +232,15 @@ fn kinds(
         };
         allowed.sort_unstable();
         allowed.dedup();
-        let kind = found.entry((profile, usize::MAX - level, allowed.clone())).or_insert(Kind {
-            profile,
-            count: 0,
-            value: worth * i128::from(slices),
-            slices,
-            pools: allowed,
-            entries: Vec::new(),
-        });
+        let kind =
+            found.entry((profile, usize::MAX - level, allowed.clone())).or_insert(DemandKind {
+                profile,
+                count: 0,
+                value: worth * i128::from(slices),
+                slices,
+                pools: allowed,
+                entries: Vec::new(),
+            });
         kind.count = kind.count.saturating_add(demand.count);
         kind.entries.push(entry);
     }
@@ -262,7 +263,7 @@ fn levels(unit: i128, installed: i128, asked: i128, priorities: usize) -> usize 
     levels
 }
 
-fn slices_of(world: &World, name: &str) -> Option<i64> {
+fn slices_of(world: &PartitionInput, name: &str) -> Option<i64> {
     let mut profiles = world.tables.iter().flat_map(|table| &table.profiles);
     profiles.find(|profile| profile.name == name).map(|profile| i64::from(profile.compute_slices))
 }

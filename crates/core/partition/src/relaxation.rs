@@ -6,7 +6,7 @@
 //! are, Σ over GPUs of their best column at these prices + Σ over demand of what it pays beyond
 //! them is at least the value of any plan (Lagrange).
 
-use crate::problem::{Class, Kind, Problem};
+use crate::problem::{DemandKind, GpuClass, Problem};
 use crate::simplex::{Simplex, Variable};
 
 /// Blocks of classes: few keep the program small, many find the optimum in fewer rounds.
@@ -40,7 +40,7 @@ pub(crate) struct Relaxation {
 }
 
 /// One choice of columns for a block.
-struct Choice {
+struct ColumnChoice {
     block: usize,
     columns: Vec<usize>,
 }
@@ -64,7 +64,7 @@ pub(crate) fn relax(problem: &Problem) -> Relaxation {
         }
     }
     let first = limits.len() + problem.kinds.iter().map(|kind| kind.pools.len()).sum::<usize>();
-    let mut choices: Vec<Choice> = Vec::new();
+    let mut choices: Vec<ColumnChoice> = Vec::new();
     let mut steps = 0;
     let mut best: Option<(i128, Vec<i128>)> = None;
     for _ in 0..MOST_ROUNDS {
@@ -87,7 +87,7 @@ pub(crate) fn relax(problem: &Problem) -> Relaxation {
             let earned = variable.profit - paid(&variable, &duals);
             if earned > LEAST_PROFIT {
                 program.add(variable);
-                choices.push(Choice { block, columns });
+                choices.push(ColumnChoice { block, columns });
                 is_new = true;
             }
         }
@@ -107,7 +107,7 @@ fn scaled(price: f64, unit: f64) -> i128 {
 }
 
 /// The column that earns most at these prices; the first of equal ones.
-pub(crate) fn best_column(problem: &Problem, class: &Class, prices: &[i128]) -> usize {
+pub(crate) fn best_column(problem: &Problem, class: &GpuClass, prices: &[i128]) -> usize {
     let mut best = (i128::MIN, 0);
     for column in 0..class.columns.len() {
         let priced = problem.priced(class, column, prices);
@@ -129,7 +129,7 @@ fn bound(problem: &Problem, prices: &[i128], chosen: &[usize]) -> i128 {
 }
 
 /// What one pod of a kind is worth beyond its price where it is cheapest; never negative.
-pub(crate) fn surplus(problem: &Problem, kind: &Kind, prices: &[i128]) -> i128 {
+pub(crate) fn surplus(problem: &Problem, kind: &DemandKind, prices: &[i128]) -> i128 {
     let of = |pool: &usize| kind.value - prices[problem.link(kind.profile, *pool)];
     kind.pools.iter().map(of).max().unwrap_or(0).max(0)
 }
@@ -166,7 +166,7 @@ fn paid(variable: &Variable, duals: &[f64]) -> f64 {
 fn whole(
     problem: &Problem,
     program: &Simplex,
-    choices: &[Choice],
+    choices: &[ColumnChoice],
     first: usize,
     blocks: usize,
 ) -> Vec<Vec<(usize, usize)>> {

@@ -4,20 +4,20 @@
 //! could earn at the prices of the relaxation, is not more than the best known. Steps are counted:
 //! at their end the best choice found counts.
 
-use crate::problem::{Kind, Problem};
+use crate::problem::{DemandKind, Problem};
 use crate::relaxation::surplus;
 
 /// Prices, and what follows from them for every column and kind.
-pub(crate) struct Priced {
+pub(crate) struct ColumnPrices {
     /// Of each class, its columns by what they earn, the best first.
     pub(crate) columns: Vec<Vec<(i128, usize)>>,
     /// What one pod of each kind is worth beyond its price.
     pub(crate) surplus: Vec<i128>,
 }
 
-impl Priced {
+impl ColumnPrices {
     pub(crate) fn of(problem: &Problem, prices: &[i128]) -> Self {
-        let sorted = |class: &crate::problem::Class| {
+        let sorted = |class: &crate::problem::GpuClass| {
             let all = (0..class.columns.len())
                 .map(|column| (problem.priced(class, column, prices), column));
             let mut all: Vec<(i128, usize)> = all.collect();
@@ -33,29 +33,29 @@ impl Priced {
 
 /// Pods that still wait, and which of them a column would serve.
 #[derive(Clone)]
-pub(crate) struct Waiting {
+pub(crate) struct UnservedPods {
     pub(crate) left: Vec<u32>,
 }
 
 /// What serving a column takes of the demand.
-pub(crate) struct Served {
+pub(crate) struct ServedDemand {
     pub(crate) value: i128,
     pub(crate) surplus: i128,
     /// Kind and count.
     pub(crate) of: Vec<(usize, u32)>,
 }
 
-impl Waiting {
+impl UnservedPods {
     /// The pods of a column on a GPU of this pool: the most valuable that wait, of equal ones those
     /// with the fewest pools. `None` if fewer wait.
     pub(crate) fn serve(
         &self,
         by_profile: &[Vec<usize>],
-        kinds: &[Kind],
+        kinds: &[DemandKind],
         surplus: &[i128],
         (pool, served): (usize, &[(usize, u8)]),
-    ) -> Option<Served> {
-        let mut all = Served { value: 0, surplus: 0, of: Vec::new() };
+    ) -> Option<ServedDemand> {
+        let mut all = ServedDemand { value: 0, surplus: 0, of: Vec::new() };
         for (profile, count) in served {
             let mut missing = u32::from(*count);
             for kind in &by_profile[*profile] {
@@ -75,11 +75,11 @@ impl Waiting {
         Some(all)
     }
 
-    pub(crate) fn take(&mut self, served: &Served) {
+    pub(crate) fn take(&mut self, served: &ServedDemand) {
         served.of.iter().for_each(|(kind, count)| self.left[*kind] -= count);
     }
 
-    pub(crate) fn give_back(&mut self, served: &Served) {
+    pub(crate) fn give_back(&mut self, served: &ServedDemand) {
         served.of.iter().for_each(|(kind, count)| self.left[*kind] += count);
     }
 }
@@ -97,11 +97,11 @@ pub(crate) fn by_profile(problem: &Problem) -> Vec<Vec<usize>> {
 
 pub(crate) struct Search<'p> {
     pub(crate) problem: &'p Problem,
-    pub(crate) priced: &'p Priced,
+    pub(crate) priced: &'p ColumnPrices,
     pub(crate) by_profile: &'p [Vec<usize>],
     /// Classes of the GPUs to decide, equal ones beside each other.
     pub(crate) gpus: Vec<usize>,
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: UnservedPods,
     pub(crate) steps: u64,
     /// A choice must be worth more than this.
     pub(crate) best: i128,

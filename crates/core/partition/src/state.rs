@@ -4,7 +4,7 @@ use dovetail_model::{MigProfile, MigTable};
 
 /// What is taken of one GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Cut {
+pub struct GpuCut {
     /// Taken memory slices, one bit each.
     pub(crate) mask: u16,
     /// Taken compute slices.
@@ -13,7 +13,7 @@ pub struct Cut {
     pub(crate) media: bool,
 }
 
-impl Cut {
+impl GpuCut {
     /// The same with one instance more; `None` if it does not fit there.
     pub fn with(self, table: &MigTable, profile: &MigProfile, start: u8) -> Option<Self> {
         let mask = profile.mask_at(start);

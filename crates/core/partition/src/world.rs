@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dovetail_model::MigTable;
 use thiserror::Error;
 
-use crate::state::Cut;
+use crate::state::GpuCut;
 
 /// An instance on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,7 +30,7 @@ pub enum Change {
 /// One GPU that can be cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gpu {
-    /// Place of its table in [`World::tables`].
+    /// Place of its table in [`PartitionInput::tables`].
     pub table: usize,
     /// Number of its pool: GPUs to which the same demand may go.
     pub pool: u16,
@@ -95,7 +95,7 @@ impl Default for Rules {
 
 /// Everything a plan is made of.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct World {
+pub struct PartitionInput {
     /// How GPUs can be cut.
     pub tables: Vec<MigTable>,
     pub gpus: Vec<Gpu>,
@@ -131,7 +131,7 @@ pub enum WorldError {
     },
 }
 
-impl World {
+impl PartitionInput {
     /// Checks that every GPU is as its table allows.
     ///
     /// # Errors
@@ -141,7 +141,7 @@ impl World {
             let Some(table) = self.tables.get(gpu.table) else {
                 return Err(WorldError::Unknown { gpu: number });
             };
-            let mut cut = Cut::default();
+            let mut cut = GpuCut::default();
             for instance in gpu.held.iter().chain(&gpu.idle) {
                 if gpu.is_whole {
                     return Err(WorldError::Whole { gpu: number });

@@ -101,7 +101,7 @@ fn start(pods: &[QueuedPod], places: &[usize], is_first: bool) -> Option<Start> 
 
 /// Waits in two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spread {
+pub struct WaitQuantiles {
     pub samples: usize,
     /// What half of them do not exceed.
     pub p50_ms: u64,
@@ -111,14 +111,14 @@ pub struct Spread {
 
 /// Percentiles by nearest rank: the least value that so many percent do not exceed, which one of
 /// them had. `None` without values.
-pub fn spread(mut values_ms: Vec<u64>) -> Option<Spread> {
+pub fn spread(mut values_ms: Vec<u64>) -> Option<WaitQuantiles> {
     values_ms.sort_unstable();
     let samples = values_ms.len();
     let at = |percent: usize| {
         let rank = (percent * samples).div_ceil(100).max(1);
         values_ms.get(rank - 1).copied()
     };
-    Some(Spread { samples, p50_ms: at(50)?, p90_ms: at(90)? })
+    Some(WaitQuantiles { samples, p50_ms: at(50)?, p90_ms: at(90)? })
 }
 
 /// Spans without overlaps, ascending: moments that lie in any of them.

@@ -14,7 +14,7 @@ use crate::learn::PodKind;
 use crate::other_resources::{OtherResources, PLENTY};
 use crate::steps::Steps;
 use dovetail_state::State;
-use dovetail_state::device::need::{DeviceNeed, Request};
+use dovetail_state::device::need::{DeviceNeed, InternedRequest};
 use dovetail_state::holdings::Amounts;
 
 /// Pods beyond this number on one node are told apart by devices alone.
@@ -30,7 +30,7 @@ pub(crate) struct DepthFragmentation {
     memory: Steps,
     others: OtherResources,
     /// What the devices alone allow, by set; computed once.
-    by_set: FxHashMap<u32, Box<[Room]>>,
+    by_set: FxHashMap<u32, Box<[PodCapacity]>>,
     /// The latest results of nodes with plenty of other resources, at one look each.
     latest: Vec<(Steady, i64)>,
     /// Results of other nodes.
@@ -65,7 +65,7 @@ struct Expected {
 
 /// What the devices of a node allow for one kind of pod.
 #[derive(Clone, Copy, Debug, Default)]
-struct Room {
+struct PodCapacity {
     /// Free milli-GPU on devices that are large enough.
     usable_milli: u32,
     /// The part of it that each pod takes.
@@ -165,7 +165,7 @@ impl DepthFragmentation {
         self.compute(state, left, &self.by_set[&set])
     }
 
-    fn compute(&self, state: &State, left: Left, rooms: &[Room]) -> i64 {
+    fn compute(&self, state: &State, left: Left, rooms: &[PodCapacity]) -> i64 {
         let cpu = self.cpu.pods(left.steady.cpu_step);
         let memory = self.memory.pods(left.steady.memory_step);
         let others = self.others.pods(left.others);
@@ -185,7 +185,7 @@ impl DepthFragmentation {
         2 * state.devices.facts(left.steady.set).gpu_left_milli * self.whole - used
     }
 
-    fn rooms(&self, state: &State, set: u32) -> Box<[Room]> {
+    fn rooms(&self, state: &State, set: u32) -> Box<[PodCapacity]> {
         let devices = &state.devices;
         let cells = devices.set(set);
         let of = |expected: &Expected| {
@@ -209,10 +209,10 @@ impl DepthFragmentation {
             }
             let pods = if expected.gpu_count == 1 { shares } else { fitting / expected.gpu_count };
             if pods == 0 {
-                return Room::default();
+                return PodCapacity::default();
             }
             let (usable_milli, each_milli) = (usable as u32, (filled / pods) as u32);
-            Room { usable_milli, each_milli, pods: pods.min(i64::from(u8::MAX)) as u8 }
+            PodCapacity { usable_milli, each_milli, pods: pods.min(i64::from(u8::MAX)) as u8 }
         };
         self.mix.iter().map(of).collect()
     }
@@ -235,8 +235,11 @@ impl Expected {
         let (gpu_count, gpu_milli) = (kind.gpu_count.max(1), kind.gpu_milli.max(1));
         let device_memory_bytes = kind.device_memory_bytes;
         let request = match kind.gpu_milli {
-            1000 => Request::Whole { count: gpu_count, same_island: false },
-            _ => Request::Share { compute_milli: gpu_milli, memory_bytes: device_memory_bytes },
+            1000 => InternedRequest::Whole { count: gpu_count, same_island: false },
+            _ => InternedRequest::Share {
+                compute_milli: gpu_milli,
+                memory_bytes: device_memory_bytes,
+            },
         };
         let need = DeviceNeed { request, models, min_memory_bytes: kind.min_device_memory_bytes };
         Self { gpu_count: i64::from(gpu_count), gpu_milli, device_memory_bytes, need, weight }

@@ -40,7 +40,7 @@ const BEST_FIT_MILLI: i64 = 160;
 #[derive(Debug)]
 pub(crate) struct Dovetail {
     learnt: Learnt,
-    published: Version,
+    published: PolicyVersion,
     in_use: InUse,
     weights: Weights,
     remember: bool,
@@ -48,7 +48,7 @@ pub(crate) struct Dovetail {
 
 /// What scores read besides the state.
 #[derive(Debug)]
-struct Version {
+struct PolicyVersion {
     /// Nothing is learnt yet.
     is_first: bool,
     depth: DepthFragmentation,
@@ -64,8 +64,7 @@ struct Version {
     repriced: u32,
 }
 
-/// The parts of a score.
-struct Parts {
+struct ScoreParts {
     /// Fall in depth fragmentation less scarcity.
     gain: i64,
     /// Fall in imbalance.
@@ -74,7 +73,7 @@ struct Parts {
     left: i64,
 }
 
-impl Parts {
+impl ScoreParts {
     fn total(&self) -> i64 {
         let sum = self.gain + self.balance - self.opening - self.left;
         sum.clamp(1 - SCORE_LIMIT, SCORE_LIMIT - 1)
@@ -83,7 +82,7 @@ impl Parts {
 
 /// All that a score reads of a shape and a node under one version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Seen {
+struct ScoreInputs {
     demand: u32,
     set: u32,
     cpu_left_milli: i64,
@@ -96,21 +95,21 @@ struct Seen {
 /// nothing.
 #[derive(Debug)]
 struct Recent {
-    scores: Vec<(Seen, i64)>,
+    scores: Vec<(ScoreInputs, i64)>,
 }
 
 const RECENT_BITS: u32 = 8;
 
 impl Default for Recent {
     fn default() -> Self {
-        let nothing = Seen { demand: u32::MAX, ..Seen::default() };
+        let nothing = ScoreInputs { demand: u32::MAX, ..ScoreInputs::default() };
         Self { scores: vec![(nothing, 0); 1 << RECENT_BITS] }
     }
 }
 
 impl Recent {
     #[inline]
-    fn of(&mut self, seen: &Seen) -> &mut (Seen, i64) {
+    fn of(&mut self, seen: &ScoreInputs) -> &mut (ScoreInputs, i64) {
         let amounts = (seen.cpu_left_milli as u64) << 20 ^ (seen.memory_left_bytes as u64);
         let mixed = u64::from(seen.set) ^ amounts;
         let place = mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - RECENT_BITS);
@@ -155,20 +154,25 @@ impl Dovetail {
         remember: bool,
     ) -> Self {
         let learnt = learnt.cloned().unwrap_or_default();
-        let published = Version::of(state, &learnt, &weights, remember);
+        let published = PolicyVersion::of(state, &learnt, &weights, remember);
         Self { learnt, published, in_use: InUse::default(), weights, remember }
     }
 
     #[inline]
-    fn parts(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> Parts {
+    fn parts(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> ScoreParts {
         let version = &mut self.published;
         if SliceRoom::judges(state, shape) {
             let gain = -version.slices.loss(state, shape, node);
-            return Parts { gain, balance: 0, opening: 0, left: 0 };
+            return ScoreParts { gain, balance: 0, opening: 0, left: 0 };
         }
         if version.is_first {
             let left = -BestFit.score(state, shape, node).clamp(-BEST_FIT_MOST, BEST_FIT_MOST);
-            return Parts { gain: 0, balance: 0, opening: 0, left: left * BEST_FIT_MILLI * ONE };
+            return ScoreParts {
+                gain: 0,
+                balance: 0,
+                opening: 0,
+                left: left * BEST_FIT_MILLI * ONE,
+            };
         }
         let hot = *state.nodes.hot(node);
         let info = state.shapes.get(shape);
@@ -181,7 +185,7 @@ impl Dovetail {
         let idle = state.devices.facts(hot.set).gpu_left_milli;
         let before = version.balance.of_node(idle, hot.cpu_left_milli);
         let idle_after = idle - gpu_milli;
-        Parts {
+        ScoreParts {
             gain: version.gain(state, need, left_now, left_after),
             balance: before - version.balance.of_node(idle_after, cpu_after),
             opening: version.opening.of_node(state, &hot),
@@ -215,7 +219,7 @@ impl Policy for Dovetail {
         if !self.published.depth.is_plenty(hot.slots_left) {
             return self.parts(state, shape, node).total();
         }
-        let seen = Seen {
+        let seen = ScoreInputs {
             demand: state.shapes.get(shape).demand_id,
             set: hot.set,
             cpu_left_milli: hot.cpu_left_milli,
@@ -268,7 +272,7 @@ impl Policy for Dovetail {
         let has_new_mix = self.learnt.publish(state);
         let has_new_use = self.learnt.publish_use(&mut self.in_use, state);
         if has_new_mix {
-            self.published = Version::of(state, &self.learnt, &self.weights, self.remember);
+            self.published = PolicyVersion::of(state, &self.learnt, &self.weights, self.remember);
         } else if has_new_use {
             self.published.reprice(state, &self.learnt, &self.weights);
         }
@@ -284,7 +288,7 @@ impl Policy for Dovetail {
     }
 }
 
-impl Version {
+impl PolicyVersion {
     fn of(state: &mut State, learnt: &Learnt, weights: &Weights, remember: bool) -> Self {
         Self {
             is_first: learnt.version == 0,

@@ -5,7 +5,7 @@ use dovetail_model::{HeldDevices, NodeId};
 use crate::random::RandomSequence;
 use crate::{Pick, Policy, Term, default_devices};
 use dovetail_state::State;
-use dovetail_state::device::need::Request;
+use dovetail_state::device::need::InternedRequest;
 use dovetail_state::shapes::ShapeId;
 
 /// The first node with room.
@@ -66,7 +66,7 @@ impl Policy for Random {
 
     fn devices(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> HeldDevices {
         let need = state.devices.need(state.shapes.get(shape).demand.need);
-        if !matches!(need.request, Request::Share { .. }) {
+        if !matches!(need.request, InternedRequest::Share { .. }) {
             return default_devices(state, shape, node);
         }
         let usable = state.nodes.cold(node).cells.iter().enumerate().filter_map(|(index, cell)| {

@@ -35,7 +35,7 @@ struct Expected {
 
 /// Classes of the published analysis, in the order in which their sums are added.
 #[derive(Clone, Copy)]
-enum Class {
+enum FragmentClass {
     LackBoth,
     LackGpu,
     LackCpu,
@@ -104,10 +104,14 @@ impl Expected {
         }
     }
 
-    fn fragmented(&self, devices: &[Alike], cpu_left: i64, idle: i64) -> (Class, i64) {
+    fn fragmented(&self, devices: &[Alike], cpu_left: i64, idle: i64) -> (FragmentClass, i64) {
         let enough_cpu = cpu_left >= self.cpu_milli;
         if self.gpu_count == 0 {
-            let class = if enough_cpu { Class::NoGpuWanted } else { Class::NoGpuWantedLackCpu };
+            let class = if enough_cpu {
+                FragmentClass::NoGpuWanted
+            } else {
+                FragmentClass::NoGpuWantedLackCpu
+            };
             return (class, idle);
         }
         let (mut accessible, mut fitting, mut too_small_milli) = (0, 0, 0);
@@ -124,11 +128,11 @@ impl Expected {
         }
         let enough_gpu = fitting >= i64::from(self.gpu_count);
         match (accessible == 0, enough_gpu, enough_cpu) {
-            (true, _, _) => (Class::NoAccess, idle),
-            (false, false, false) => (Class::LackBoth, idle),
-            (false, false, true) => (Class::LackGpu, idle),
-            (false, true, false) => (Class::LackCpu, idle),
-            (false, true, true) => (Class::LackGpu, too_small_milli),
+            (true, _, _) => (FragmentClass::NoAccess, idle),
+            (false, false, false) => (FragmentClass::LackBoth, idle),
+            (false, false, true) => (FragmentClass::LackGpu, idle),
+            (false, true, false) => (FragmentClass::LackCpu, idle),
+            (false, true, true) => (FragmentClass::LackGpu, too_small_milli),
         }
     }
 }

@@ -4,7 +4,7 @@ use dovetail_model::NodeId;
 
 use crate::{Policy, Term};
 use dovetail_state::State;
-use dovetail_state::device::need::Request;
+use dovetail_state::device::need::InternedRequest;
 use dovetail_state::shapes::ShapeId;
 
 /// The policy.
@@ -22,8 +22,8 @@ impl Policy for GpuClustering {
     fn score(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i64 {
         let need = state.devices.need(state.shapes.get(shape).demand.need);
         let size: Size = match need.request {
-            Request::Whole { count, .. } => usize::from(count),
-            Request::Share { .. } => 0,
+            InternedRequest::Whole { count, .. } => usize::from(count),
+            InternedRequest::Share { .. } => 0,
             _ => return 0,
         };
         let gpu_left = state.devices.facts(state.nodes.hot(node).set).gpu_left_milli;

@@ -4,7 +4,7 @@ use dovetail_model::{Mode, NodeId};
 
 use crate::{Policy, Term, default_devices};
 use dovetail_state::State;
-use dovetail_state::device::need::Request;
+use dovetail_state::device::need::InternedRequest;
 use dovetail_state::shapes::ShapeId;
 
 /// The policy.
@@ -19,8 +19,8 @@ impl Policy for GpuPacking {
     fn score(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i64 {
         let need = state.devices.need(state.shapes.get(shape).demand.need);
         let share = match need.request {
-            Request::Whole { .. } => false,
-            Request::Share { .. } => true,
+            InternedRequest::Whole { .. } => false,
+            InternedRequest::Share { .. } => true,
             _ => return 0,
         };
         let facts = state.devices.facts(state.nodes.hot(node).set);

@@ -29,8 +29,8 @@ pub(crate) fn prices(learnt: &Learnt, percent: i64) -> BTreeMap<String, i64> {
     let still = (STEADY - learnt.turnover) * percent;
     let moving = learnt.turnover * percent;
     let weight = |milli: i64, part: i64| i128::from(milli * part / (100 * STEADY));
-    let arrived = Demand::of(learnt, &learnt.shares, PodKind::total_milli);
-    let running = Demand::of(learnt, &learnt.gpu_time, |_| 1);
+    let arrived = ModelDemand::of(learnt, &learnt.shares, PodKind::total_milli);
+    let running = ModelDemand::of(learnt, &learnt.gpu_time, |_| 1);
     let price = |(model, milli): (&String, &i64)| {
         let used = i128::from(learnt.in_use.get(model).copied().unwrap_or(0));
         let in_use = (running.pressure(model, *milli).min(i128::from(ONE)) * used) >> 20;
@@ -43,7 +43,7 @@ pub(crate) fn prices(learnt: &Learnt, percent: i64) -> BTreeMap<String, i64> {
 }
 
 /// What pods ask for of GPU models.
-struct Demand<'l> {
+struct ModelDemand<'l> {
     by_model: BTreeMap<&'l str, i128>,
     naming_models: i128,
     all: i128,
@@ -51,7 +51,7 @@ struct Demand<'l> {
     supply: i128,
 }
 
-impl<'l> Demand<'l> {
+impl<'l> ModelDemand<'l> {
     /// Shares of kinds, each times its weight.
     fn of(learnt: &'l Learnt, shares: &'l Shares, weight: impl Fn(&PodKind) -> i64) -> Self {
         let supply = &learnt.supply.milli_by_model;

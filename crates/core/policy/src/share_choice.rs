@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use crate::default_devices;
 use dovetail_state::State;
 use dovetail_state::device::choice::{self, LOST};
-use dovetail_state::device::need::Request;
+use dovetail_state::device::need::InternedRequest;
 use dovetail_state::shapes::ShapeId;
 
 /// A node's devices after one choice.
@@ -22,7 +22,7 @@ pub(crate) struct After {
 /// one.
 pub(crate) fn options_after(state: &mut State, need: u32, set: u32) -> SmallVec<[After; 4]> {
     let cells = state.devices.set(set).clone();
-    if let Request::Share { .. } = state.devices.need(need).request {
+    if let InternedRequest::Share { .. } = state.devices.need(need).request {
         let mut distinct = cells;
         distinct.dedup();
         let options = distinct.into_iter().filter_map(|cell| after_share(state, need, set, cell));
@@ -63,7 +63,7 @@ pub(crate) fn share_on_best<V: PartialOrd>(
     mut value: impl FnMut(&mut State, After) -> V,
 ) -> HeldDevices {
     let need = state.shapes.get(shape).demand.need;
-    if !matches!(state.devices.need(need).request, Request::Share { .. }) {
+    if !matches!(state.devices.need(need).request, InternedRequest::Share { .. }) {
         return default_devices(state, shape, node);
     }
     let set = state.nodes.hot(node).set;

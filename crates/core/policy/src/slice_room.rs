@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use crate::learn::{Learnt, ONE};
 use dovetail_state::State;
 use dovetail_state::device::choice::LOST;
-use dovetail_state::device::need::Request;
+use dovetail_state::device::need::InternedRequest;
 use dovetail_state::device::slices::best_slice;
 use dovetail_state::shapes::ShapeId;
 
@@ -36,7 +36,7 @@ impl SliceRoom {
     #[inline]
     pub(crate) fn judges(state: &State, shape: ShapeId) -> bool {
         let need = state.shapes.get(shape).demand.need;
-        matches!(state.devices.need(need).request, Request::Slice { .. })
+        matches!(state.devices.need(need).request, InternedRequest::Slice { .. })
     }
 
     /// Room that the best slice costs on a node that can give one, in milli-GPU · 2^20.
@@ -63,7 +63,7 @@ impl SliceRoom {
     fn best(&self, state: &State, need: u32, cells: &[u32]) -> Option<(i64, HeldDevices)> {
         let table = &state.devices;
         let need = table.need(need);
-        let Request::Slice { profile } = &need.request else { return None };
+        let InternedRequest::Slice { profile } = &need.request else { return None };
         let mut best: Option<(i64, HeldDevices)> = None;
         for (index, number) in cells.iter().enumerate() {
             // An equal device was looked at before, and the first wins.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dovetail_model::{DeviceAmount, HeldDevices, Knowledge, Mode, NodeId, ReservationId};
 
 use crate::State;
-use crate::device::cell::Cell;
+use crate::device::cell::DeviceCell;
 
 /// What a reservation is to keep of the `claimed` devices of a node while others hold `awaited` who
 /// are to leave; what is counted on is taken out of that.
@@ -61,7 +61,7 @@ fn cell_without(
     state: &State,
     (node, reservation): (NodeId, ReservationId),
     index: u16,
-) -> Option<Cell> {
+) -> Option<DeviceCell> {
     let mut cell = state.cells(node).into_iter().nth(usize::from(index))??;
     for id in state.holdings.kept_by(reservation) {
         let record = state.holdings.get(id);
@@ -98,7 +98,7 @@ pub(super) fn take(one: &mut i64, other: &mut i64) {
     *other -= taken;
 }
 
-impl Cell {
+impl DeviceCell {
     /// All that is free of it, in the way it is used.
     fn rest(&self) -> DeviceAmount {
         let of_mode = |mode: Mode, left: i64| if self.mode == mode { left.max(0) } else { 0 };

@@ -4,10 +4,10 @@ use dovetail_model::NodeId;
 
 use crate::State;
 use crate::cause::Cause;
-use crate::device::need::Request;
+use crate::device::need::InternedRequest;
 use crate::device::table::DeviceFit;
 use crate::holdings::Amounts;
-use crate::masks::Verdict;
+use crate::masks::MaskVerdict;
 use crate::nodes::{Hot, Nodes};
 use crate::shapes::{Demand, Rule, ShapeId};
 
@@ -44,7 +44,7 @@ impl Demand {
         &self,
         state: &mut State,
         rules: &[Rule],
-        verdict: Verdict,
+        verdict: MaskVerdict,
         hot: &Hot,
         node: NodeId,
     ) -> Cause {
@@ -63,7 +63,7 @@ impl Demand {
     }
 
     /// What volumes, their drivers and their limits have against the node.
-    fn volume_obstacle(&self, state: &State, verdict: Verdict, node: NodeId) -> Option<Cause> {
+    fn volume_obstacle(&self, state: &State, verdict: MaskVerdict, node: NodeId) -> Option<Cause> {
         let is_of_volumes =
             |cause: &Cause| !matches!(cause, Cause::DeviceClaims | Cause::DeclaredFeatures);
         let first = verdict.late().find(is_of_volumes);
@@ -79,7 +79,7 @@ impl Demand {
     #[inline]
     fn lack_of_amounts(&self, state: &mut State, hot: &Hot, node: NodeId) -> Cause {
         let amounts = &self.amounts;
-        if hot.overcommitted && state.devices.need(self.need).request != Request::None {
+        if hot.overcommitted && state.devices.need(self.need).request != InternedRequest::None {
             return Cause::Overcommitted;
         }
         let fit = state.devices.fit(self.need, hot.set);

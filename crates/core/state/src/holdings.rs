@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{HeldDevices, HoldingId, NodeId, Owner, Phase, PodId, ReservationId};
+use dovetail_model::{HeldDevices, HoldingId, HoldingPhase, NodeId, Owner, PodId, ReservationId};
 use smallvec::SmallVec;
 
 /// Amounts of a node besides devices, with names interned.
@@ -29,7 +29,7 @@ impl Amounts {
 pub struct HoldingRecord {
     pub node: NodeId,
     pub owner: Owner,
-    pub phase: Phase,
+    pub phase: HoldingPhase,
     pub reservation: Option<ReservationId>,
     pub amounts: Amounts,
     pub devices: HeldDevices,
@@ -138,7 +138,7 @@ impl Holdings {
     }
 
     /// Changes the phase of a holding.
-    pub fn set_phase(&mut self, id: HoldingId, phase: Phase) {
+    pub fn set_phase(&mut self, id: HoldingId, phase: HoldingPhase) {
         let record = self.records[id.index()].as_mut().expect("a holding that is there");
         if let Some(end_ms) = record.phase.expected_end_ms() {
             self.by_end.remove(&(end_ms, id));

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::State;
 use crate::cause::Cause;
-use crate::device::need::{DeviceNeed, Request};
+use crate::device::need::{DeviceNeed, InternedRequest};
 use crate::names::Names;
 use crate::scopes::Scope;
 use crate::shapes::{Demand, Rule, Shape, ShapeId};
@@ -76,27 +76,28 @@ impl DeviceNeed {
             requirement.gpu_models.iter().map(|m| names.models.intern(m).0).collect();
         models.sort_unstable();
         let request = match &requirement.device {
-            DeviceRequest::None => Request::None,
+            DeviceRequest::None => InternedRequest::None,
             DeviceRequest::Whole { count, same_island } => {
-                Request::Whole { count: *count, same_island: *same_island }
+                InternedRequest::Whole { count: *count, same_island: *same_island }
             }
-            DeviceRequest::Share { compute_milli, memory_bytes } => {
-                Request::Share { compute_milli: *compute_milli, memory_bytes: *memory_bytes }
-            }
-            DeviceRequest::Replicas { count } => Request::Replicas { count: *count },
-            DeviceRequest::Slice { profile } => Request::Slice { profile: profile.clone() },
-            DeviceRequest::Counters { amounts } => Request::Counters {
+            DeviceRequest::Share { compute_milli, memory_bytes } => InternedRequest::Share {
+                compute_milli: *compute_milli,
+                memory_bytes: *memory_bytes,
+            },
+            DeviceRequest::Replicas { count } => InternedRequest::Replicas { count: *count },
+            DeviceRequest::Slice { profile } => InternedRequest::Slice { profile: profile.clone() },
+            DeviceRequest::Counters { amounts } => InternedRequest::Counters {
                 amounts: amounts
                     .iter()
                     .map(|(name, amount)| (names.counters.intern(name).0, *amount))
                     .collect(),
             },
         };
-        if request == Request::None {
+        if request == InternedRequest::None {
             models.clear();
         }
         let min_memory_bytes =
-            if request == Request::None { 0 } else { requirement.min_device_memory_bytes };
+            if request == InternedRequest::None { 0 } else { requirement.min_device_memory_bytes };
         Self { request, models, min_memory_bytes }
     }
 }

@@ -1,11 +1,13 @@
 //! What is kept of a node for a reservation.
 
-use dovetail_model::{HeldDevices, HoldingId, Knowledge, NodeId, Owner, Phase, ReservationId};
+use dovetail_model::{
+    HeldDevices, HoldingId, HoldingPhase, Knowledge, NodeId, Owner, ReservationId,
+};
 use smallvec::SmallVec;
 
 use crate::State;
 use crate::beyond::take;
-use crate::device::cell::Cell;
+use crate::device::cell::DeviceCell;
 use crate::holdings::{Amounts, HoldingRecord};
 
 /// Amounts and devices of a node that are to be kept.
@@ -34,7 +36,7 @@ impl ToKeep {
         state.hold(HoldingRecord {
             node,
             owner: Owner::Reservation,
-            phase: Phase::Held { expected_end_ms: None },
+            phase: HoldingPhase::Held { expected_end_ms: None },
             reservation: Some(reservation),
             amounts,
             devices,
@@ -50,7 +52,7 @@ fn givable(state: &State, node: NodeId, devices: HeldDevices) -> HeldDevices {
     let mut cells = state.cells(node);
     let mut given = HeldDevices::new();
     for (index, amount) in devices {
-        let can = |cell: &Option<Cell>| cell.as_ref().is_some_and(|c| c.can_give(&amount));
+        let can = |cell: &Option<DeviceCell>| cell.as_ref().is_some_and(|c| c.can_give(&amount));
         let place = match cold.node.knowledge {
             Knowledge::Assigned => Some(usize::from(index)),
             Knowledge::Counted => cells.iter().position(can),

@@ -58,7 +58,7 @@ use self::nodes::Nodes;
 use self::preferences::Preferences;
 use self::shapes::Shapes;
 use crate::cause::Help;
-use crate::device::cell::{self, Cell};
+use crate::device::cell::{self, DeviceCell};
 use crate::device::choice::LOST;
 use crate::device::table::DeviceTable;
 
@@ -221,7 +221,7 @@ impl State {
     }
 
     /// The devices of a node as they are now; `None` for those that are lost.
-    pub fn cells(&self, node: NodeId) -> Vec<Option<Cell>> {
+    pub fn cells(&self, node: NodeId) -> Vec<Option<DeviceCell>> {
         let cell = |number: &u32| (*number != LOST).then(|| self.devices.cell(*number).clone());
         self.nodes.cold(node).cells.iter().map(cell).collect()
     }

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Condition, Device, Holding, HoldingId, Knowledge, Node, NodeId, Owner, PodId, Snapshot,
+    Device, Holding, HoldingId, Knowledge, Node, NodeAvailability, NodeId, Owner, PodId, Snapshot,
 };
 
 use crate::State;
 use crate::attachments::Attached;
 use crate::cause::Help;
-use crate::device::cell::{self, Cell, kind_of};
+use crate::device::cell::{self, DeviceCell, kind_of};
 use crate::device::choice::LOST;
 use crate::device::table::DeviceTable;
 use crate::holdings::HoldingRecord;
@@ -67,7 +67,7 @@ impl State {
     }
 
     /// Changes only the condition of a node; false if there is no such node.
-    pub fn set_condition(&mut self, name: &str, condition: Condition) -> bool {
+    pub fn set_condition(&mut self, name: &str, condition: NodeAvailability) -> bool {
         let Some(slot) = self.nodes.find(name) else { return false };
         let cold = self.nodes.cold_mut(slot);
         Arc::make_mut(&mut cold.node).condition = condition;
@@ -238,7 +238,7 @@ impl State {
     /// numbers beyond the last. The order is by holder, so that it does not depend on history.
     fn renumber_devices(&mut self, slot: NodeId) {
         let node = Arc::clone(&self.nodes.cold(slot).node);
-        let mut cells: Vec<Option<Cell>> = Vec::new();
+        let mut cells: Vec<Option<DeviceCell>> = Vec::new();
         for device in &node.devices {
             let number = self.devices.empty(device, true, &mut self.names);
             cells.push((number != LOST).then(|| self.devices.cell(number).clone()));

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use dovetail_model::{
-    Condition, ConditionCause, Node, NodeCondition, NodeId, Requirement, Taint, TaintEffect,
+    ConditionCause, Node, NodeAvailability, NodeCondition, NodeId, Requirement, Taint, TaintEffect,
     Toleration,
 };
 
@@ -30,7 +30,7 @@ pub struct Masks {
 
 /// What a mask says of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct MaskVerdict {
     /// The first thing that is looked at before amounts.
     pub early: Cause,
     /// What is looked at after amounts, one bit per cause, in the order of [`LATE`].
@@ -48,7 +48,7 @@ const LATE: [Cause; 7] = [
     Cause::DeclaredFeatures,
 ];
 
-impl Verdict {
+impl MaskVerdict {
     /// Whether nothing of what is looked at after amounts is in the way.
     #[inline]
     pub fn is_late_clear(self) -> bool {
@@ -89,16 +89,16 @@ impl Masks {
 
     /// What keeps pods with this mask off the node.
     #[inline]
-    pub fn verdict(&mut self, mask: u32, node: NodeId, version: u64, nodes: &Nodes) -> Verdict {
+    pub fn verdict(&mut self, mask: u32, node: NodeId, version: u64, nodes: &Nodes) -> MaskVerdict {
         let known = self.verdicts[mask as usize].get(node.index()).copied().unwrap_or(0);
         if known >> 16 == version {
-            return Verdict::unpacked(known);
+            return MaskVerdict::unpacked(known);
         }
         self.judge(mask, node.index(), version, &nodes.cold(node).node)
     }
 
     #[cold]
-    fn judge(&mut self, mask: u32, slot: usize, version: u64, node: &Node) -> Verdict {
+    fn judge(&mut self, mask: u32, slot: usize, version: u64, node: &Node) -> MaskVerdict {
         let verdict = self.masks.get(mask).judge(node);
         let verdicts = &mut self.verdicts[mask as usize];
         if verdicts.len() <= slot {
@@ -110,22 +110,22 @@ impl Masks {
 }
 
 impl Mask {
-    fn judge(&self, node: &Node) -> Verdict {
+    fn judge(&self, node: &Node) -> MaskVerdict {
         let refused = |condition: &&NodeCondition| !condition.accepts(node);
         let mut late = 0;
         for condition in self.node_conditions.iter().filter(refused) {
             let cause = late_cause(condition.cause);
             late |= LATE.iter().position(|other| Some(*other) == cause).map_or(0, |bit| 1 << bit);
         }
-        Verdict { early: self.judge_early(node), late }
+        MaskVerdict { early: self.judge_early(node), late }
     }
 
     fn judge_early(&self, node: &Node) -> Cause {
         match node.condition {
-            Condition::Ready => {}
-            Condition::Starting => return Cause::Starting,
-            Condition::Cordoned => return Cause::Cordoned,
-            Condition::NotReady => return Cause::NotReady,
+            NodeAvailability::Ready => {}
+            NodeAvailability::Starting => return Cause::Starting,
+            NodeAvailability::Cordoned => return Cause::Cordoned,
+            NodeAvailability::NotReady => return Cause::NotReady,
         }
         if !self.node_names.is_empty() && !self.node_names.contains(&*node.name) {
             return Cause::NodeName;

@@ -12,14 +12,14 @@ pub const CARRIAGE_RETURNS: &str = "lines end with a carriage return alone; conv
 
 /// A place in a file.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'p> {
+pub struct FilePosition<'p> {
     file: &'p str,
     line: Option<u64>,
     column: Option<&'p str>,
     character: Option<u64>,
 }
 
-impl<'p> Place<'p> {
+impl<'p> FilePosition<'p> {
     /// A file as a whole, as its user named it.
     pub fn file(file: &'p str) -> Self {
         Self { file, line: None, column: None, character: None }
@@ -43,7 +43,7 @@ impl<'p> Place<'p> {
     }
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for FilePosition<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, column, character } = self;
         out.write_str(file)?;
@@ -75,9 +75,9 @@ pub fn bad_json(file: &str, first_line: u64, what: &str, error: &str) -> String 
     let place = match position {
         // Line 0 is how a reader says that it knows no place.
         Some((line, character)) if line > 0 => {
-            Place::line(file, first_line + line - 1).character(character.max(1))
+            FilePosition::line(file, first_line + line - 1).character(character.max(1))
         }
-        _ => Place::line(file, first_line),
+        _ => FilePosition::line(file, first_line),
     };
     format!("{place}: {what}: {problem}")
 }
@@ -88,10 +88,10 @@ mod tests {
 
     #[test]
     fn places_are_written_in_one_way() {
-        assert_eq!(Place::file("f").to_string(), "f");
-        assert_eq!(Place::line("f", 3).column(None).to_string(), "f:3");
-        assert_eq!(Place::line("f", 3).column(Some("cpu")).to_string(), "f:3: column `cpu`");
-        assert_eq!(Place::line("f", 3).character(51).to_string(), "f:3:51");
+        assert_eq!(FilePosition::file("f").to_string(), "f");
+        assert_eq!(FilePosition::line("f", 3).column(None).to_string(), "f:3");
+        assert_eq!(FilePosition::line("f", 3).column(Some("cpu")).to_string(), "f:3: column `cpu`");
+        assert_eq!(FilePosition::line("f", 3).character(51).to_string(), "f:3:51");
     }
 
     #[test]

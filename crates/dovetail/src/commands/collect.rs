@@ -11,7 +11,7 @@ use dovetail_console::file::{check_place, write_whole};
 use dovetail_console::places::refuse_shared;
 use dovetail_console::plain::plain;
 use dovetail_console::table::whole;
-use dovetail_inventory::dump::{COLLECTION, Keeper, Names, RawObject, Sink, Skipped};
+use dovetail_inventory::dump::{COLLECTION, Keeper, Pseudonyms, RawObject, Sink, Skipped};
 use dovetail_settings::errors::BadInput;
 use dovetail_sources::objects::ObjectFlags;
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ pub(crate) fn run(app: &App, flags: &CollectFlags) -> Result<()> {
     check_place(to)?;
     let at_ms = flags.objects.now_ms()?;
     let mut unread = None;
-    let written = write_whole(to, |file| -> Result<(u64, Option<Names>)> {
+    let written = write_whole(to, |file| -> Result<(u64, Option<Pseudonyms>)> {
         let mut writer =
             Writer { app, file, keeper: Keeper::default(), names, objects: 0, error: None };
         writer.line(&collection(at_ms, &[]));
@@ -82,22 +82,23 @@ pub(crate) fn run(app: &App, flags: &CollectFlags) -> Result<()> {
 }
 
 /// The table that is there, or a new one.
-fn names(path: &Path) -> Result<Names> {
+fn names(path: &Path) -> Result<Pseudonyms> {
     if path.exists() {
         return read_names(path);
     }
     let mut key = [0; 32];
     let mut random = File::open("/dev/urandom").context("cannot read random bytes for a key")?;
     random.read_exact(&mut key).context("cannot read random bytes for a key")?;
-    Ok(Names::new(key))
+    Ok(Pseudonyms::new(key))
 }
 
-fn read_names(path: &Path) -> Result<Names> {
+fn read_names(path: &Path) -> Result<Pseudonyms> {
     let text = fs::read_to_string(path).with_context(|| {
         let path = path.display();
         format!("--names {path}: cannot read the file; pass the one that `dovetail collect --anonymize` wrote")
     })?;
-    Names::from_json(&text).map_err(|error| BadInput(format!("{}: {error}", path.display())).into())
+    Pseudonyms::from_json(&text)
+        .map_err(|error| BadInput(format!("{}: {error}", path.display())).into())
 }
 
 /// Writes a file that only its owner may read.
@@ -127,7 +128,7 @@ struct Writer<'w> {
     app: &'w App,
     file: &'w mut dyn Write,
     keeper: Keeper,
-    names: Option<Names>,
+    names: Option<Pseudonyms>,
     objects: u64,
     error: Option<std::io::Error>,
 }

@@ -3,13 +3,13 @@
 use anyhow::Result;
 use dovetail_console::app::App;
 use dovetail_console::table::table;
-use dovetail_settings::Origin;
+use dovetail_settings::SettingOrigin;
 use dovetail_settings::form::Output;
 use serde::Serialize;
 
 /// One setting, as printed.
 #[derive(Debug, Serialize)]
-struct Line {
+struct SettingLine {
     setting: &'static str,
     value: String,
     origin: String,
@@ -19,7 +19,7 @@ struct Line {
 pub(crate) fn run(app: &App) -> Result<()> {
     let output = app.output("config")?;
     let settings = &app.settings;
-    let line = |setting, value: String, origin: &dyn ToString| Line {
+    let line = |setting, value: String, origin: &dyn ToString| SettingLine {
         setting,
         value,
         origin: origin.to_string(),
@@ -34,8 +34,12 @@ pub(crate) fn run(app: &App) -> Result<()> {
     let of_file = section.lines().into_iter().chain(settings.cost.lines());
     let of_file = of_file.chain(settings.prices.lines()).chain(settings.notices.lines());
     for (setting, value, is_in_file) in of_file.chain(settings.audit.lines()) {
-        let in_file = Origin::File(path.clone());
-        lines.push(line(setting, value, if is_in_file { &in_file } else { &Origin::Default }));
+        let in_file = SettingOrigin::File(path.clone());
+        lines.push(line(
+            setting,
+            value,
+            if is_in_file { &in_file } else { &SettingOrigin::Default },
+        ));
     }
     if output == Output::Json {
         return app.print_json(&serde_json::json!({ "settings": lines }));

@@ -19,12 +19,12 @@ use dovetail_sim::timed::{Estimates, Observer, Simulation, TimedConfig, TimedWor
 use dovetail_sim::timeline::{Timeline, TimelineConfig, UsageReport};
 use dovetail_sources::prices::{PriceFlags, Prices};
 use dovetail_trace::synth::{SynthConfig, synth};
-use dovetail_trace::{Cluster, TraceJob};
+use dovetail_trace::{TraceCluster, TraceJob};
 use dovetail_units::duration::duration_of_seconds;
 use rayon::prelude::*;
 
 use crate::commands::demo_traces;
-use dovetail_replays::check::{Check, Watch};
+use dovetail_replays::check::{Check, ReplayWatch};
 use dovetail_replays::impossible::Impossible;
 
 /// Two settings of the scheduler that clusters have, a simple policy, and the default.
@@ -111,7 +111,7 @@ fn synthetic(app: &App, flags: &DemoFlags) -> Result<TimedComparison> {
 /// The same jobs under every policy, side by side.
 pub(crate) fn compare(
     trace: &str,
-    cluster: &Cluster,
+    cluster: &TraceCluster,
     jobs: &[TraceJob],
     prices: &Prices,
 ) -> Result<TimedComparison> {
@@ -134,7 +134,7 @@ pub(crate) fn compare(
 
 fn replay(
     policy: &str,
-    cluster: &Cluster,
+    cluster: &TraceCluster,
     jobs: &[TraceJob],
     prices: &Prices,
     progress: &Progress,
@@ -148,7 +148,7 @@ fn replay(
     let until_ms = jobs.iter().map(|job| job.submit_ms).max();
     let timeline = Timeline::new(TimelineConfig { cause_period_ms: CAUSE_PERIOD_MS, until_ms });
     let mut simulation = Simulation::new(world, config)?;
-    let judge = Watch::new(Check::Sampled, &simulation.engine.snapshot());
+    let judge = ReplayWatch::new(Check::Sampled, &simulation.engine.snapshot());
     let mut eyes = Eyes { timeline, judge, progress };
     simulation.run(None, &mut eyes)?;
     eyes.judge.verdict()?;
@@ -170,7 +170,7 @@ fn replay(
 /// The account of GPU-time, the judge of every action, and the progress bar.
 struct Eyes<'p> {
     timeline: Timeline,
-    judge: Watch,
+    judge: ReplayWatch,
     progress: &'p Progress,
 }
 
@@ -210,7 +210,7 @@ impl DemoFlags {
     }
 
     /// Prices of the models of a cluster.
-    pub(crate) fn prices_of(&self, app: &App, cluster: &Cluster) -> Result<Prices> {
+    pub(crate) fn prices_of(&self, app: &App, cluster: &TraceCluster) -> Result<Prices> {
         self.prices.of(cluster, &app.settings)
     }
 }

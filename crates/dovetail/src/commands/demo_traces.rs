@@ -11,11 +11,11 @@ use dovetail_sim::comparison::{
 };
 use dovetail_sim::fgd::{FgdWorld, run_fgd};
 use dovetail_trace::fgd::fgd_orders;
-use dovetail_trace::{Cluster, ReadOptions, TraceJob, TraceNode, read_cluster, read_trace};
+use dovetail_trace::{ReadOptions, TraceCluster, TraceJob, TraceNode, read_cluster, read_trace};
 use rayon::prelude::*;
 
 use crate::commands::demo::{self, DemoFlags};
-use dovetail_replays::check::{Check, Watch};
+use dovetail_replays::check::{Check, ReplayWatch};
 use dovetail_replays::limits::prefixes;
 
 /// Compared on arriving pods; the first is what clusters have.
@@ -70,16 +70,16 @@ pub(crate) fn fill(
     })
 }
 
-fn philly_cluster() -> Cluster {
+fn philly_cluster() -> TraceCluster {
     let node = |index: u32| TraceNode {
         name: format!("node-{index:02}"),
         gpu_count: 8,
         ..TraceNode::default()
     };
-    Cluster { nodes: (0..PHILLY_NODES).map(node).collect(), ..Cluster::default() }
+    TraceCluster { nodes: (0..PHILLY_NODES).map(node).collect(), ..TraceCluster::default() }
 }
 
-fn packing(cluster: &Cluster, pods: &[TraceJob]) -> Result<ArrivalComparison> {
+fn packing(cluster: &TraceCluster, pods: &[TraceJob]) -> Result<ArrivalComparison> {
     let policies = POLICIES
         .par_iter()
         .map(|policy| {
@@ -101,7 +101,7 @@ fn packing(cluster: &Cluster, pods: &[TraceJob]) -> Result<ArrivalComparison> {
 }
 
 /// What no policy can exceed under a seed.
-fn limit(cluster: &Cluster, pods: &[TraceJob], seed: i64) -> Result<PrefixLimit> {
+fn limit(cluster: &TraceCluster, pods: &[TraceJob], seed: i64) -> Result<PrefixLimit> {
     let orders = fgd_orders(pods, &cluster.nodes, seed)?;
     let world = FgdWorld {
         nodes: &cluster.nodes,
@@ -118,7 +118,7 @@ fn limit(cluster: &Cluster, pods: &[TraceJob], seed: i64) -> Result<PrefixLimit>
 }
 
 fn arrival_run(
-    cluster: &Cluster,
+    cluster: &TraceCluster,
     pods: &[TraceJob],
     policy: &str,
     seed: i64,
@@ -134,7 +134,7 @@ fn arrival_run(
     let started = Instant::now();
     let mut clock_ns = || started.elapsed().as_nanos() as u64;
     let (engine, config) = world.engine(config)?;
-    let mut judge = Watch::new(Check::Sampled, &engine.snapshot());
+    let mut judge = ReplayWatch::new(Check::Sampled, &engine.snapshot());
     let run = run_fgd(&world, config, &mut clock_ns, &mut |_, event, plan| {
         judge.step(std::slice::from_ref(event), plan, 0);
     })?;

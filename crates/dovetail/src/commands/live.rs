@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use dovetail_console::app::App;
-use dovetail_live::{Seen, queue, top, why};
+use dovetail_live::{ClusterSnapshot, queue, top, why};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_sources::namespace::NamespaceFlags;
 
@@ -64,11 +64,11 @@ pub(crate) struct TopFlags {
 
 impl LookFlags {
     /// The cluster; `command` is known to have the form of output before anything is read.
-    fn look(&self, app: &App, command: &str) -> Result<Seen> {
+    fn look(&self, app: &App, command: &str) -> Result<ClusterSnapshot> {
         app.output(command)?;
         let mut options = scheduler::watching(app, self.scheduler_name.as_deref());
         options.election = scheduler::election(&app.settings.scheduler.0)?;
-        Seen::read(&self.connection, options, Duration::from_secs(self.timeout))
+        ClusterSnapshot::read(&self.connection, options, Duration::from_secs(self.timeout))
     }
 }
 

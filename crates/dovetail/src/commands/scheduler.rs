@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use dovetail_cluster::world;
-use dovetail_control::lead::Terms;
+use dovetail_control::lead::LeaseTimes;
 use dovetail_control::record::Recording;
 use dovetail_live::comparison;
 use dovetail_live::recording::LiveRecording;
@@ -214,7 +214,7 @@ pub(crate) fn stop_signal() -> Result<watch::Receiver<bool>> {
 pub(crate) fn election(section: &SchedulerSection) -> Result<Option<Election>> {
     let lease = lease(section.lease.as_deref().unwrap_or(LEASE))?;
     let elects = section.leader_election.unwrap_or(true);
-    Ok(elects.then(|| Election { lease, identity: identity(), terms: Terms::default() }))
+    Ok(elects.then(|| Election { lease, identity: identity(), terms: LeaseTimes::default() }))
 }
 
 /// Flags, then the file, then what holds where nobody says anything.

@@ -1,7 +1,7 @@
 //! What a ledger confirms of findings that are fixed: work that stopped wasting, work that only
 //! moved, and objects and times of which it knows nothing.
 
-use dovetail_account::device_time::{DeviceInterval, DeviceState, Span, Work};
+use dovetail_account::device_time::{ActiveWork, DeviceInterval, DeviceState, Span};
 use dovetail_account::rollup::{HOUR_MS, NodeTerms};
 use dovetail_store::{Address, ReadDevice, ReadNode, ReadPod, Reading, Store};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ const SERVE: Option<u32> = Some(0);
 const NOTEBOOK: Option<u32> = Some(1);
 const TRAIN: Option<u32> = Some(2);
 const IDLE: DeviceState = DeviceState::Idle;
-const ACTIVE: DeviceState = DeviceState::Active(Work::NotSeparable);
+const ACTIVE: DeviceState = DeviceState::Active(ActiveWork::NotSeparable);
 
 fn reading(begin: &str, days: u64, gpus: &[&[Part]]) -> Reading {
     let from_ms = day(begin);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use dovetail_phases::job_phases::{JobRecord, Phase, PhaseRule, job_phases};
-use dovetail_signals::Kind;
+use dovetail_signals::JobBehavior;
 use serde_json::{Value, json};
 
 use crate::cost::{node, pod};
@@ -185,12 +185,12 @@ fn dump_of(record: &JobRecord) -> Folder {
 /// for a straggler is not.
 #[test]
 fn a_job_that_hangs_is_found_and_one_that_waits_is_not() {
-    for (kind, seed) in [(Kind::Hanging, 2), (Kind::Straggler, 3)] {
+    for (kind, seed) in [(JobBehavior::Hanging, 2), (JobBehavior::Straggler, 3)] {
         let record = record(kind, seed);
         let folder = dump_of(&record);
         let phases = job_phases(&record, &PhaseRule::default()).expect("a record").by_phase();
         let hung_h = phases.get(&Phase::Hang).copied().unwrap_or(0) as f64 / 3.6e9;
-        assert_eq!(hung_h > 0.1, kind == Kind::Hanging, "{hung_h}");
+        assert_eq!(hung_h > 0.1, kind == JobBehavior::Hanging, "{hung_h}");
         let served = record.clone();
         let server = FakePrometheus::start(move |query| series_of(&served, query));
         let call = format!(
@@ -199,7 +199,7 @@ fn a_job_that_hangs_is_found_and_one_that_waits_is_not() {
         );
         let document = folder.json(&call);
         let hang = finding(&document, "IDL-08");
-        assert_eq!(hang.is_some(), kind == Kind::Hanging, "{hang:?}");
+        assert_eq!(hang.is_some(), kind == JobBehavior::Hanging, "{hang:?}");
         let Some(hang) = hang else { continue };
         assert_eq!(hang["object"]["name"], "train");
         assert_eq!(

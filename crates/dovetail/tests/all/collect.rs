@@ -177,7 +177,7 @@ fn what_has_another_shape_than_it_should_is_left_out_aloud_or_stays_strange() {
 #[test]
 fn a_server_is_read_as_its_dump_is() {
     let api = dovetail_testkit::FakeApi::start().expect("a free port");
-    let shape = "8xH100".parse::<dovetail_testkit::Shape>().expect("a shape");
+    let shape = "8xH100".parse::<dovetail_testkit::MachineShape>().expect("a shape");
     api.create("nodes", "", &shape.node("n0")).expect("a new node");
     api.create("namespaces", "", &json!({"metadata": {"name": "prod"}})).expect("a new namespace");
     let mut serve = pod("prod", "serve-0", 4, "n0");

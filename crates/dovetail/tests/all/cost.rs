@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_bill::focus::{Version, check};
+use dovetail_bill::focus::{FocusVersion, check};
 use serde_json::{Value, json};
 
 use crate::program::{Done, Folder};
@@ -303,7 +303,7 @@ fn focus_datasets_hold_the_rules_of_their_version() {
     let key =
         |node: &str| (format!("aws:///us-east-1a/i-{node}"), "2026-11-20T12:00:00Z".to_owned());
     let prices = "--vcpu-price 0.04 --gib-price 0.005";
-    for version in Version::ALL {
+    for version in FocusVersion::ALL {
         for unused in ["shown", "distributed"] {
             let flags = format!("--focus {version} --unused {unused}");
             let done = cost(&folder, &format!("{flags} {prices}"));
@@ -318,7 +318,7 @@ fn focus_datasets_hold_the_rules_of_their_version() {
     let hostile = folder.read("dump.json").replace("\"eyes\"", "\"=1+1\\u001b\"");
     folder.write("dump.json", &hostile.replace("train-0", "@train-0"));
     let done = cost(&folder, "--focus 1.4");
-    assert_eq!(check(Version::V1_4, &done.out, None), [], "{}", done.out);
+    assert_eq!(check(FocusVersion::V1_4, &done.out, None), [], "{}", done.out);
     assert!(!done.out.contains('\u{1b}'));
     insta::assert_snapshot!("cost_focus", cost(&self::folder(), "--focus 1.4").out);
 }
@@ -714,7 +714,7 @@ i-g1,2026-11-20T11:00:00Z,2026-11-20T12:00:00Z,0,20.000001,55.04,50.1,Usage,USD,
 i-c1,2026-11-20T11:00:00Z,2026-11-20T12:00:00Z,9.000007,9.000007,,,Usage,USD,Standard,,,
 ";
     folder.write("bill.csv", bill);
-    for version in Version::ALL {
+    for version in FocusVersion::ALL {
         for unused in ["shown", "distributed"] {
             let flags = format!("--focus {version} --bill bill.csv --unused {unused}");
             let dataset = cost(&folder, &flags).out;

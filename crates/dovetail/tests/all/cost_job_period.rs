@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use dovetail_phases::job_phases::{
-    JobRecord, Member, Phase, PhaseRule, RunEnd, Sample, job_phases,
+    DeviceSample, JobRecord, Member, Phase, PhaseRule, RunEnd, job_phases,
 };
-use dovetail_signals::{Case, Collected, Half, Kind};
+use dovetail_signals::{Case, Collected, Half, JobBehavior};
 use serde_json::{Value, json};
 
 use crate::cost_job::is_its_bill;
@@ -15,9 +15,9 @@ use crate::program::Folder;
 
 const STEP_MS: u64 = 60_000;
 /// Of series that nobody collects.
-const NOTHING: fn(&Sample) -> Option<f64> = |_| None;
+const NOTHING: fn(&DeviceSample) -> Option<f64> = |_| None;
 
-pub(crate) fn record(kind: Kind, seed: u64) -> JobRecord {
+pub(crate) fn record(kind: JobBehavior, seed: u64) -> JobRecord {
     Case::run(kind, seed, Half::HeldOut).record(STEP_MS, Collected::All)
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn pod_of(member: &Member) -> String {
 }
 
 /// The number of a sample that a query is about.
-fn reading(query: &str) -> fn(&Sample) -> Option<f64> {
+fn reading(query: &str) -> fn(&DeviceSample) -> Option<f64> {
     match () {
         () if query.contains("GR_ENGINE_ACTIVE") => {
             |s| Some(f64::from(s.engine_micro_percent?) / 1e8)
@@ -154,9 +154,12 @@ fn events(record: &JobRecord, query: &Query) -> Vec<Made> {
 /// a little differs.
 #[test]
 fn a_job_is_told_as_if_its_record_had_been_at_hand() {
-    for (kind, seed) in
-        [(Kind::Straggler, 3), (Kind::Failing, 5), (Kind::Hanging, 2), (Kind::Starved, 1)]
-    {
+    for (kind, seed) in [
+        (JobBehavior::Straggler, 3),
+        (JobBehavior::Failing, 5),
+        (JobBehavior::Hanging, 2),
+        (JobBehavior::Starved, 1),
+    ] {
         let record = record(kind, seed);
         let served = record.clone();
         let server = FakePrometheus::start(move |query| series(&served, query));
@@ -196,7 +199,7 @@ fn a_job_is_told_as_if_its_record_had_been_at_hand() {
 /// A server without the further series: what is not separable stays so, and nothing fails.
 #[test]
 fn without_further_series_what_is_busy_is_not_separable() {
-    let record = record(Kind::Straggler, 3);
+    let record = record(JobBehavior::Straggler, 3);
     let server = FakePrometheus::start(move |query| match query.text.contains("DEV_GPU_UTIL[") {
         true => series(&record, query),
         false => Vec::new(),
@@ -231,7 +234,8 @@ fn wanted_share(record: &JobRecord, phase: Phase) -> f64 {
 /// from then on.
 #[test]
 fn checkpoints_that_a_job_tells_bound_what_it_repeated() {
-    let record = Case::run(Kind::Failing, 5, Half::HeldOut).record(STEP_MS, Collected::UtilOnly);
+    let record =
+        Case::run(JobBehavior::Failing, 5, Half::HeldOut).record(STEP_MS, Collected::UtilOnly);
     assert!(record.checkpoints_ms.len() > 1);
     let wanted = wanted_share(&record, Phase::Repeated);
     let asked = |tells: bool| {
@@ -274,7 +278,7 @@ fn of_nodes(record: &JobRecord, query: &Query) -> Vec<Made> {
         };
         return instances.iter().map(made).collect();
     }
-    let read: fn(&Sample) -> Option<f64> = match () {
+    let read: fn(&DeviceSample) -> Option<f64> = match () {
         () if text.contains("node_cpu_seconds") => |s| Some(s.cpu_milli? as f64 / 1e3),
         () if text.contains("node_disk_read") => |s| Some(s.read_bytes_per_s? as f64),
         () if text.contains("node_disk_written") => |s| Some(s.written_bytes_per_s? as f64),
@@ -299,7 +303,7 @@ fn of_nodes(record: &JobRecord, query: &Query) -> Vec<Made> {
 /// tell what it waits for.
 #[test]
 fn nodes_tell_of_a_job_that_has_them_for_itself() {
-    let record = record(Kind::Starved, 1);
+    let record = record(JobBehavior::Starved, 1);
     let wanted = wanted_share(&record, Phase::DataLoading);
     assert!(wanted > 0.1, "{wanted}");
     let asked = |is_shared: bool| {

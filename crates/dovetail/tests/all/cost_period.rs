@@ -117,7 +117,7 @@ fn a_period_is_a_focus_dataset_of_days() {
         format!("cost --prometheus {} --period 48h --gpu-price H100=6 --focus 1.4", server.url);
     let done = Folder::new().call(&call);
     assert_eq!(done.code, Some(0), "{}", done.err);
-    let version = dovetail_bill::focus::Version::V1_4;
+    let version = dovetail_bill::focus::FocusVersion::V1_4;
     assert_eq!(dovetail_bill::focus::check(version, &done.out, None), [], "{}", done.out);
     let mut rows = csv::Reader::from_reader(done.out.as_bytes());
     let column = |name: &str, rows: &mut csv::Reader<&[u8]>| {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_account::device_time::Span;
-use dovetail_bill::focus::{Version, check};
+use dovetail_bill::focus::{FocusVersion, check};
 use dovetail_store::{Address, Store};
 use dovetail_testkit::PostgresServer;
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ fn a_ledger_is_billed_anew_to_the_micro_dollar() {
         assert_eq!(billed["bill"]["billed_usd_micros"], 150_000_000);
 
         // A dataset keeps its rules, and sums to the same.
-        for (version, text) in [(Version::V1_2, "1.2"), (Version::V1_4, "1.4")] {
+        for (version, text) in [(FocusVersion::V1_2, "1.2"), (FocusVersion::V1_4, "1.4")] {
             let dataset = folder.call(&format!("{ask} --focus {text}"));
             assert_eq!(dataset.code, Some(0), "{}", dataset.err);
             let violations = check(version, &dataset.out, None);

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 
-use dovetail_testkit::fake_api::{Fault, FaultRule, On};
+use dovetail_testkit::fake_api::{ApiFault, FaultRule, On};
 use serde_json::json;
 
 use crate::live::{cluster, connected, kubeconfig, pod, until, with};
@@ -16,7 +16,7 @@ use crate::program::Folder;
 const ROLE: &str = "deploy/serve/rbac.yaml";
 
 fn refusing(plural: &str, code: u16) -> FaultRule {
-    FaultRule::some(On::new(&[], plural), 1_000_000, Fault::ServerError { code })
+    FaultRule::some(On::new(&[], plural), 1_000_000, ApiFault::ServerError { code })
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! through the API server.
 
 use dovetail_testkit::FakeApi;
-use dovetail_testkit::fake_api::Kind;
+use dovetail_testkit::fake_api::ResourceKind;
 use serde_json::{Value, json};
 
 use crate::cost_period::series;
@@ -13,8 +13,8 @@ use crate::live::connected;
 /// are called like it.
 fn cluster() -> FakeApi {
     let api = FakeApi::start().expect("a free port");
-    api.register(Kind::custom("monitoring.coreos.com", "v1", "Prometheus", "prometheuses"));
-    api.register(Kind::custom("", "v1", "Service", "services"));
+    api.register(ResourceKind::custom("monitoring.coreos.com", "v1", "Prometheus", "prometheuses"));
+    api.register(ResourceKind::custom("", "v1", "Service", "services"));
     for name in ["monitoring", "shop"] {
         api.create("namespaces", "", &json!({"metadata": {"name": name}})).expect("a namespace");
     }

@@ -5,8 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use dovetail_testkit::fake_api::{Fault, FaultRule, Kind, On};
-use dovetail_testkit::{FakeApi, Shape};
+use dovetail_testkit::fake_api::{ApiFault, FaultRule, On, ResourceKind};
+use dovetail_testkit::{FakeApi, MachineShape};
 use serde_json::{Value, json};
 
 use crate::cost_prices::own_rates;
@@ -49,7 +49,7 @@ pub(crate) fn with(mut pod: Value, field: &str, value: Value) -> Value {
 /// Nodes `n0` and `n1` with eight GPUs each, and these pods.
 pub(crate) fn cluster(pods: &[Value]) -> FakeApi {
     let api = FakeApi::start().expect("a free port");
-    let shape = "8xH100".parse::<Shape>().expect("a shape");
+    let shape = "8xH100".parse::<MachineShape>().expect("a shape");
     for name in ["n0", "n1"] {
         api.create("nodes", "", &shape.node(name)).expect("a new node");
         let ready = json!({"spec": {"taints": null}});
@@ -203,7 +203,7 @@ fn queue_and_top_show_who_waits_and_who_holds_what() {
 /// for, one of two pods without the other, one that runs, and one that no node takes as a whole.
 fn with_queues() -> FakeApi {
     let api = cluster(&[]);
-    let kind = Kind::custom("dovetail.dev", "v1alpha1", "Queue", "queues").cluster_scoped();
+    let kind = ResourceKind::custom("dovetail.dev", "v1alpha1", "Queue", "queues").cluster_scoped();
     api.register(kind);
     let queue = |name: &str, spec: Value| {
         let object = json!({"metadata": {"name": name}, "spec": spec});
@@ -297,7 +297,7 @@ fn what_annotations_hold_reaches_no_terminal_as_it_is() {
 #[test]
 fn why_counts_the_members_of_a_gang_as_the_scheduler_does() {
     let api = cluster(&[]);
-    api.register(Kind::custom("kubeflow.org", "v1", "PyTorchJob", "pytorchjobs"));
+    api.register(ResourceKind::custom("kubeflow.org", "v1", "PyTorchJob", "pytorchjobs"));
     let job = json!({"metadata": {"name": "train"}, "spec": {"pytorchReplicaSpecs": {
         "Master": {"replicas": 1}, "Worker": {"replicas": 1}}}});
     api.create("pytorchjobs", "team", &job).expect("a new job");
@@ -612,7 +612,7 @@ fn a_scheduler_without_the_right_to_its_lease_says_so_once_and_is_not_ready() {
     let api = cluster(&[pod("p", 1)]);
     let folder = connected(&api);
     let on = On::new(&[], "leases");
-    api.set_faults(1, vec![FaultRule::some(on, 1_000_000, Fault::ServerError { code: 403 })]);
+    api.set_faults(1, vec![FaultRule::some(on, 1_000_000, ApiFault::ServerError { code: 403 })]);
     let mut command = folder.command("scheduler --kubeconfig kubeconfig --listen 127.0.0.1:0");
     let mut scheduler = Running::start(&mut command);
     let (address, mut rest) = scheduler.listening();
@@ -631,8 +631,9 @@ fn a_scheduler_without_the_right_to_its_lease_says_so_once_and_is_not_ready() {
 fn a_scheduler_that_may_not_list_kinds_names_them_in_one_warning() {
     let api = cluster(&[pod("p", 1)]);
     let folder = connected(&api);
-    let forbid =
-        |plural| FaultRule::some(On::new(&[], plural), 1_000_000, Fault::ServerError { code: 403 });
+    let forbid = |plural| {
+        FaultRule::some(On::new(&[], plural), 1_000_000, ApiFault::ServerError { code: 403 })
+    };
     api.set_faults(1, ["pods", "nodes", "storageclasses"].map(forbid).to_vec());
     let mut command =
         folder.command("scheduler --kubeconfig kubeconfig --listen 127.0.0.1:0 --dry-run");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dovetail_account::device_time::Span;
 use dovetail_store::{Address, Store};
 use dovetail_testkit::PostgresServer;
-use dovetail_trace::{Cut, ReadOptions, read_cluster, read_trace};
+use dovetail_trace::{ReadOptions, UnseenEnds, read_cluster, read_trace};
 use serde_json::json;
 
 use crate::ledger_world::{START_MS, STEP_MS, World};
@@ -75,9 +75,9 @@ fn a_ledger_becomes_a_trace_of_the_same_gpu_time() {
             job.submit_ms + job.duration_ms.unwrap_or(0) == end_ms
         };
         assert!(trace.jobs.iter().filter(into_gap).count() > 0);
-        let is_marked = |cut: Cut| matches!(cut, Cut::End | Cut::Both);
+        let is_marked = |cut: UnseenEnds| matches!(cut, UnseenEnds::End | UnseenEnds::Both);
         assert!(trace.jobs.iter().filter(into_gap).all(|job| is_marked(job.cut)));
-        assert!(trace.jobs.iter().any(|job| job.cut == Cut::Nowhere));
+        assert!(trace.jobs.iter().any(|job| job.cut == UnseenEnds::Nowhere));
         assert!(trace.known.cuts && trace.known.cpu && !trace.known.gpu_models);
 
         let nodes = read_cluster(&folder.path("nodes.csv"), &ReadOptions::default());

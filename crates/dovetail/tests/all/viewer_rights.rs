@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use dovetail_testkit::{ControlPlane, Shape, cluster};
+use dovetail_testkit::{ControlPlane, MachineShape, cluster};
 use serde_json::{Value, json};
 
 use crate::program::Folder;
@@ -30,7 +30,7 @@ fn create_objects(control_plane: &ControlPlane, folder: &Folder) {
     }
     let role = "--clusterrole=dovetail-viewer";
     kubectl(control_plane, &["create", "clusterrolebinding", "asks", role, "--user=viewer"]);
-    let mut node = "8xH100".parse::<Shape>().expect("a shape").node("n0");
+    let mut node = "8xH100".parse::<MachineShape>().expect("a shape").node("n0");
     (node["apiVersion"], node["kind"]) = (json!("v1"), json!("Node"));
     let queue = json!({"apiVersion": "dovetail.dev/v1alpha1", "kind": "Queue",
         "metadata": {"name": "vision"}, "spec": {"namespaceSelector": {}}});

@@ -1,15 +1,15 @@
 //! Performs one request, and returns its answer.
 
 use dovetail_control::answer::Answered;
-use dovetail_control::request::{Method, Request};
+use dovetail_control::request::{ApiRequest, Method};
 use kube::Client;
 use kube::client::Body;
 
 use crate::client::send;
 
 /// Sends a request as it is. `timeout_ms`: the server drops it after so long.
-pub async fn perform(client: &Client, request: Request, timeout_ms: Option<u128>) -> Answered {
-    let Request { method, mut path, media_type, body, .. } = request;
+pub async fn perform(client: &Client, request: ApiRequest, timeout_ms: Option<u128>) -> Answered {
+    let ApiRequest { method, mut path, media_type, body, .. } = request;
     if let Some(timeout_ms) = timeout_ms {
         let joint = if path.contains('?') { '&' } else { '?' };
         path = format!("{path}{joint}timeout={timeout_ms}ms");

@@ -6,7 +6,7 @@
 
 /// A format that Prometheus reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum ExpositionFormat {
     /// OpenMetrics 1.0.
     OpenMetrics,
     /// Prometheus' text format, version 0.0.4.
@@ -16,7 +16,7 @@ pub enum Format {
 const OPEN_METRICS: &str = "application/openmetrics-text";
 const COMMENT_BYTES: usize = "# HELP ".len();
 
-impl Format {
+impl ExpositionFormat {
     /// The one to answer with, by the header `Accept`: OpenMetrics for who names it and does not
     /// refuse it (`q=0`).
     pub fn accepted(accept: Option<&str>) -> Self {
@@ -91,14 +91,14 @@ mod tests {
         let prometheus =
             "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.3,*/*;q=0.1";
         for (accept, expected) in [
-            (Some(prometheus), Format::OpenMetrics),
-            (Some("Application/OpenMetrics-Text"), Format::OpenMetrics),
-            (Some("application/openmetrics-text; q=0, text/plain"), Format::Plain),
-            (Some("text/plain;version=0.0.4"), Format::Plain),
-            (Some("*/*"), Format::Plain),
-            (None, Format::Plain),
+            (Some(prometheus), ExpositionFormat::OpenMetrics),
+            (Some("Application/OpenMetrics-Text"), ExpositionFormat::OpenMetrics),
+            (Some("application/openmetrics-text; q=0, text/plain"), ExpositionFormat::Plain),
+            (Some("text/plain;version=0.0.4"), ExpositionFormat::Plain),
+            (Some("*/*"), ExpositionFormat::Plain),
+            (None, ExpositionFormat::Plain),
         ] {
-            assert_eq!(Format::accepted(accept), expected, "{accept:?}");
+            assert_eq!(ExpositionFormat::accepted(accept), expected, "{accept:?}");
         }
     }
 
@@ -108,7 +108,7 @@ mod tests {
                     # HELP a Is.\n# TYPE a gauge\na 1.0\n# EOF\n";
         let plain_text = "# HELP a_b_total Counts a_b.\n# TYPE a_b_total counter\na_b_total{x=\"1\"} 3\n\
                           # HELP a Is.\n# TYPE a gauge\na 1.0\n";
-        assert_eq!(Format::Plain.write(open.to_owned()), plain_text);
-        assert_eq!(Format::OpenMetrics.write(open.to_owned()), open);
+        assert_eq!(ExpositionFormat::Plain.write(open.to_owned()), plain_text);
+        assert_eq!(ExpositionFormat::OpenMetrics.write(open.to_owned()), open);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_guard::{Block, Window, WindowError};
+use dovetail_guard::{TimeBlock, Window, WindowError};
 use thiserror::Error;
 
 use crate::prometheus::Series;
@@ -107,7 +107,7 @@ pub fn window(series: &[Series], blocks: Blocks) -> Result<Option<Window>, Laten
     let block = |(block, total): (usize, Option<f64>)| {
         // A bucket without a count is unknown, not empty.
         let below: Option<Vec<f64>> = counts.values().map(|counts| counts[block]).collect();
-        below.zip(total).map(|(below, total)| Block { below, total })
+        below.zip(total).map(|(below, total)| TimeBlock { below, total })
     };
     let blocks = totals.into_iter().enumerate().map(block).collect();
     Ok(Some(Window::new(bounds, blocks)?))
@@ -123,10 +123,11 @@ fn block_of(at_ms: i64, blocks: Blocks) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prometheus::Sample;
+    use crate::prometheus::SeriesSample;
 
     fn series(le: &str, values: &[(i64, f64)]) -> Series {
-        let samples = values.iter().map(|(at_ms, value)| Sample { at_ms: *at_ms, value: *value });
+        let samples =
+            values.iter().map(|(at_ms, value)| SeriesSample { at_ms: *at_ms, value: *value });
         let labels = [("le".to_owned(), le.to_owned())].into_iter().collect();
         Series { labels, samples: samples.collect() }
     }
@@ -145,9 +146,9 @@ mod tests {
         let found = found.expect("a window");
         assert_eq!(found.bounds(), [2.5, 10.0]);
         assert_eq!(found.blocks().len(), BLOCKS);
-        assert_eq!(found.blocks()[0], Some(Block { below: vec![3.0, 8.0], total: 9.0 }));
+        assert_eq!(found.blocks()[0], Some(TimeBlock { below: vec![3.0, 8.0], total: 9.0 }));
         assert_eq!(found.blocks()[1], None);
-        assert_eq!(found.blocks()[2], Some(Block { below: vec![0.0, 3.0], total: 4.0 }));
+        assert_eq!(found.blocks()[2], Some(TimeBlock { below: vec![0.0, 3.0], total: 4.0 }));
         assert_eq!(found.blocks()[3], None, "a bucket that was not scraped is not empty");
         assert_eq!(found.requests(), 13.0);
         let gauge = window(&[series("", &[(1_100, 1.0)])], blocks).expect_err("no bucket");

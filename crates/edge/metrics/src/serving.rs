@@ -16,7 +16,7 @@ use crate::prometheus::{Labels, Series};
 
 /// What a server counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Counted {
+pub enum ServingCounter {
     /// Requests that were answered.
     Requests,
     /// Tokens of questions.
@@ -29,15 +29,15 @@ pub enum Counted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServerSeries {
     /// The server; of a pod the first of them counts.
-    pub server: Server,
-    pub counted: Counted,
+    pub server: InferenceServer,
+    pub counted: ServingCounter,
     /// Name of the counter.
     pub series: &'static str,
 }
 
 /// Inference servers, in the order of preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Server {
+pub enum InferenceServer {
     /// vLLM.
     Vllm,
     Sglang,
@@ -49,7 +49,7 @@ pub enum Server {
     Triton,
 }
 
-impl Server {
+impl InferenceServer {
     /// Name in every output.
     pub fn name(self) -> &'static str {
         match self {
@@ -62,25 +62,37 @@ impl Server {
     }
 }
 
-const fn series(server: Server, counted: Counted, series: &'static str) -> ServerSeries {
+const fn series(
+    server: InferenceServer,
+    counted: ServingCounter,
+    series: &'static str,
+) -> ServerSeries {
     ServerSeries { server, counted, series }
 }
 
 /// All counters that are read.
 pub const SERVER_SERIES: [ServerSeries; 13] = [
-    series(Server::Vllm, Counted::Requests, "vllm:request_success_total"),
-    series(Server::Vllm, Counted::PromptTokens, "vllm:prompt_tokens_total"),
-    series(Server::Vllm, Counted::GeneratedTokens, "vllm:generation_tokens_total"),
-    series(Server::Sglang, Counted::Requests, "sglang:num_requests_total"),
-    series(Server::Sglang, Counted::PromptTokens, "sglang:prompt_tokens_total"),
-    series(Server::Sglang, Counted::GeneratedTokens, "sglang:generation_tokens_total"),
-    series(Server::Tgi, Counted::Requests, "tgi_request_success"),
-    series(Server::Tgi, Counted::PromptTokens, "tgi_request_input_length_sum"),
-    series(Server::Tgi, Counted::GeneratedTokens, "tgi_request_generated_tokens_sum"),
-    series(Server::Nim, Counted::Requests, "request_success_total"),
-    series(Server::Nim, Counted::PromptTokens, "prompt_tokens_total"),
-    series(Server::Nim, Counted::GeneratedTokens, "generation_tokens_total"),
-    series(Server::Triton, Counted::Requests, "nv_inference_request_success"),
+    series(InferenceServer::Vllm, ServingCounter::Requests, "vllm:request_success_total"),
+    series(InferenceServer::Vllm, ServingCounter::PromptTokens, "vllm:prompt_tokens_total"),
+    series(InferenceServer::Vllm, ServingCounter::GeneratedTokens, "vllm:generation_tokens_total"),
+    series(InferenceServer::Sglang, ServingCounter::Requests, "sglang:num_requests_total"),
+    series(InferenceServer::Sglang, ServingCounter::PromptTokens, "sglang:prompt_tokens_total"),
+    series(
+        InferenceServer::Sglang,
+        ServingCounter::GeneratedTokens,
+        "sglang:generation_tokens_total",
+    ),
+    series(InferenceServer::Tgi, ServingCounter::Requests, "tgi_request_success"),
+    series(InferenceServer::Tgi, ServingCounter::PromptTokens, "tgi_request_input_length_sum"),
+    series(
+        InferenceServer::Tgi,
+        ServingCounter::GeneratedTokens,
+        "tgi_request_generated_tokens_sum",
+    ),
+    series(InferenceServer::Nim, ServingCounter::Requests, "request_success_total"),
+    series(InferenceServer::Nim, ServingCounter::PromptTokens, "prompt_tokens_total"),
+    series(InferenceServer::Nim, ServingCounter::GeneratedTokens, "generation_tokens_total"),
+    series(InferenceServer::Triton, ServingCounter::Requests, "nv_inference_request_success"),
 ];
 
 impl ServerSeries {
@@ -97,7 +109,7 @@ impl ServerSeries {
 
 /// What was counted, by namespace and pod.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Served {
+pub struct ServedRequests {
     /// Pods in which a server counts.
     pub pods: BTreeMap<(String, String), PodServed>,
 }
@@ -105,14 +117,14 @@ pub struct Served {
 /// What the server of a pod counted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodServed {
-    pub server: Server,
+    pub server: InferenceServer,
     /// By what is counted; what is not in it the server did not count.
-    pub counts: BTreeMap<Counted, f64>,
+    pub counts: BTreeMap<ServingCounter, f64>,
     /// Models that it names.
     pub models: BTreeSet<String>,
 }
 
-impl Served {
+impl ServedRequests {
     /// Takes the answer to a query; what names no pod, and what nobody can count, is left out.
     pub fn take(&mut self, asked: ServerSeries, series: Vec<Series>) {
         for Series { labels, samples } in series {
@@ -148,7 +160,7 @@ fn text(labels: &Labels, name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prometheus::Sample;
+    use crate::prometheus::SeriesSample;
 
     #[test]
     fn the_server_within_counts_and_nonsense_does_not() {
@@ -158,10 +170,10 @@ mod tests {
         let one = |pod: &str, model: &str, value: f64| {
             let labels = [("namespace", "prod"), ("pod", pod), ("model_name", model)];
             let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
-            let samples = vec![Sample { at_ms: 0, value }];
+            let samples = vec![SeriesSample { at_ms: 0, value }];
             vec![Series { labels: labels.into_iter().collect(), samples }]
         };
-        let mut served = Served::default();
+        let mut served = ServedRequests::default();
         // Triton came first, and has a vLLM inside.
         served.take(of("nv_inference_request_success"), one("chat-0", "ensemble", 70.0));
         served.take(of("vllm:request_success_total"), one("chat-0", "llama", 40.0));
@@ -171,8 +183,8 @@ mod tests {
         served.take(of("vllm:generation_tokens_total"), one("chat-1", "llama", -1.0));
         let key = ("prod".to_owned(), "chat-0".to_owned());
         let wanted = PodServed {
-            server: Server::Vllm,
-            counts: BTreeMap::from([(Counted::Requests, 42.0)]),
+            server: InferenceServer::Vllm,
+            counts: BTreeMap::from([(ServingCounter::Requests, 42.0)]),
             models: BTreeSet::from(["llama".to_owned(), "llama-lora".to_owned()]),
         };
         assert_eq!(served.pods, BTreeMap::from([(key, wanted)]));

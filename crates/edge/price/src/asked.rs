@@ -6,7 +6,7 @@ use crate::price::Purchase;
 
 /// A GPU that wants a price. What is open asks for the default.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asked<'a> {
+pub struct PriceQuery<'a> {
     /// Its model, as a label or any other of its names; none (or an empty one) is a node that
     /// states no model.
     pub model: Option<&'a str>,

@@ -5,14 +5,14 @@ use std::io::Read;
 
 use dovetail_model::{canonical_gpu_model, is_gpu_resource};
 
-use crate::asked::Asked;
+use crate::asked::PriceQuery;
 use crate::error::PriceError;
 use crate::estimate::estimate;
 use crate::exchange::{Exchange, ExchangeRate};
 use crate::owned::OwnedMachine;
 use crate::owned_nodes::OwnedNodes;
-use crate::price::{KnownPrice, Origin, Price, Purchase};
-use crate::rank::{DEFAULT_PLACES, Question, best, is_of_type};
+use crate::price::{KnownPrice, Price, PriceOrigin, Purchase};
+use crate::rank::{DEFAULT_PLACES, RankQuery, best, is_of_type};
 use crate::table::{self, PriceRow, Rows};
 use crate::usd::parse_usd_micros;
 
@@ -166,11 +166,11 @@ impl PriceBook {
     }
 
     /// Where the machine of one's own is written that a node is, if it is one.
-    pub fn owned_by(&self, asked: &Asked<'_>) -> Option<&str> {
+    pub fn owned_by(&self, asked: &PriceQuery<'_>) -> Option<&str> {
         self.owned_of(asked).map(|owned| owned.place.as_str())
     }
 
-    fn owned_of(&self, asked: &Asked<'_>) -> Option<&Owned> {
+    fn owned_of(&self, asked: &PriceQuery<'_>) -> Option<&Owned> {
         let kinds = self.owned.get(&canonical_gpu_model(asked.model.unwrap_or_default()))?;
         kinds.iter().find(|owned| owned.nodes.have(asked))
     }
@@ -187,12 +187,12 @@ impl PriceBook {
         region: Option<&str>,
         purchase: Purchase,
     ) -> Price {
-        self.price_of(&Asked { model, provider, region, purchase, ..Asked::default() })
+        self.price_of(&PriceQuery { model, provider, region, purchase, ..PriceQuery::default() })
     }
 
     /// The same of a GPU of which more is known: the instance type of its machine, and which node
     /// it is.
-    pub fn price_of(&self, asked: &Asked<'_>) -> Price {
+    pub fn price_of(&self, asked: &PriceQuery<'_>) -> Price {
         let purchase = asked.purchase;
         let model = canonical_gpu_model(asked.model.unwrap_or_default());
         let name = if model.is_empty() { WITHOUT_MODEL } else { &model };
@@ -200,7 +200,7 @@ impl PriceBook {
         if let Some(assumed) = self.assumed.get(name).or_else(by_resource) {
             return Price::Known(KnownPrice {
                 usd_micros_per_gpu_hour: assumed.usd_micros_per_gpu_hour,
-                origin: Origin::Assumed,
+                origin: PriceOrigin::Assumed,
                 source: format!("assumed price for `{}`", assumed.written),
                 as_of: None,
                 provider: None,
@@ -212,7 +212,7 @@ impl PriceBook {
         if let Some(Owned { machine, .. }) = self.owned_of(asked) {
             return Price::Known(KnownPrice {
                 usd_micros_per_gpu_hour: machine.usd_micros_per_gpu_hour(),
-                origin: Origin::Owned,
+                origin: PriceOrigin::Owned,
                 source: machine.formula(),
                 as_of: None,
                 provider: None,
@@ -225,7 +225,7 @@ impl PriceBook {
     }
 
     /// The price of a row of a file, of the settings or of the built-in book.
-    fn row_of(&self, name: &str, asked: &Asked<'_>) -> Price {
+    fn row_of(&self, name: &str, asked: &PriceQuery<'_>) -> Price {
         // A committed rate is the user's to say; where nobody does, the list price is what is
         // known.
         let kinds: &[Purchase] = match asked.purchase {
@@ -234,16 +234,16 @@ impl PriceBook {
             Purchase::Spot => &[Purchase::Spot],
         };
         let found = kinds.iter().find_map(|kind| {
-            let Asked { provider, region, instance_type, .. } = *asked;
-            let question = Question { provider, region, instance_type, purchase: *kind };
-            let any_type = Question { instance_type: None, ..question };
+            let PriceQuery { provider, region, instance_type, .. } = *asked;
+            let question = RankQuery { provider, region, instance_type, purchase: *kind };
+            let any_type = RankQuery { instance_type: None, ..question };
             // A type that the built-in book does not know has the least that a GPU of its model
             // costs there.
-            let mut layers = vec![(&self.overrides, question, Origin::Override)];
+            let mut layers = vec![(&self.overrides, question, PriceOrigin::Override)];
             // Whose list price would be that of a node that stands nobody knows where?
             if asked.labels.is_none() || provider.is_some() {
-                layers.push((&self.built_in, question, Origin::BuiltIn));
-                layers.push((&self.built_in, any_type, Origin::BuiltIn));
+                layers.push((&self.built_in, question, PriceOrigin::BuiltIn));
+                layers.push((&self.built_in, any_type, PriceOrigin::BuiltIn));
             }
             let row = layers.into_iter().find_map(|(rows, question, origin)| {
                 Some((best(rows.get(name)?, question)?, origin))
@@ -267,13 +267,13 @@ impl PriceBook {
         purchase: Purchase,
     ) -> Option<(KnownPrice, KnownPrice)> {
         let (provider, region) = (Some(provider), Some(region));
-        let asked = Asked {
+        let asked = PriceQuery {
             model: Some(model),
             provider,
             region,
             instance_type,
             purchase,
-            ..Asked::default()
+            ..PriceQuery::default()
         };
         let Price::Known(here) = self.price_of(&asked) else {
             return None;
@@ -283,9 +283,9 @@ impl PriceBook {
         let is_own = |of: &String| instance_type.is_some_and(|t| of.eq_ignore_ascii_case(t));
         let own_type = here.instance_type.as_ref().filter(|of| is_own(of)).cloned();
         let layer = match here.origin {
-            Origin::BuiltIn => &self.built_in,
-            Origin::Override => &self.overrides,
-            Origin::Owned | Origin::Estimated | Origin::Assumed => return None,
+            PriceOrigin::BuiltIn => &self.built_in,
+            PriceOrigin::Override => &self.overrides,
+            PriceOrigin::Owned | PriceOrigin::Estimated | PriceOrigin::Assumed => return None,
         };
         // What is committed stays where it is.
         if here.purchase != purchase {
@@ -368,7 +368,7 @@ impl PriceBook {
     }
 }
 
-fn known(row: &PriceRow, origin: Origin, purchase: Purchase) -> KnownPrice {
+fn known(row: &PriceRow, origin: PriceOrigin, purchase: Purchase) -> KnownPrice {
     KnownPrice {
         usd_micros_per_gpu_hour: row.usd_micros_per_gpu_hour,
         origin,

@@ -3,8 +3,8 @@
 
 use std::cmp::Reverse;
 
-use crate::asked::Asked;
-use crate::price::{KnownPrice, Origin, Purchase};
+use crate::asked::PriceQuery;
+use crate::price::{KnownPrice, PriceOrigin, Purchase};
 use crate::rank::is_of_type;
 use crate::table::{PriceRow, Rows};
 
@@ -64,7 +64,7 @@ fn continent(region: &str) -> Option<Continent> {
 }
 
 /// What a GPU of a known provider costs as far as other rows tell. `name` is its canonical model.
-pub(crate) fn estimate(rows: &Rows, name: &str, asked: &Asked<'_>) -> Option<KnownPrice> {
+pub(crate) fn estimate(rows: &Rows, name: &str, asked: &PriceQuery<'_>) -> Option<KnownPrice> {
     let of_model = rows.get(name)?;
     match asked.purchase {
         Purchase::OnDemand | Purchase::Committed => {
@@ -100,7 +100,7 @@ fn place(row: &PriceRow) -> &str {
 fn estimated(row: &PriceRow, micros: i64, purchase: Purchase, source: String) -> KnownPrice {
     KnownPrice {
         usd_micros_per_gpu_hour: micros,
-        origin: Origin::Estimated,
+        origin: PriceOrigin::Estimated,
         source,
         as_of: row.as_of.clone(),
         provider: row.provider.clone(),
@@ -112,7 +112,11 @@ fn estimated(row: &PriceRow, micros: i64, purchase: Purchase, source: String) ->
 
 /// The row of the same provider, of the same instance type where it has one, in the same region,
 /// else on the same continent, else wherever it is cheapest.
-fn nearest<'r>(rows: &'r [PriceRow], asked: &Asked<'_>, bought: Purchase) -> Option<&'r PriceRow> {
+fn nearest<'r>(
+    rows: &'r [PriceRow],
+    asked: &PriceQuery<'_>,
+    bought: Purchase,
+) -> Option<&'r PriceRow> {
     let (provider, region) = (asked.provider?, asked.region.unwrap_or_default());
     let here = continent(region);
     let known = rows

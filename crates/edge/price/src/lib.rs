@@ -26,7 +26,8 @@
 //! 5. A node of a known provider in a region without a price has an estimate: on demand the price
 //!    of the same instance type in the nearest region that is known (same continent, else the
 //!    cheapest), spot in the same way, else the part of it that spot costs elsewhere. The answer
-//!    says so ([`Origin::Estimated`]). A node of no known provider has no price but the user's own.
+//!    says so ([`PriceOrigin::Estimated`]). A node of no known provider has no price but the
+//!    user's own.
 //!
 //! # Other currencies
 //! All amounts are micro-USD. A row in another currency is converted when it is read, half to even,
@@ -54,7 +55,7 @@ mod rank;
 mod table;
 mod usd;
 
-pub use asked::Asked;
+pub use asked::PriceQuery;
 pub use book::PriceBook;
 pub use dovetail_model::canonical_gpu_model;
 pub use error::PriceError;
@@ -62,7 +63,7 @@ pub use exchange::{Exchange, ExchangeRate};
 pub use node_place::{NodePlace, node_place, place_labels};
 pub use owned::OwnedMachine;
 pub use owned_nodes::{LabelPairs, OwnedNodes};
-pub use price::{KnownPrice, Origin, Price, Purchase};
+pub use price::{KnownPrice, Price, PriceOrigin, Purchase};
 pub use rank::DEFAULT_PLACES;
 pub use table::COLUMNS as PRICE_COLUMNS;
 pub use usd::{MAX_USD_MICROS_PER_GPU_HOUR, format_usd_micros, parse_usd_micros};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::asked::Asked;
+use crate::asked::PriceQuery;
 
 /// Labels that a node must all have, as `KEY=VALUE`, several joined by commas; `*` stands for any
 /// value.
@@ -51,7 +51,7 @@ impl OwnedNodes {
     }
 
     /// Whether a node is one of them.
-    pub(crate) fn have(&self, asked: &Asked<'_>) -> bool {
+    pub(crate) fn have(&self, asked: &PriceQuery<'_>) -> bool {
         if self.is_open() {
             return asked.provider.is_none();
         }

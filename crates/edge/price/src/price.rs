@@ -27,7 +27,7 @@ pub struct KnownPrice {
     /// Micro-USD for one whole physical GPU during one hour, with the CPU and memory sold with it.
     pub usd_micros_per_gpu_hour: i64,
     /// Who said so.
-    pub origin: Origin,
+    pub origin: PriceOrigin,
     /// Where the figure can be read: a public list, a file and line, or a command-line flag.
     pub source: String,
     /// Day of the figure as `YYYY-MM-DD`, where the source states one.
@@ -46,7 +46,7 @@ pub struct KnownPrice {
 
 /// Which layer of the book answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
+pub enum PriceOrigin {
     /// A public list price that ships with the program.
     BuiltIn,
     /// A row of the user's price file.
@@ -59,7 +59,7 @@ pub enum Origin {
     Assumed,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for PriceOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::BuiltIn => "built in",

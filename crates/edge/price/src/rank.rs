@@ -12,7 +12,7 @@ pub const DEFAULT_PLACES: [(&str, &str); 3] =
 
 /// What the caller asked for; an open field asks for the default.
 #[derive(Clone, Copy)]
-pub(crate) struct Question<'a> {
+pub(crate) struct RankQuery<'a> {
     pub(crate) provider: Option<&'a str>,
     pub(crate) region: Option<&'a str>,
     pub(crate) instance_type: Option<&'a str>,
@@ -20,7 +20,7 @@ pub(crate) struct Question<'a> {
 }
 
 /// The row that answers the question, if any agrees with it.
-pub(crate) fn best<'a>(rows: &'a [PriceRow], question: Question<'_>) -> Option<&'a PriceRow> {
+pub(crate) fn best<'a>(rows: &'a [PriceRow], question: RankQuery<'_>) -> Option<&'a PriceRow> {
     rows.iter().filter(|row| agrees(row, question)).min_by_key(|row| {
         // A row for the very thing asked beats a row for everything; where nothing was asked, a row
         // for everything beats one that happens to be about some place. A provider or a region that
@@ -39,7 +39,7 @@ pub(crate) fn best<'a>(rows: &'a [PriceRow], question: Question<'_>) -> Option<&
     })
 }
 
-fn agrees(row: &PriceRow, question: Question<'_>) -> bool {
+fn agrees(row: &PriceRow, question: RankQuery<'_>) -> bool {
     let same = |row: &Option<String>, asked: Option<&str>| match (row, asked) {
         (Some(row), Some(asked)) => row.eq_ignore_ascii_case(asked),
         _ => true,

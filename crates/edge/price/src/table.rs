@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use dovetail_model::canonical_gpu_model;
-use dovetail_table::{Record, Style, Table, TableError};
+use dovetail_table::{CsvRecord, Style, Table, TableError};
 
 use crate::day::is_calendar_day;
 use crate::exchange::Exchange;
@@ -221,7 +221,7 @@ impl Columns {
 #[derive(Clone, Copy)]
 struct Cells<'t> {
     columns: &'t Columns,
-    record: Record<'t>,
+    record: CsvRecord<'t>,
 }
 
 impl<'t> Cells<'t> {

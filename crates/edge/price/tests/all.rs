@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use dovetail_price::{
-    Asked, Exchange, KnownPrice, LabelPairs, MAX_USD_MICROS_PER_GPU_HOUR, Origin, OwnedMachine,
-    OwnedNodes, Price, PriceBook, Purchase, format_usd_micros, parse_usd_micros,
+    Exchange, KnownPrice, LabelPairs, MAX_USD_MICROS_PER_GPU_HOUR, OwnedMachine, OwnedNodes, Price,
+    PriceBook, PriceOrigin, PriceQuery, Purchase, format_usd_micros, parse_usd_micros,
 };
 use proptest::prelude::*;
 
@@ -42,7 +42,7 @@ fn list_prices_are_found_at_the_default_place_and_say_so() {
         assert_eq!(price.usd_micros_per_gpu_hour, usd_micros, "{model}");
         assert_eq!(price.provider.as_deref(), Some(provider), "{model}");
         assert_eq!(price.region.as_deref(), Some(region), "{model}");
-        assert_eq!(price.origin, Origin::BuiltIn);
+        assert_eq!(price.origin, PriceOrigin::BuiltIn);
         assert!(price.as_of.is_some_and(|day| day.starts_with("2026-")));
     }
 }
@@ -93,24 +93,24 @@ fn the_most_specific_override_wins() {
     assert_eq!(price(Some("aws"), Some("us-east-1"), Purchase::OnDemand), 3_000_000);
 
     let everywhere = known(default_price(&book, "H100"));
-    assert_eq!(everywhere.origin, Origin::Override);
+    assert_eq!(everywhere.origin, PriceOrigin::Override);
     assert_eq!((everywhere.source.as_str(), everywhere.provider), ("contract", None));
     let unsourced = known(book.lookup(None, None, None, Purchase::OnDemand));
     assert_eq!(
         (unsourced.source.as_str(), unsourced.usd_micros_per_gpu_hour),
         ("mine.csv:5", 750_000)
     );
-    assert_eq!(known(default_price(&book, "T4")).origin, Origin::BuiltIn);
+    assert_eq!(known(default_price(&book, "T4")).origin, PriceOrigin::BuiltIn);
 }
 
 /// Asks as a node of a cloud does.
 fn of_type(book: &PriceBook, model: &str, instance_type: &str) -> KnownPrice {
-    known(book.price_of(&Asked {
+    known(book.price_of(&PriceQuery {
         model: Some(model),
         provider: Some("aws"),
         region: Some("us-east-1"),
         instance_type: Some(instance_type),
-        ..Asked::default()
+        ..PriceQuery::default()
     }))
 }
 
@@ -142,7 +142,7 @@ fn each_instance_type_has_its_own_row_and_the_most_specific_row_wins() {
     // A type that no row of the file has is one of the built-in book: p4de.24xlarge, $27.4471 by
     // eight.
     let other = price("p4de.24xlarge");
-    assert_eq!((other.usd_micros_per_gpu_hour, other.origin), (3_430_888, Origin::BuiltIn));
+    assert_eq!((other.usd_micros_per_gpu_hour, other.origin), (3_430_888, PriceOrigin::BuiltIn));
     // Who names no type has the cheapest of them, which the answer names.
     let any =
         known(book.lookup(Some("A100-80GB"), Some("aws"), Some("us-east-1"), Purchase::OnDemand));
@@ -197,17 +197,17 @@ fn machines_of_ones_own_are_those_that_their_settings_name() {
     let (plain, gold) = (node(&[]), node(&[("room", "7"), ("tier", "gold")]));
     let ask = |model, provider: Option<&str>, provider_id, labels| {
         let region = Some("us-east-1").filter(|_| provider == Some("aws"));
-        let asked = Asked {
+        let asked = PriceQuery {
             model: Some(model),
             provider,
             region,
             provider_id,
             labels: Some(labels),
-            ..Asked::default()
+            ..PriceQuery::default()
         };
         let price = known(book.price_of(&asked));
         let is_formula = price.source.contains("$280000.00 / (4 years");
-        assert_eq!(is_formula, price.origin == Origin::Owned, "{}", price.source);
+        assert_eq!(is_formula, price.origin == PriceOrigin::Owned, "{}", price.source);
         price.usd_micros_per_gpu_hour
     };
     // No selector: nodes of no known cloud. With one: whatever it names, before those without.
@@ -266,7 +266,7 @@ fn places_are_compared_without_case_and_unknown_providers_are_named() {
     )
     .unwrap();
     let here = known(book.lookup(Some("H100"), Some("aws"), Some("us-east-1"), Purchase::OnDemand));
-    assert_eq!((here.usd_micros_per_gpu_hour, here.origin), (2_000_000, Origin::Override));
+    assert_eq!((here.usd_micros_per_gpu_hour, here.origin), (2_000_000, PriceOrigin::Override));
     let unknown: Vec<_> = book.unknown_providers().into_iter().collect();
     assert_eq!(unknown, [("gce", "mine.csv:3")]);
     let twice = overrides(
@@ -285,7 +285,8 @@ fn a_node_of_an_unknown_provider_takes_the_row_that_names_none() {
     )
     .unwrap();
     let of = |model, provider, instance_type| {
-        let asked = Asked { model: Some(model), provider, instance_type, ..Asked::default() };
+        let asked =
+            PriceQuery { model: Some(model), provider, instance_type, ..PriceQuery::default() };
         known(book.price_of(&asked)).usd_micros_per_gpu_hour / 1_000_000
     };
     assert_eq!([of("H100", None, Some("big")), of("H100", None, None)], [5, 5]);
@@ -307,8 +308,13 @@ fn a_missing_region_takes_the_row_for_everywhere() {
     .unwrap();
     let of = |model, region, instance_type| {
         let provider = Some("aws");
-        let asked =
-            Asked { model: Some(model), provider, region, instance_type, ..Asked::default() };
+        let asked = PriceQuery {
+            model: Some(model),
+            provider,
+            region,
+            instance_type,
+            ..PriceQuery::default()
+        };
         known(book.price_of(&asked)).usd_micros_per_gpu_hour / 1_000_000
     };
     assert_eq!([of("H100", None, Some("big")), of("H100", None, None)], [5, 5]);
@@ -330,16 +336,20 @@ fn a_committed_gpu_has_its_rate_or_the_list_price_which_says_so() {
         ));
         (price.usd_micros_per_gpu_hour, price.purchase, price.origin)
     };
-    let on_demand = (6_880_000, Purchase::OnDemand, Origin::BuiltIn);
+    let on_demand = (6_880_000, Purchase::OnDemand, PriceOrigin::BuiltIn);
     assert_eq!(of(&PriceBook::built_in(), "aws"), on_demand);
     for word in ["committed", "reserved"] {
         let rates = format!(
             "gpu_model,usd_per_gpu_hour,provider,purchase\nH100,3.1,aws,{word}\nH100,5,own,on_demand\n"
         );
         let book = overrides(&rates).unwrap();
-        assert_eq!(of(&book, "aws"), (3_100_000, Purchase::Committed, Origin::Override), "{word}");
+        assert_eq!(
+            of(&book, "aws"),
+            (3_100_000, Purchase::Committed, PriceOrigin::Override),
+            "{word}"
+        );
         // One's own list price is nearer than the one that is built in.
-        assert_eq!(of(&book, "own"), (5_000_000, Purchase::OnDemand, Origin::Override));
+        assert_eq!(of(&book, "own"), (5_000_000, Purchase::OnDemand, PriceOrigin::Override));
         let spot = book.lookup(Some("H100"), Some("aws"), Some("us-east-1"), Purchase::Spot);
         assert_eq!(spot, Price::Unknown, "no other price stands in for spot");
     }
@@ -490,8 +500,11 @@ fn an_assumed_price_beats_the_others_and_is_called_assumed() {
     let book = book.with_assumed("nvidia-h100-80gb", "4").unwrap();
     let book = book.with_assumed("*", "1.5").unwrap();
     let price = known(book.lookup(Some("H100"), Some("aws"), None, Purchase::Spot));
-    assert_eq!((price.usd_micros_per_gpu_hour, price.origin), (4_000_000, Origin::Assumed));
-    assert_eq!(known(book.lookup(None, None, None, Purchase::OnDemand)).origin, Origin::Assumed);
+    assert_eq!((price.usd_micros_per_gpu_hour, price.origin), (4_000_000, PriceOrigin::Assumed));
+    assert_eq!(
+        known(book.lookup(None, None, None, Purchase::OnDemand)).origin,
+        PriceOrigin::Assumed
+    );
     assert_eq!(default_price(&book, "G2"), Price::Unknown, "* is not for models without a price");
 
     let again = book.clone().with_assumed("H100", "5").unwrap_err().to_string();
@@ -564,7 +577,7 @@ proptest! {
             prop_assert_eq!(price, built_in);
         } else {
             let price = known(price);
-            prop_assert_eq!(price.origin, Origin::Override);
+            prop_assert_eq!(price.origin, PriceOrigin::Override);
             let exact = agreeing.iter().find(|((p, r), _)| *p == provider && *r == region);
             let candidates: Vec<i64> = match exact {
                 Some((_, usd_micros)) => vec![*usd_micros],

@@ -17,7 +17,7 @@ use crate::listen_address::PlaceError;
 #[derive(Clone, Debug)]
 pub struct Certificate {
     files: TlsFiles,
-    shown: Arc<Shown>,
+    shown: Arc<CurrentCertificate>,
     configuration: Arc<ServerConfig>,
 }
 
@@ -32,16 +32,16 @@ pub struct TlsFiles {
 
 /// What the next connection is shown.
 #[derive(Debug)]
-struct Shown(RwLock<Arc<CertifiedKey>>);
+struct CurrentCertificate(RwLock<Arc<CertifiedKey>>);
 
-impl Shown {
+impl CurrentCertificate {
     fn now(&self) -> Arc<CertifiedKey> {
         // It is replaced as a whole: who broke while holding it broke nothing.
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl ResolvesServerCert for Shown {
+impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.now())
     }
@@ -55,11 +55,12 @@ impl Certificate {
     /// certificate.
     pub fn read(files: &TlsFiles) -> Result<Self, PlaceError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let shown = Arc::new(Shown(RwLock::new(Arc::new(certified(files, &provider)?))));
+        let shown =
+            Arc::new(CurrentCertificate(RwLock::new(Arc::new(certified(files, &provider)?))));
         let versions =
             ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let builder = versions.map_err(|error| wrong(&files.certificate, &error))?;
-        let resolver: Arc<dyn ResolvesServerCert> = Arc::<Shown>::clone(&shown);
+        let resolver: Arc<dyn ResolvesServerCert> = Arc::<CurrentCertificate>::clone(&shown);
         let mut built = builder.with_no_client_auth().with_cert_resolver(resolver);
         built.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self { files: files.clone(), shown, configuration: Arc::new(built) })

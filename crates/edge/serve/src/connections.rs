@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use crate::listen_address::Place;
+use crate::listen_address::ListenAddress;
 
 /// What one client may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub(crate) struct Peer(pub(crate) IpAddr);
 /// When the listener breaks.
 pub async fn serve(
     listener: TcpListener,
-    place: &Place,
+    place: &ListenAddress,
     routes: Router,
     limits: Limits,
     mut stop: watch::Receiver<bool>,

@@ -33,7 +33,7 @@ pub trait Reviewer: Send + Sync {
 
 /// Who may ask.
 #[derive(Default)]
-pub struct Guard {
+pub struct AccessGuard {
     /// Not the token itself: what is compared has one length, and nothing to find in memory.
     token: Option<[u8; 32]>,
     reviewer: Option<Arc<dyn Reviewer>>,
@@ -55,7 +55,7 @@ const SHORTEST_TOKEN: usize = 16;
 /// The cluster's are about a thousand bytes long.
 const LONGEST_TOKEN: usize = 8192;
 
-impl Guard {
+impl AccessGuard {
     /// Lets those in who know the token in a file, and those of whom a cluster says so; everybody
     /// where there is neither.
     ///
@@ -241,7 +241,7 @@ mod tests {
     async fn a_token_of_the_file_or_of_the_cluster_opens_and_nothing_else_does() {
         let secret = file("0123456789abcdef\n");
         let cluster = Arc::new(Cluster::default());
-        let guard = Guard::new(Some(secret.path()), Some(cluster.clone())).unwrap();
+        let guard = AccessGuard::new(Some(secret.path()), Some(cluster.clone())).unwrap();
         for (header, path, expected) in [
             (None, "/metrics", Ok(Review::Unknown)),
             (Some("Bearer 0123456789abcdef"), "/allocation", Ok(Review::Allowed)),
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(cluster.0.load(Ordering::Relaxed), asked);
         guard.admits(Some("Bearer lost"), "/metrics").await.unwrap_err();
         assert_eq!(cluster.0.load(Ordering::Relaxed), asked + 1);
-        assert_eq!(Guard::default().admits(None, "/metrics").await, Ok(Review::Allowed));
+        assert_eq!(AccessGuard::default().admits(None, "/metrics").await, Ok(Review::Allowed));
     }
 
     #[test]
@@ -280,7 +280,7 @@ mod tests {
     fn a_file_without_a_good_token_is_refused_by_name() {
         for text in ["", "  \n", "short", "two words of some length", "zwölf Zeichen und mehr"] {
             let file = file(text);
-            let error = Guard::new(Some(file.path()), None).err().unwrap().to_string();
+            let error = AccessGuard::new(Some(file.path()), None).err().unwrap().to_string();
             let name = file.path().display().to_string();
             assert!(
                 error.starts_with(&name) && (text.trim().is_empty() || !error.contains(text)),

@@ -8,13 +8,13 @@ use dovetail_account::device_time::Span;
 use dovetail_account::rollup::HOUR_MS;
 use dovetail_account::split::SplitMethod;
 use dovetail_store::{
-    Address, Party, Question, Store, StoreError, SumRow, UsedRow, default_method,
+    Address, Party, Store, StoreError, SumQuery, SumRow, UsedRow, default_method,
 };
 use dovetail_units::duration::duration;
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::allocation::{Answer, Ask, TooLong, entries};
+use crate::allocation::{AllocationResponse, Ask, TooLong, entries};
 
 /// Which team a party is; `None` if nothing names it.
 pub type TeamOf = Box<dyn Fn(&Party) -> Option<String> + Send>;
@@ -25,8 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(50);
 const MOST_WAITING: usize = 16;
 
 /// A ledger that is read.
-pub struct Books {
-    work: mpsc::Sender<Work>,
+pub struct LedgerBooks {
+    work: mpsc::Sender<LedgerTask>,
     is_busy: Arc<AtomicBool>,
 }
 
@@ -44,20 +44,24 @@ pub enum BooksError {
     Busy,
 }
 
-enum Work {
+enum LedgerTask {
     Check(oneshot::Sender<Result<(), BooksError>>),
-    Allocation { ask: Ask, now_ms: u64, reply: oneshot::Sender<Result<Answer, BooksError>> },
+    Allocation {
+        ask: Ask,
+        now_ms: u64,
+        reply: oneshot::Sender<Result<AllocationResponse, BooksError>>,
+    },
 }
 
 /// What the thread has.
-struct Reader {
+struct LedgerReader {
     store: Store,
     /// The split method of the settings; where there is none, what the rows allow.
     method: Option<SplitMethod>,
     team: TeamOf,
 }
 
-impl Books {
+impl LedgerBooks {
     /// Opens a ledger, and makes it where there is none. It is read until this is dropped.
     ///
     /// # Errors
@@ -85,7 +89,7 @@ impl Books {
                 }
             };
             _ = opened.send(Ok(()));
-            runtime.block_on(Reader { store, method, team }.answer(waiting, &of_thread));
+            runtime.block_on(LedgerReader { store, method, team }.answer(waiting, &of_thread));
         });
         open.recv().unwrap_or_else(|_| Err(lost("no thread for the connection")))?;
         Ok(Self { work, is_busy })
@@ -101,21 +105,25 @@ impl Books {
             return Ok(());
         }
         let (reply, answer) = oneshot::channel();
-        self.ask(Work::Check(reply), answer).await
+        self.ask(LedgerTask::Check(reply), answer).await
     }
 
     /// An answer in OpenCost's form; `now_ms` is the present.
     ///
     /// # Errors
     /// See [`BooksError`].
-    pub async fn allocation(&self, ask: &Ask, now_ms: u64) -> Result<Answer, BooksError> {
+    pub async fn allocation(
+        &self,
+        ask: &Ask,
+        now_ms: u64,
+    ) -> Result<AllocationResponse, BooksError> {
         let (reply, answer) = oneshot::channel();
-        self.ask(Work::Allocation { ask: ask.clone(), now_ms, reply }, answer).await
+        self.ask(LedgerTask::Allocation { ask: ask.clone(), now_ms, reply }, answer).await
     }
 
     async fn ask<T>(
         &self,
-        work: Work,
+        work: LedgerTask,
         answer: oneshot::Receiver<Result<T, BooksError>>,
     ) -> Result<T, BooksError> {
         self.work.try_send(work).map_err(|_| BooksError::Busy)?;
@@ -126,17 +134,17 @@ impl Books {
     }
 }
 
-impl Reader {
-    async fn answer(mut self, mut waiting: mpsc::Receiver<Work>, is_busy: &AtomicBool) {
+impl LedgerReader {
+    async fn answer(mut self, mut waiting: mpsc::Receiver<LedgerTask>, is_busy: &AtomicBool) {
         while let Some(work) = waiting.recv().await {
             is_busy.store(true, Ordering::Relaxed);
             match work {
                 // Nobody waits for it any more.
-                Work::Allocation { reply, .. } if reply.is_closed() => {}
-                Work::Allocation { ask, now_ms, reply } => {
+                LedgerTask::Allocation { reply, .. } if reply.is_closed() => {}
+                LedgerTask::Allocation { ask, now_ms, reply } => {
                     _ = reply.send(self.allocation(&ask, now_ms).await);
                 }
-                Work::Check(reply) => {
+                LedgerTask::Check(reply) => {
                     let checked = self.store.clusters().await;
                     _ = reply.send(checked.map(|_| ()).map_err(BooksError::from));
                 }
@@ -145,11 +153,15 @@ impl Reader {
         }
     }
 
-    async fn allocation(&mut self, ask: &Ask, now_ms: u64) -> Result<Answer, BooksError> {
+    async fn allocation(
+        &mut self,
+        ask: &Ask,
+        now_ms: u64,
+    ) -> Result<AllocationResponse, BooksError> {
         let detail = ask.detail();
         let mut steps: Vec<(Span, Vec<SumRow>, Vec<UsedRow>)> = Vec::new();
         for step in &ask.steps {
-            let question = Question {
+            let question = SumQuery {
                 cluster: None,
                 from_hour: step.from_ms / HOUR_MS,
                 to_hour: step.to_ms / HOUR_MS,
@@ -174,7 +186,7 @@ impl Reader {
         let warning = (!told.is_empty()).then(|| told.join("; "));
         let message =
             format!("method {}, at the prices in force when the usage was recorded", method.id());
-        Ok(Answer { code: 200, data, message, warning })
+        Ok(AllocationResponse { code: 200, data, message, warning })
     }
 
     /// What of the window nobody read, in words.

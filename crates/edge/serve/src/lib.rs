@@ -2,9 +2,9 @@
 //! form.
 //!
 //! A [`Site`] answers requests; [`connections::serve`] brings them to it, from anybody on this
-//! machine, and from elsewhere only over TLS or with a token ([`Place`]). Nothing here writes:
-//! neither to the cluster nor to the ledger; a [`webhook::Webhook`] hands messages to addresses
-//! that people name.
+//! machine, and from elsewhere only over TLS or with a token ([`ListenAddress`]). Nothing here
+//! writes: neither to the cluster nor to the ledger; a [`webhook::Webhook`] hands messages to
+//! addresses that people name.
 //!
 //! | module | what |
 //! |---|---|
@@ -33,7 +33,7 @@ mod site;
 pub mod webhook;
 
 pub use certificate::{Certificate, TlsFiles};
-pub use guard::{Guard, GuardError, Review, Reviewer, open_to_others};
-pub use ledger_questions::{Books, BooksError, TeamOf};
-pub use listen_address::{Place, PlaceError};
+pub use guard::{AccessGuard, GuardError, Review, Reviewer, open_to_others};
+pub use ledger_questions::{BooksError, LedgerBooks, TeamOf};
+pub use listen_address::{ListenAddress, PlaceError};
 pub use site::Site;

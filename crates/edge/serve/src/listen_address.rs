@@ -9,8 +9,7 @@ use crate::certificate::{Certificate, TlsFiles};
 
 /// An address with the certificate that is shown there, if one is.
 #[derive(Clone, Debug)]
-pub struct Place {
-    /// Where it listens.
+pub struct ListenAddress {
     pub address: SocketAddr,
     /// TLS; without it what is sent can be read on the way.
     pub tls: Option<Certificate>,
@@ -42,7 +41,7 @@ pub enum PlaceError {
     },
 }
 
-impl Place {
+impl ListenAddress {
     /// The place of an address, such as `127.0.0.1:9003`. Beyond this machine it takes TLS or a
     /// guard.
     ///
@@ -88,10 +87,10 @@ mod tests {
             ("10.1.2.3:80", false, false),
             ("0.0.0.0:0", true, true),
         ] {
-            assert_eq!(Place::new(text, None, is_guarded).is_ok(), opens, "{text}");
+            assert_eq!(ListenAddress::new(text, None, is_guarded).is_ok(), opens, "{text}");
         }
         for text in ["", "9003", "127.0.0.1", "127.0.0.1:99999", "a b:1"] {
-            let error = Place::new(text, None, true).unwrap_err().to_string();
+            let error = ListenAddress::new(text, None, true).unwrap_err().to_string();
             assert!(error.contains("not a listen address") && error.contains(text), "{error}");
         }
     }

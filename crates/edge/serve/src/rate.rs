@@ -14,12 +14,12 @@ const MOST_ADDRESSES: usize = 1024;
 /// An account for each address that asked lately.
 #[derive(Debug, Default)]
 pub(crate) struct Rates {
-    accounts: BTreeMap<IpAddr, Account>,
-    of_all_others: Option<Account>,
+    accounts: BTreeMap<IpAddr, RateAllowance>,
+    of_all_others: Option<RateAllowance>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Account {
+struct RateAllowance {
     /// Thousandths of a question that may be asked.
     left_milli: u64,
     at: Instant,
@@ -32,7 +32,7 @@ impl Rates {
             // Who has asked nothing for long is known no better than who never did.
             self.accounts.retain(|_, account| !account.is_full(now));
         }
-        let fresh = Account { left_milli: u64::from(BURST) * 1000, at: now };
+        let fresh = RateAllowance { left_milli: u64::from(BURST) * 1000, at: now };
         let is_known = self.accounts.contains_key(&address);
         let account = match is_known || self.accounts.len() < MOST_ADDRESSES {
             true => self.accounts.entry(address).or_insert(fresh),
@@ -42,7 +42,7 @@ impl Rates {
     }
 }
 
-impl Account {
+impl RateAllowance {
     fn at(&self, now: Instant) -> u64 {
         let ms = now.saturating_duration_since(self.at).as_millis();
         // A question a second is a thousandth each ms.

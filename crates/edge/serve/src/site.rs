@@ -13,13 +13,13 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bytes::Bytes;
-use dovetail_exposition::Format;
+use dovetail_exposition::ExpositionFormat;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::allocation::{Ask, Refusal};
+use crate::allocation::{AllocationRefusal, Ask};
 use crate::connections::Peer;
-use crate::guard::{Guard, Review};
-use crate::ledger_questions::{Books, BooksError};
+use crate::guard::{AccessGuard, Review};
+use crate::ledger_questions::{BooksError, LedgerBooks};
 use crate::metrics::Metrics;
 use crate::rate::Rates;
 
@@ -32,9 +32,9 @@ const PIECE_BYTES: usize = 32 << 10;
 
 /// Answers requests.
 pub struct Site {
-    books: Books,
+    books: LedgerBooks,
     metrics: Arc<Metrics>,
-    guard: Guard,
+    guard: AccessGuard,
     now_ms: fn() -> u64,
     rates: Mutex<Rates>,
     long_answers: Arc<Semaphore>,
@@ -43,7 +43,12 @@ pub struct Site {
 impl Site {
     /// Answers out of a ledger, to whom the guard admits; `now_ms` reads the time in milliseconds
     /// since 1970.
-    pub fn new(books: Books, metrics: Arc<Metrics>, guard: Guard, now_ms: fn() -> u64) -> Self {
+    pub fn new(
+        books: LedgerBooks,
+        metrics: Arc<Metrics>,
+        guard: AccessGuard,
+        now_ms: fn() -> u64,
+    ) -> Self {
         let long_answers = Arc::new(Semaphore::new(MOST_LONG_ANSWERS));
         Self { books, metrics, guard, now_ms, rates: Mutex::default(), long_answers }
     }
@@ -140,7 +145,7 @@ async fn ready(State(site): State<Arc<Site>>) -> Response {
 
 async fn metrics(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    let format = Format::accepted(accept);
+    let format = ExpositionFormat::accepted(accept);
     let text = site.metrics.text(format, (site.now_ms)());
     ([(header::CONTENT_TYPE, format.content_type())], text).into_response()
 }
@@ -149,7 +154,7 @@ async fn allocation(State(site): State<Arc<Site>>, request: Request) -> Response
     let now_ms = (site.now_ms)();
     let ask = match Ask::read(request.uri().query().unwrap_or_default(), now_ms) {
         Ok(ask) => ask,
-        Err(Refusal(problem)) => return told(StatusCode::BAD_REQUEST, &problem),
+        Err(AllocationRefusal(problem)) => return told(StatusCode::BAD_REQUEST, &problem),
     };
     let Ok(permit) = Arc::clone(&site.long_answers).acquire_owned().await else {
         return told(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down");

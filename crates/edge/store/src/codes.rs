@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_account::cost::Paid;
-use dovetail_account::device_time::{DeviceState, Work};
+use dovetail_account::device_time::{ActiveWork, DeviceState};
 use dovetail_account::signal::Signal;
 use dovetail_model::FreeCause;
 
@@ -132,7 +132,7 @@ fn all_states() -> impl Iterator<Item = DeviceState> {
     use DeviceState::{Active, Free, GangWait, Idle, Provisioning, Unavailable, Unknown};
     let plain = [Unavailable, Free(None), Provisioning, GangWait, Idle, Unknown];
     let free = FreeCause::ALL.into_iter().map(|cause| Free(Some(cause)));
-    plain.into_iter().chain(free).chain(Work::ALL.into_iter().map(Active))
+    plain.into_iter().chain(free).chain(ActiveWork::ALL.into_iter().map(Active))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sqlx::AnyConnection;
 
 use crate::error::Failure;
-use crate::statements::{Cell, insert, run};
+use crate::statements::{ColumnValue, insert, run};
 use crate::written_hour::{COSTS, ChargeRow, Costs};
 
 /// Rows by party and group of nodes.
@@ -51,9 +51,9 @@ pub(crate) async fn write(
     let mut cells = Vec::new();
     for ((grain, party, workload, group, paid, pricing), difference) in &differences {
         let key = [cluster, *grain, day, *party, *workload, *group, *paid, *pricing];
-        cells.extend(key.map(Cell::Number));
-        cells.extend([difference.charges, difference.gpu_milli_ms].map(Cell::Number));
-        cells.extend(difference.costs.map(Cell::Number));
+        cells.extend(key.map(ColumnValue::Number));
+        cells.extend([difference.charges, difference.gpu_milli_ms].map(ColumnValue::Number));
+        cells.extend(difference.costs.map(ColumnValue::Number));
     }
     let head = format!(
         "INSERT INTO daily (cluster, grain, day_number, party, workload, node_group, paid, pricing, \

@@ -100,7 +100,7 @@ fn pull(bytes: &mut &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use dovetail_account::device_time::{DeviceState, Work};
+    use dovetail_account::device_time::{ActiveWork, DeviceState};
     use dovetail_account::signal::Signal;
     use dovetail_model::FreeCause;
     use proptest::prelude::*;
@@ -114,7 +114,7 @@ mod tests {
             Just(DeviceState::Unavailable),
             Just(DeviceState::Free(None)),
             Just(DeviceState::Free(Some(FreeCause::NoDemand))),
-            Just(DeviceState::Active(Work::Useful)),
+            Just(DeviceState::Active(ActiveWork::Useful)),
             Just(DeviceState::Idle),
             Just(DeviceState::Unknown),
         ];

@@ -16,8 +16,8 @@ use sqlx::AnyConnection;
 use crate::codes::Codes;
 use crate::error::Failure;
 use crate::reading::Reading;
-use crate::statements::{Cell, insert, number, read, text};
-use crate::written_hour::Place;
+use crate::statements::{ColumnValue, insert, number, read, text};
+use crate::written_hour::HourWrite;
 
 /// Looks of an hour by node.
 pub(crate) type Looks = BTreeMap<i64, Vec<FreeLook>>;
@@ -26,7 +26,7 @@ pub(crate) type Looks = BTreeMap<i64, Vec<FreeLook>>;
 /// told each node of which something else is known than before.
 pub(crate) async fn write(
     connection: &mut AnyConnection,
-    place: &Place<'_>,
+    place: &HourWrite<'_>,
     reading: &Reading,
     mut changed: impl FnMut(i64),
 ) -> Result<Looks, Failure> {
@@ -58,7 +58,7 @@ pub(crate) async fn write(
             changed(node);
             cells.extend(place.key());
             cells.push(node.into());
-            cells.push(Cell::Text(encode(place.codes, begin_ms, &all)));
+            cells.push(ColumnValue::Text(encode(place.codes, begin_ms, &all)));
             *of_node = all;
         }
     }

@@ -12,10 +12,10 @@ use crate::codes::Codes;
 use crate::device_hour::decode;
 use crate::error::{Failure, StoreError};
 use crate::keep::hour_in_words;
-use crate::names::{Party, Workload, bodies, parents};
+use crate::names::{Party, WorkloadNames, bodies, parents};
 use crate::node_facts::NodeFacts;
 use crate::reading::shortened;
-use crate::statements::{Cell, bytes, number, read};
+use crate::statements::{ColumnValue, bytes, number, read};
 use crate::store::{Store, known_cluster};
 
 /// An hour of a cluster. Nodes, devices and pods are numbers of this ledger.
@@ -44,7 +44,7 @@ pub struct HistoryPod {
     /// Its namespace and what may name its team.
     pub party: Party,
     /// What it belongs to.
-    pub workload: Workload,
+    pub workload: WorkloadNames,
 }
 
 impl HistoryHour {
@@ -111,7 +111,7 @@ async fn hour_of(
             floor: hour_in_words(cluster.devices_from_hour),
         }));
     }
-    let key = || [cluster.id, hour as i64].map(Cell::Number).to_vec();
+    let key = || [cluster.id, hour as i64].map(ColumnValue::Number).to_vec();
     let sql = "SELECT device, node, states FROM device_hour WHERE cluster = $1 \
                AND hour_number = $2 ORDER BY device";
     let mut found = HistoryHour::default();
@@ -147,7 +147,7 @@ async fn pods_of(
     let ids: Vec<u32> = pods.iter().copied().collect();
     let workloads = parents(connection, cluster.id, &ids).await?;
     let above: BTreeSet<u32> = workloads.values().map(|(workload, _)| *workload).collect();
-    let of_workloads: BTreeMap<i64, Workload> =
+    let of_workloads: BTreeMap<i64, WorkloadNames> =
         bodies(connection, cluster.id, &wide(&mut above.iter().copied())).await?;
     let above: Vec<u32> = above.into_iter().collect();
     let parties = parents(connection, cluster.id, &above).await?;
@@ -182,7 +182,7 @@ async fn nodes_of(
     let names: BTreeMap<i64, String> = bodies(connection, cluster.id, &wide).await?;
     let sql = "SELECT node, facts FROM node_day WHERE cluster = $1 AND day_number >= $2 \
                AND day_number < $3 ORDER BY day_number";
-    let cells = [cluster.id, days.start as i64, days.end as i64].map(Cell::Number);
+    let cells = [cluster.id, days.start as i64, days.end as i64].map(ColumnValue::Number);
     let mut last: BTreeMap<i64, i64> = BTreeMap::new();
     for row in read(connection, sql, cells.to_vec()).await? {
         last.insert(number(&row, 0)?, number(&row, 1)?);

@@ -11,13 +11,13 @@ use crate::daily;
 use crate::device_hour::{decode, encode};
 use crate::error::Failure;
 use crate::free_looks::{self, Looks};
-use crate::keep::Kept;
-use crate::names::{Names, Owner};
+use crate::keep::LedgerChanges;
+use crate::names::{KnownNames, PodOwner};
 use crate::node_facts;
 use crate::reading::Reading;
-use crate::statements::{Cell, bytes, insert, number, placeholders, read, run};
+use crate::statements::{ColumnValue, bytes, insert, number, placeholders, read, run};
 use crate::used;
-use crate::written_hour::{ALL_BUT_RESIDUAL, COSTS, ChargeRow, Costs, PRICED, Place, UNPRICED};
+use crate::written_hour::{ALL_BUT_RESIDUAL, COSTS, ChargeRow, Costs, HourWrite, PRICED, UNPRICED};
 
 /// A charge of a node in this hour, by node, holder and cause.
 type Charges = BTreeMap<(i64, i64, i64), ChargeRow>;
@@ -31,10 +31,10 @@ type KeptTime = BTreeMap<i64, BTreeMap<u32, HeldTime>>;
 /// Writes what a reading says of an hour.
 pub(crate) async fn write(
     connection: &mut AnyConnection,
-    place: &Place<'_>,
-    names: &mut Names,
+    place: &HourWrite<'_>,
+    names: &mut KnownNames,
     reading: &Reading,
-) -> Result<Kept, Failure> {
+) -> Result<LedgerChanges, Failure> {
     let hour = (place.cluster, place.hour);
     used::write(connection, hour, place.numbers, reading).await?;
     let mut touched = BTreeSet::new();
@@ -44,14 +44,14 @@ pub(crate) async fn write(
         write_devices(connection, place, reading, &looks, &mut touched).await?;
     let kept = write_kept(connection, place, reading, &mut touched).await?;
     if touched.is_empty() {
-        return Ok(Kept::default());
+        return Ok(LedgerChanges::default());
     }
     node_facts::write(connection, place, reading, |node| touched.contains(&node)).await?;
     let before = charges_before(connection, place, &touched).await?;
     let after = added_up(connection, place, names, reading, &devices, &kept, &touched).await?;
     let charges = write_charges(connection, place, &before, &after).await?;
     daily::write(connection, place.cluster, place.hour / 24, &before, &after).await?;
-    Ok(Kept { hours: 1, device_hours, charges })
+    Ok(LedgerChanges { hours: 1, device_hours, charges })
 }
 
 /// Lays the reading over what is there, and causes over what is free. Answers with all devices of
@@ -59,7 +59,7 @@ pub(crate) async fn write(
 /// touched.
 async fn write_devices(
     connection: &mut AnyConnection,
-    place: &Place<'_>,
+    place: &HourWrite<'_>,
     reading: &Reading,
     looks: &Looks,
     touched: &mut BTreeSet<i64>,
@@ -112,7 +112,7 @@ async fn write_devices(
             changed += 1;
             cells.extend(place.key());
             cells.extend([(*device).into(), (*node).into()]);
-            cells.push(Cell::Bytes(encode(place.codes, place.hour_ms(), intervals)));
+            cells.push(ColumnValue::Bytes(encode(place.codes, place.hour_ms(), intervals)));
         }
     }
     let head = "INSERT INTO device_hour (cluster, hour_number, device, node, states)";
@@ -124,7 +124,7 @@ async fn write_devices(
 /// Writes what was kept of CPU and memory, and answers with all that is known of the hour.
 async fn write_kept(
     connection: &mut AnyConnection,
-    place: &Place<'_>,
+    place: &HourWrite<'_>,
     reading: &Reading,
     touched: &mut BTreeSet<i64>,
 ) -> Result<KeptTime, Failure> {
@@ -175,7 +175,7 @@ async fn write_kept(
 /// What the rows of these nodes are.
 async fn charges_before(
     connection: &mut AnyConnection,
-    place: &Place<'_>,
+    place: &HourWrite<'_>,
     touched: &BTreeSet<i64>,
 ) -> Result<Charges, Failure> {
     let sql = format!(
@@ -209,8 +209,8 @@ async fn charges_before(
 /// What the rows of these nodes must be.
 async fn added_up(
     connection: &mut AnyConnection,
-    place: &Place<'_>,
-    names: &mut Names,
+    place: &HourWrite<'_>,
+    names: &mut KnownNames,
     reading: &Reading,
     devices: &Devices,
     kept: &KeptTime,
@@ -268,7 +268,7 @@ struct Ranks {
 }
 
 impl Ranks {
-    fn new(owners: &BTreeMap<u32, Owner>) -> Self {
+    fn new(owners: &BTreeMap<u32, PodOwner>) -> Self {
         let mut holders: Vec<u32> = owners.keys().copied().collect();
         holders.sort_by_key(|holder| owners[holder].digest);
         let ranks = holders.iter().copied().zip(0..).collect();
@@ -295,7 +295,7 @@ impl Ranks {
 /// Writes the nodes whose rows changed; answers with how many rows that are.
 async fn write_charges(
     connection: &mut AnyConnection,
-    place: &Place<'_>,
+    place: &HourWrite<'_>,
     before: &Charges,
     after: &Charges,
 ) -> Result<u64, Failure> {
@@ -307,9 +307,11 @@ async fn write_charges(
     let mut cells = Vec::new();
     for ((node, holder, paid), row) in after.iter().filter(|(key, _)| nodes.contains(&key.0)) {
         cells.extend(place.key());
-        cells.extend([*node, *holder, *paid, row.group, row.party, row.workload].map(Cell::Number));
-        cells.extend([row.pricing, row.gpu_milli_ms].map(Cell::Number));
-        cells.extend(row.costs.map(Cell::Number));
+        cells.extend(
+            [*node, *holder, *paid, row.group, row.party, row.workload].map(ColumnValue::Number),
+        );
+        cells.extend([row.pricing, row.gpu_milli_ms].map(ColumnValue::Number));
+        cells.extend(row.costs.map(ColumnValue::Number));
     }
     let head = format!(
         "INSERT INTO hourly (cluster, hour_number, node, holder, paid, node_group, party, workload, \
@@ -323,7 +325,7 @@ async fn write_charges(
 /// Takes out the rows of nodes in this hour.
 async fn delete(
     connection: &mut AnyConnection,
-    place: &Place<'_>,
+    place: &HourWrite<'_>,
     table: &str,
     nodes: impl Iterator<Item = i64>,
 ) -> Result<(), Failure> {
@@ -334,7 +336,7 @@ async fn delete(
             placeholders(2, part.len())
         );
         let mut cells = place.key();
-        cells.extend(part.iter().map(|node| Cell::Number(*node)));
+        cells.extend(part.iter().map(|node| ColumnValue::Number(*node)));
         run(connection, &sql, cells).await?;
     }
     Ok(())

@@ -10,16 +10,16 @@ use sqlx::Connection;
 use crate::codes::Codes;
 use crate::error::{Failure, StoreError};
 use crate::hour;
-use crate::names::{Names, Numbers};
+use crate::names::{KnownNames, Numbers};
 use crate::reading::{Reading, shortened};
 use crate::resolution;
 use crate::statements::{insert, read, run, unsigned};
 use crate::store::{Store, locked_cluster};
-use crate::written_hour::Place;
+use crate::written_hour::HourWrite;
 
 /// What a reading changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct LedgerChanges {
     /// Hours written, each in a transaction of its own.
     pub hours: u64,
     /// Hours of devices that are something else than before.
@@ -35,9 +35,13 @@ impl Store {
     /// # Errors
     /// See [`StoreError`]. Hours before the one that failed are written and known as read; the same
     /// reading can be handed in again.
-    pub async fn keep(&mut self, reading: &Reading, now_ms: u64) -> Result<Kept, StoreError> {
+    pub async fn keep(
+        &mut self,
+        reading: &Reading,
+        now_ms: u64,
+    ) -> Result<LedgerChanges, StoreError> {
         reading.check(now_ms)?;
-        let mut kept = Kept::default();
+        let mut kept = LedgerChanges::default();
         let mut numbers = None;
         for cut in hours(reading.span) {
             self.connect().await?;
@@ -59,12 +63,12 @@ impl Store {
 
 async fn keep_hour(
     connection: &mut AnyConnection,
-    names: &mut BTreeMap<i64, Names>,
+    names: &mut BTreeMap<i64, KnownNames>,
     codes: &Codes,
     reading: &Reading,
     cut: Span,
     numbers: &mut Option<Numbers>,
-) -> Result<Kept, Failure> {
+) -> Result<LedgerChanges, Failure> {
     let mut transaction = connection.begin().await?;
     let cluster = locked_cluster(&mut transaction, &reading.cluster).await?;
     let hour = cut.from_ms / HOUR_MS;
@@ -80,7 +84,7 @@ async fn keep_hour(
         Some(known) => known,
         None => names.numbers(&mut transaction, cluster.id, reading).await?,
     };
-    let place = Place { cluster: cluster.id, hour, cut, codes, numbers: &known };
+    let place = HourWrite { cluster: cluster.id, hour, cut, codes, numbers: &known };
     let kept = hour::write(&mut transaction, &place, names, reading).await?;
     resolution::write(&mut transaction, cluster.id, cut, reading.step_ms).await?;
     cover(&mut transaction, cluster.id, &reading.source, cut).await?;

@@ -10,7 +10,7 @@ use crate::codes::Codes;
 use crate::device_hour::decode;
 use crate::error::{Failure, StoreError};
 use crate::names::known_devices;
-use crate::statements::{Cell, bytes, number, placeholders, read};
+use crate::statements::{ColumnValue, bytes, number, placeholders, read};
 use crate::store::{Store, known_cluster};
 
 /// Node and name of a device.
@@ -68,8 +68,8 @@ async fn last_seen_of(
                  AND device IN ({})",
                 placeholders(2, part.len())
             );
-            let mut cells = vec![Cell::Number(cluster.id), Cell::Number(hour as i64)];
-            cells.extend(part.iter().map(|id| Cell::Number(i64::from(*id))));
+            let mut cells = vec![ColumnValue::Number(cluster.id), ColumnValue::Number(hour as i64)];
+            cells.extend(part.iter().map(|id| ColumnValue::Number(i64::from(*id))));
             for row in read(connection, &sql, cells).await? {
                 let device = number(&row, 0)?;
                 let states = decode(codes, hour * HOUR_MS, &bytes(&row, 1)?);

@@ -66,9 +66,9 @@ mod written_hour;
 pub use address::Address;
 pub use error::StoreError;
 pub use history::{HistoryDevice, HistoryHour, HistoryPod};
-pub use keep::Kept;
+pub use keep::LedgerChanges;
 pub use last_seen::{DeviceKey, LastSeen};
-pub use names::{NodeGroup, Party, Workload};
+pub use names::{NodeGroup, Party, WorkloadNames};
 pub use node_bills::NodeTime;
 pub use node_facts::NodeFacts;
 pub use notices::Notices;
@@ -78,5 +78,5 @@ pub use reading::{
 pub use resolution::DayResolution;
 pub use retention::{Forgotten, Retention};
 pub use store::Store;
-pub use sums::{Detail, Question, SumRow, UsedRow, default_method};
+pub use sums::{Detail, SumQuery, SumRow, UsedRow, default_method};
 pub use top_jobs::TopJobs;

@@ -9,7 +9,7 @@ use sqlx::AnyConnection;
 use crate::error::Failure;
 use crate::node_facts::NodeFacts;
 use crate::reading::{ReadPod, Reading};
-use crate::statements::{Cell, insert, number, placeholders, read, text};
+use crate::statements::{ColumnValue, insert, number, placeholders, read, text};
 
 /// Nodes that cost and count alike in long views.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub struct Party {
 
 /// What pods belong to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Workload {
+pub struct WorkloadNames {
     /// Their top owner.
     pub job: String,
     pub queue: Option<String>,
@@ -41,9 +41,8 @@ pub struct Workload {
     pub model: Option<String>,
 }
 
-/// What a name is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Kind {
+enum NameKind {
     Node = 1,
     Device = 2,
     Group = 3,
@@ -62,16 +61,16 @@ const TOP: Digest = [0; 16];
 
 /// Names of one cluster that were met before. What a transaction adds counts when it is committed.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct KnownNames {
     known: HashMap<Digest, u32>,
     fresh: HashMap<Digest, u32>,
     /// By number of the pod.
-    owners: HashMap<u32, Owner>,
+    owners: HashMap<u32, PodOwner>,
 }
 
 /// What a pod belongs to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Owner {
+pub(crate) struct PodOwner {
     pub(crate) workload: u32,
     pub(crate) party: u32,
     /// Of the pod: an order that does not depend on which pod was met first.
@@ -93,8 +92,8 @@ pub(crate) struct Numbers {
     pub(crate) pods: Vec<u32>,
 }
 
-struct Name {
-    kind: Kind,
+struct StoredName {
+    kind: NameKind,
     parent: Numbered,
     body: String,
 }
@@ -110,7 +109,7 @@ fn ids(numbered: &[Numbered]) -> Vec<u32> {
     numbered.iter().map(|numbered| numbered.id).collect()
 }
 
-impl Names {
+impl KnownNames {
     /// What was added is there for good.
     pub(crate) fn committed(&mut self) {
         if self.known.len() + self.fresh.len() > MOST_KNOWN {
@@ -128,46 +127,46 @@ impl Names {
         reading: &Reading,
     ) -> Result<Numbers, Failure> {
         let parent = Numbered { id: 0, digest: TOP };
-        let top = |kind, body| Name { kind, parent, body };
-        let nodes = reading.nodes.iter().map(|node| top(Kind::Node, json(&node.name)));
+        let top = |kind, body| StoredName { kind, parent, body };
+        let nodes = reading.nodes.iter().map(|node| top(NameKind::Node, json(&node.name)));
         let groups = reading.nodes.iter().map(|node| {
             let group = NodeGroup { gpu_type: node.gpu_type.clone(), pool: node.pool.clone() };
-            top(Kind::Group, json(&group))
+            top(NameKind::Group, json(&group))
         });
-        let parties = reading.pods.iter().map(|pod| top(Kind::Party, json(&party(pod))));
-        let first: Vec<Name> = nodes.chain(groups).chain(parties).collect();
+        let parties = reading.pods.iter().map(|pod| top(NameKind::Party, json(&party(pod))));
+        let first: Vec<StoredName> = nodes.chain(groups).chain(parties).collect();
         let mut nodes = self.number_all(connection, cluster, first).await?;
         let mut groups = nodes.split_off(reading.nodes.len());
         let parties = groups.split_off(reading.nodes.len());
-        let facts = reading.nodes.iter().zip(&nodes).map(|(node, number)| Name {
-            kind: Kind::NodeFacts,
+        let facts = reading.nodes.iter().zip(&nodes).map(|(node, number)| StoredName {
+            kind: NameKind::NodeFacts,
             parent: *number,
             body: json(&NodeFacts::of(node)),
         });
         let facts = self.number_all(connection, cluster, facts.collect()).await?;
-        let devices = reading.devices.iter().map(|device| Name {
-            kind: Kind::Device,
+        let devices = reading.devices.iter().map(|device| StoredName {
+            kind: NameKind::Device,
             parent: nodes[device.node],
             body: json(&device.name),
         });
-        let workloads = reading.pods.iter().zip(&parties).map(|(pod, party)| Name {
-            kind: Kind::Workload,
+        let workloads = reading.pods.iter().zip(&parties).map(|(pod, party)| StoredName {
+            kind: NameKind::Workload,
             parent: *party,
             body: json(&workload(pod)),
         });
-        let second: Vec<Name> = devices.chain(workloads).collect();
+        let second: Vec<StoredName> = devices.chain(workloads).collect();
         let mut devices = self.number_all(connection, cluster, second).await?;
         let workloads = devices.split_off(reading.devices.len());
         let third = reading.pods.iter().zip(&workloads);
-        let third = third.map(|(pod, workload)| Name {
-            kind: Kind::Pod,
+        let third = third.map(|(pod, workload)| StoredName {
+            kind: NameKind::Pod,
             parent: *workload,
             body: json(&pod.name),
         });
         let pods = self.number_all(connection, cluster, third.collect()).await?;
         for ((pod, workload), party) in pods.iter().zip(workloads).zip(parties) {
             let (workload, party) = (workload.id, party.id);
-            self.owners.insert(pod.id, Owner { workload, party, digest: pod.digest });
+            self.owners.insert(pod.id, PodOwner { workload, party, digest: pod.digest });
         }
         let (nodes, groups) = (ids(&nodes), ids(&groups));
         let (devices, facts) = (ids(&devices), ids(&facts));
@@ -180,7 +179,7 @@ impl Names {
         connection: &mut AnyConnection,
         cluster: i64,
         pods: impl Iterator<Item = u32>,
-    ) -> Result<BTreeMap<u32, Owner>, Failure> {
+    ) -> Result<BTreeMap<u32, PodOwner>, Failure> {
         let pods: BTreeSet<u32> = pods.collect();
         let unknown: Vec<u32> =
             pods.iter().copied().filter(|pod| !self.owners.contains_key(pod)).collect();
@@ -189,7 +188,7 @@ impl Names {
         let parties = parents(connection, cluster, &above).await?;
         for (pod, (workload, digest)) in &workloads {
             let party = parties.get(workload).map_or(0, |(party, _)| *party);
-            self.owners.insert(*pod, Owner { workload: *workload, party, digest: *digest });
+            self.owners.insert(*pod, PodOwner { workload: *workload, party, digest: *digest });
         }
         let owner = |pod: u32| match self.owners.get(&pod) {
             Some(owner) => Ok((pod, *owner)),
@@ -203,10 +202,10 @@ impl Names {
         &mut self,
         connection: &mut AnyConnection,
         cluster: i64,
-        names: Vec<Name>,
+        names: Vec<StoredName>,
     ) -> Result<Vec<Numbered>, Failure> {
-        let digests: Vec<Digest> = names.iter().map(Name::digest).collect();
-        let mut unknown: BTreeMap<Digest, &Name> = BTreeMap::new();
+        let digests: Vec<Digest> = names.iter().map(StoredName::digest).collect();
+        let mut unknown: BTreeMap<Digest, &StoredName> = BTreeMap::new();
         for (digest, name) in digests.iter().zip(&names) {
             if self.find(digest).is_none() {
                 unknown.insert(*digest, name);
@@ -223,9 +222,9 @@ impl Names {
                 let id = u32::try_from(last);
                 let id = id.map_err(|_| Failure::Damaged("no number is left".to_owned()))?;
                 self.fresh.insert(digest, id);
-                let Name { kind, parent, body } = name;
-                cells.extend([cluster.into(), last.into(), Cell::Number(*kind as i64)]);
-                cells.extend([i64::from(parent.id).into(), Cell::Text(hex(&digest))]);
+                let StoredName { kind, parent, body } = name;
+                cells.extend([cluster.into(), last.into(), ColumnValue::Number(*kind as i64)]);
+                cells.extend([i64::from(parent.id).into(), ColumnValue::Text(hex(&digest))]);
                 cells.push(body.as_str().into());
             }
             let head = "INSERT INTO names (cluster, id, kind, parent, digest, body)";
@@ -248,7 +247,7 @@ impl Names {
         &mut self,
         connection: &mut AnyConnection,
         cluster: i64,
-        unknown: &mut BTreeMap<Digest, &Name>,
+        unknown: &mut BTreeMap<Digest, &StoredName>,
     ) -> Result<(), Failure> {
         let asked: Vec<String> = unknown.keys().map(hex).collect();
         for part in asked.chunks(2000) {
@@ -256,8 +255,8 @@ impl Names {
                 "SELECT id, digest FROM names WHERE cluster = $1 AND digest IN ({})",
                 placeholders(1, part.len())
             );
-            let mut cells = vec![Cell::Number(cluster)];
-            cells.extend(part.iter().map(|digest| Cell::Text(digest.clone())));
+            let mut cells = vec![ColumnValue::Number(cluster)];
+            cells.extend(part.iter().map(|digest| ColumnValue::Text(digest.clone())));
             for row in read(connection, &sql, cells).await? {
                 let (id, digest) = (number(&row, 0)?, text(&row, 1)?);
                 let known = u32::try_from(id).ok().zip(of_hex(&digest));
@@ -281,10 +280,11 @@ pub(crate) async fn known_devices<'k>(
     devices: &BTreeSet<&'k (String, String)>,
 ) -> Result<BTreeMap<u32, &'k (String, String)>, Failure> {
     let of = |kind, digest, body: &str| {
-        Name { kind, parent: Numbered { id: 0, digest }, body: json(&body) }.digest()
+        StoredName { kind, parent: Numbered { id: 0, digest }, body: json(&body) }.digest()
     };
-    let digest =
-        |device: &(String, String)| of(Kind::Device, of(Kind::Node, TOP, &device.0), &device.1);
+    let digest = |device: &(String, String)| {
+        of(NameKind::Device, of(NameKind::Node, TOP, &device.0), &device.1)
+    };
     let by_digest: BTreeMap<String, &'k (String, String)> =
         devices.iter().map(|device| (hex(&digest(device)), *device)).collect();
     let asked: Vec<&String> = by_digest.keys().collect();
@@ -294,8 +294,8 @@ pub(crate) async fn known_devices<'k>(
             "SELECT id, digest FROM names WHERE cluster = $1 AND digest IN ({})",
             placeholders(1, part.len())
         );
-        let mut cells = vec![Cell::Number(cluster)];
-        cells.extend(part.iter().map(|digest| Cell::Text((*digest).clone())));
+        let mut cells = vec![ColumnValue::Number(cluster)];
+        cells.extend(part.iter().map(|digest| ColumnValue::Text((*digest).clone())));
         for row in read(connection, &sql, cells).await? {
             let id = u32::try_from(number(&row, 0)?).ok();
             known.extend(id.zip(by_digest.get(&text(&row, 1)?).copied()));
@@ -316,8 +316,8 @@ pub(crate) async fn parents(
             "SELECT id, parent, digest FROM names WHERE cluster = $1 AND id IN ({})",
             placeholders(1, part.len())
         );
-        let mut cells = vec![Cell::Number(cluster)];
-        cells.extend(part.iter().map(|id| Cell::Number(i64::from(*id))));
+        let mut cells = vec![ColumnValue::Number(cluster)];
+        cells.extend(part.iter().map(|id| ColumnValue::Number(i64::from(*id))));
         for row in read(connection, &sql, cells).await? {
             let id = u32::try_from(number(&row, 0)?).ok();
             let parent = u32::try_from(number(&row, 1)?).ok();
@@ -340,8 +340,8 @@ pub(crate) async fn bodies<T: for<'d> Deserialize<'d>>(
             "SELECT id, body FROM names WHERE cluster = $1 AND id IN ({})",
             placeholders(1, part.len())
         );
-        let mut cells = vec![Cell::Number(cluster)];
-        cells.extend(part.iter().map(|id| Cell::Number(*id)));
+        let mut cells = vec![ColumnValue::Number(cluster)];
+        cells.extend(part.iter().map(|id| ColumnValue::Number(*id)));
         for row in read(connection, &sql, cells).await? {
             let (id, body) = (number(&row, 0)?, text(&row, 1)?);
             let body = serde_json::from_str(&body)
@@ -352,7 +352,7 @@ pub(crate) async fn bodies<T: for<'d> Deserialize<'d>>(
     Ok(bodies)
 }
 
-impl Name {
+impl StoredName {
     fn digest(&self) -> Digest {
         let mut hash = Sha256::new();
         hash.update([self.kind as u8]);
@@ -372,8 +372,8 @@ fn party(pod: &ReadPod) -> Party {
     }
 }
 
-fn workload(pod: &ReadPod) -> Workload {
-    Workload { job: pod.job.clone(), queue: pod.queue.clone(), model: pod.model.clone() }
+fn workload(pod: &ReadPod) -> WorkloadNames {
+    WorkloadNames { job: pod.job.clone(), queue: pod.queue.clone(), model: pod.model.clone() }
 }
 
 /// JSON has a form for every text, also for those that a database refuses.

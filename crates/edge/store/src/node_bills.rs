@@ -13,7 +13,7 @@ use crate::codes::Codes;
 use crate::error::{Failure, StoreError};
 use crate::keep::hour_in_words;
 use crate::reading::shortened;
-use crate::statements::{Cell, number, read};
+use crate::statements::{ColumnValue, number, read};
 use crate::store::{Store, known_cluster};
 use crate::written_hour::UNPRICED;
 
@@ -74,7 +74,8 @@ async fn times_of(
             floor: hour_in_words(cluster.devices_from_hour),
         }));
     }
-    let cells = [cluster.id, hours.start as i64, hours.end as i64].map(Cell::Number).to_vec();
+    let cells =
+        [cluster.id, hours.start as i64, hours.end as i64].map(ColumnValue::Number).to_vec();
     let of_hours = "WHERE cluster = $1 AND hour_number >= $2 AND hour_number < $3";
     let mut nodes: BTreeMap<i64, NodeTime> = BTreeMap::new();
     let sql = format!(

@@ -5,8 +5,8 @@ use sqlx::AnyConnection;
 
 use crate::error::Failure;
 use crate::reading::{ReadNode, Reading};
-use crate::statements::{Cell, insert};
-use crate::written_hour::Place;
+use crate::statements::{ColumnValue, insert};
+use crate::written_hour::HourWrite;
 
 /// Facts of a node. A text is empty, and an amount 0, where nobody knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ impl NodeFacts {
 /// Notes what the touched nodes of an hour were on its day.
 pub(crate) async fn write(
     connection: &mut AnyConnection,
-    place: &Place<'_>,
+    place: &HourWrite<'_>,
     reading: &Reading,
     is_touched: impl Fn(i64) -> bool,
 ) -> Result<(), Failure> {
@@ -68,7 +68,7 @@ pub(crate) async fn write(
         let node = i64::from(*node);
         if is_touched(node) {
             let day = (place.hour / 24) as i64;
-            cells.extend([place.cluster, day, node, i64::from(*facts)].map(Cell::Number));
+            cells.extend([place.cluster, day, node, i64::from(*facts)].map(ColumnValue::Number));
         }
     }
     let head = "INSERT INTO node_day (cluster, day_number, node, facts)";

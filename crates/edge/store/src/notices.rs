@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::error::{Failure, StoreError};
 use crate::reading::shortened;
-use crate::statements::{Cell, insert, number, read, run, text, unsigned};
+use crate::statements::{ColumnValue, insert, number, read, run, text, unsigned};
 use crate::store::{Store, known_cluster};
 
 /// What owners of a cluster were told.
@@ -53,13 +53,18 @@ impl Notices<'_> {
                 }));
             };
             let cells = subjects.iter().flat_map(|subject| {
-                [known.id.into(), Cell::Text(subject.clone()), Cell::Number(at_ms as i64)]
+                [
+                    known.id.into(),
+                    ColumnValue::Text(subject.clone()),
+                    ColumnValue::Number(at_ms as i64),
+                ]
             });
             let head = "INSERT INTO notice (cluster, subject, told_ms)";
             let tail = " ON CONFLICT (cluster, subject) DO UPDATE SET told_ms = excluded.told_ms";
             insert(connection, head, 3, tail, cells.collect()).await?;
             let sql = "DELETE FROM notice WHERE cluster = $1 AND told_ms < $2";
-            run(connection, sql, [known.id, before_ms as i64].map(Cell::Number).to_vec()).await?;
+            run(connection, sql, [known.id, before_ms as i64].map(ColumnValue::Number).to_vec())
+                .await?;
             Ok(())
         };
         let written: Result<(), Failure> = written.await;

@@ -7,7 +7,7 @@ const HOURS_PER_DAY: u64 = 24;
 
 /// A period, so that few rows are read: a day has about as many as one of its hours.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Parts {
+pub(crate) struct PeriodParts {
     /// Days, counted since 1970.
     pub(crate) days: Range<u64>,
     pub(crate) hours: Vec<Hours>,
@@ -22,7 +22,7 @@ pub(crate) struct Hours {
     pub(crate) is_taken_away: bool,
 }
 
-impl Parts {
+impl PeriodParts {
     /// The parts of some hours; from the hour `end` on there are none.
     pub(crate) fn of(period: Range<u64>, end: u64) -> Self {
         if period.is_empty() {
@@ -83,7 +83,7 @@ mod tests {
     fn parts_are_the_hours_that_were_asked_for() {
         for (from, to) in (0..72).flat_map(|from| (from..=72).map(move |to| (from, to))) {
             for end in (0..=80).step_by(4) {
-                let parts = Parts::of(DAY + from..DAY + to, DAY + end);
+                let parts = PeriodParts::of(DAY + from..DAY + to, DAY + end);
                 let mut times = [0; 72];
                 let days = parts.days.start * 24..parts.days.end * 24;
                 days.for_each(|hour| times[(hour - DAY) as usize] += 1);
@@ -105,15 +105,18 @@ mod tests {
     #[test]
     fn the_day_that_runs_is_a_day_and_nothing_is_taken_away() {
         let day = DAY / 24;
-        let parts = Parts::of(DAY + 15..DAY + 63, DAY + 63);
-        assert_eq!(parts, Parts { days: day + 1..day + 3, hours: vec![hours(15..24, false)] });
-        let parts = Parts::of(DAY + 5..DAY + 53, DAY + 72);
+        let parts = PeriodParts::of(DAY + 15..DAY + 63, DAY + 63);
+        assert_eq!(
+            parts,
+            PeriodParts { days: day + 1..day + 3, hours: vec![hours(15..24, false)] }
+        );
+        let parts = PeriodParts::of(DAY + 5..DAY + 53, DAY + 72);
         let expected = vec![hours(0..5, true), hours(48..53, false)];
-        assert_eq!(parts, Parts { days: day..day + 2, hours: expected });
-        assert_eq!(Parts::of(DAY..DAY + 48, 0).days, day..day + 2, "days are kept for ever");
-        let within = Parts::of(DAY + 2..DAY + 20, DAY + 48);
+        assert_eq!(parts, PeriodParts { days: day..day + 2, hours: expected });
+        assert_eq!(PeriodParts::of(DAY..DAY + 48, 0).days, day..day + 2, "days are kept for ever");
+        let within = PeriodParts::of(DAY + 2..DAY + 20, DAY + 48);
         assert_eq!(within.hours, [hours(0..2, true), hours(20..24, true)]);
-        assert_eq!(Parts::of(DAY + 2..DAY + 8, DAY + 48).hours, [hours(2..8, false)]);
-        assert_eq!(Parts::of(DAY + 2..DAY + 2, DAY + 48).hours, []);
+        assert_eq!(PeriodParts::of(DAY + 2..DAY + 8, DAY + 48).hours, [hours(2..8, false)]);
+        assert_eq!(PeriodParts::of(DAY + 2..DAY + 2, DAY + 48).hours, []);
     }
 }

@@ -7,7 +7,7 @@ use dovetail_account::rollup::{Coverage, DAY_MS, HOUR_MS, hours};
 use sqlx::AnyConnection;
 
 use crate::error::{Failure, StoreError};
-use crate::statements::{Cell, read, run, unsigned};
+use crate::statements::{ColumnValue, read, run, unsigned};
 use crate::store::{Store, known_cluster};
 
 /// What the hours of a day (UTC) rest on, as far as they lie in the period that was asked for.
@@ -33,7 +33,7 @@ pub(crate) async fn write(
 ) -> Result<(), Failure> {
     let hour = cut.from_ms / HOUR_MS;
     let is_whole = cut.to_ms - cut.from_ms == HOUR_MS;
-    let key = [cluster, hour as i64].map(Cell::Number).to_vec();
+    let key = [cluster, hour as i64].map(ColumnValue::Number).to_vec();
     let Some(step_ms) = step_ms else {
         if is_whole {
             let sql = "DELETE FROM resolution WHERE cluster = $1 AND hour_number = $2";
@@ -47,7 +47,7 @@ pub(crate) async fn write(
          ON CONFLICT (cluster, hour_number) DO UPDATE SET step_ms = excluded.step_ms \
          WHERE resolution.step_ms {longer} excluded.step_ms"
     );
-    let cells = key.into_iter().chain([Cell::Number(step_ms as i64)]).collect();
+    let cells = key.into_iter().chain([ColumnValue::Number(step_ms as i64)]).collect();
     run(connection, &sql, cells).await?;
     Ok(())
 }
@@ -104,7 +104,7 @@ async fn steps(
     let sql = "SELECT hour_number, step_ms FROM resolution WHERE cluster = $1 \
                AND hour_number >= $2 AND hour_number < $3";
     let (from, to) = (period.from_ms / HOUR_MS, period.to_ms.div_ceil(HOUR_MS));
-    let cells = [cluster.id, from as i64, to as i64].map(Cell::Number);
+    let cells = [cluster.id, from as i64, to as i64].map(ColumnValue::Number);
     let rows = read(connection, sql, cells.to_vec()).await?;
     let steps: Result<_, sqlx::Error> =
         rows.iter().map(|row| Ok((unsigned(row, 0)?, unsigned(row, 1)?))).collect();

@@ -4,7 +4,7 @@ use dovetail_account::rollup::DAY_MS;
 use sqlx::{AnyConnection, Connection};
 
 use crate::error::{Failure, StoreError};
-use crate::statements::{Cell, run};
+use crate::statements::{ColumnValue, run};
 use crate::store::{Store, locked_cluster};
 
 /// Whole days that are kept beside today. Sums of days are kept for ever.
@@ -64,7 +64,8 @@ impl Retention {
         let devices = floor(self.devices_days).max(cluster.devices_from_hour);
         let longer = self.nodes_days.max(self.devices_days);
         let nodes = floor(longer).max(cluster.nodes_from_hour);
-        let before = |hour: u64| vec![Cell::Number(cluster.id), Cell::Number(hour as i64)];
+        let before =
+            |hour: u64| vec![ColumnValue::Number(cluster.id), ColumnValue::Number(hour as i64)];
         let older =
             |table: &str| format!("DELETE FROM {table} WHERE cluster = $1 AND hour_number < $2");
         let device_hours = run(&mut transaction, &older("device_hour"), before(devices)).await?;
@@ -75,7 +76,7 @@ impl Retention {
         run(&mut transaction, sql, before(devices / 24)).await?;
         let charges = run(&mut transaction, &older("hourly"), before(nodes)).await?;
         let sql = "UPDATE cluster SET devices_from_hour = $2, nodes_from_hour = $3 WHERE id = $1";
-        let cells = [cluster.id, devices as i64, nodes as i64].map(Cell::Number);
+        let cells = [cluster.id, devices as i64, nodes as i64].map(ColumnValue::Number);
         run(&mut transaction, sql, cells.to_vec()).await?;
         transaction.commit().await?;
         Ok(Forgotten { device_hours, charges })

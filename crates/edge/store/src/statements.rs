@@ -3,21 +3,20 @@
 use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::{AnyConnection, Arguments, AssertSqlSafe, Row};
 
-/// A value of a column.
 #[derive(Clone, Debug)]
-pub(crate) enum Cell {
+pub(crate) enum ColumnValue {
     Number(i64),
     Text(String),
     Bytes(Vec<u8>),
 }
 
-impl From<i64> for Cell {
+impl From<i64> for ColumnValue {
     fn from(number: i64) -> Self {
         Self::Number(number)
     }
 }
 
-impl From<&str> for Cell {
+impl From<&str> for ColumnValue {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
@@ -28,13 +27,13 @@ const MOST_CELLS: usize = 8_000;
 
 pub(crate) type Result<T> = std::result::Result<T, sqlx::Error>;
 
-fn arguments(cells: Vec<Cell>) -> Result<AnyArguments> {
+fn arguments(cells: Vec<ColumnValue>) -> Result<AnyArguments> {
     let mut arguments = AnyArguments::default();
     for cell in cells {
         let added = match cell {
-            Cell::Number(number) => arguments.add(number),
-            Cell::Text(text) => arguments.add(text),
-            Cell::Bytes(bytes) => arguments.add(bytes),
+            ColumnValue::Number(number) => arguments.add(number),
+            ColumnValue::Text(text) => arguments.add(text),
+            ColumnValue::Bytes(bytes) => arguments.add(bytes),
         };
         added.map_err(sqlx::Error::Encode)?;
     }
@@ -45,7 +44,7 @@ fn arguments(cells: Vec<Cell>) -> Result<AnyArguments> {
 pub(crate) async fn run(
     connection: &mut AnyConnection,
     sql: &str,
-    cells: Vec<Cell>,
+    cells: Vec<ColumnValue>,
 ) -> Result<u64> {
     let query = sqlx::query_with(AssertSqlSafe(sql.to_owned()), arguments(cells)?);
     Ok(query.execute(connection).await?.rows_affected())
@@ -55,7 +54,7 @@ pub(crate) async fn run(
 pub(crate) async fn read(
     connection: &mut AnyConnection,
     sql: &str,
-    cells: Vec<Cell>,
+    cells: Vec<ColumnValue>,
 ) -> Result<Vec<AnyRow>> {
     let query = sqlx::query_with(AssertSqlSafe(sql.to_owned()), arguments(cells)?);
     query.fetch_all(connection).await
@@ -67,12 +66,12 @@ pub(crate) async fn insert(
     head: &str,
     width: usize,
     tail: &str,
-    cells: Vec<Cell>,
+    cells: Vec<ColumnValue>,
 ) -> Result<()> {
     let mut cells = cells.into_iter().peekable();
     let most = MOST_CELLS / width * width;
     while cells.peek().is_some() {
-        let part: Vec<Cell> = cells.by_ref().take(most).collect();
+        let part: Vec<ColumnValue> = cells.by_ref().take(most).collect();
         let rows = part.len() / width;
         let mut sql = format!("{head} VALUES ");
         for row in 0..rows {

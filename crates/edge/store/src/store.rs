@@ -9,9 +9,9 @@ use sqlx::{Any, AnyConnection, AssertSqlSafe, ConnectOptions, Connection, Transa
 use crate::address::Address;
 use crate::codes::Codes;
 use crate::error::{Failure, StoreError};
-use crate::names::Names;
+use crate::names::KnownNames;
 use crate::schema::migrate;
-use crate::statements::{Cell, insert, number, read, run, text, unsigned};
+use crate::statements::{ColumnValue, insert, number, read, run, text, unsigned};
 
 /// A ledger. A connection that is lost is made again by the next call; nothing is half written.
 #[derive(Debug)]
@@ -19,14 +19,13 @@ pub struct Store {
     pub(crate) address: Address,
     pub(crate) connection: Option<AnyConnection>,
     /// By number of the cluster.
-    pub(crate) names: BTreeMap<i64, Names>,
+    pub(crate) names: BTreeMap<i64, KnownNames>,
     pub(crate) codes: Codes,
     most_pages: Option<u32>,
 }
 
-/// A cluster of the ledger.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cluster {
+pub(crate) struct LedgerCluster {
     pub(crate) id: i64,
     pub(crate) devices_from_hour: u64,
     pub(crate) nodes_from_hour: u64,
@@ -93,7 +92,7 @@ impl Store {
         self.connect().await?;
         let sql = "SELECT from_ms, to_ms FROM covered JOIN cluster ON cluster.id = covered.cluster \
                    WHERE cluster.name = $1 AND (source = $2 OR $3 = 1)";
-        let any = Cell::Number(i64::from(source.is_none()));
+        let any = ColumnValue::Number(i64::from(source.is_none()));
         let cells = vec![cluster.into(), source.unwrap_or_default().into(), any];
         let rows = self.read(sql, cells).await?;
         let spans = rows.iter().map(|row| {
@@ -126,7 +125,7 @@ impl Store {
         Ok(known.map_or(0, |known| known.nodes_from_hour * HOUR_MS))
     }
 
-    async fn known(&mut self, cluster: &str) -> Result<Option<Cluster>, StoreError> {
+    async fn known(&mut self, cluster: &str) -> Result<Option<LedgerCluster>, StoreError> {
         self.connect().await?;
         let connection = self.connection.as_mut().expect("connected before");
         match known_cluster(connection, cluster).await {
@@ -178,7 +177,7 @@ impl Store {
     pub(crate) async fn read(
         &mut self,
         sql: &str,
-        cells: Vec<Cell>,
+        cells: Vec<ColumnValue>,
     ) -> Result<Vec<sqlx::any::AnyRow>, StoreError> {
         let connection = self.connection.as_mut().expect("connected before");
         let rows = read(connection, sql, cells).await;
@@ -217,7 +216,7 @@ pub(crate) async fn view(
 pub(crate) async fn locked_cluster(
     connection: &mut AnyConnection,
     name: &str,
-) -> Result<Cluster, Failure> {
+) -> Result<LedgerCluster, Failure> {
     loop {
         // First of all a write: the others of this cluster wait here, and see what this one did.
         let sql = "UPDATE cluster SET writes = writes + 1 WHERE name = $1";
@@ -238,11 +237,11 @@ pub(crate) async fn locked_cluster(
 pub(crate) async fn known_cluster(
     connection: &mut AnyConnection,
     name: &str,
-) -> Result<Option<Cluster>, Failure> {
+) -> Result<Option<LedgerCluster>, Failure> {
     let sql = "SELECT id, devices_from_hour, nodes_from_hour FROM cluster WHERE name = $1";
     let rows = read(connection, sql, vec![name.into()]).await?;
     let Some(row) = rows.first() else { return Ok(None) };
-    Ok(Some(Cluster {
+    Ok(Some(LedgerCluster {
         id: number(row, 0)?,
         devices_from_hour: unsigned(row, 1)?,
         nodes_from_hour: unsigned(row, 2)?,

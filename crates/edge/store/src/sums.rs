@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use dovetail_account::cost::Paid;
-use dovetail_account::device_time::{DeviceState, Work};
+use dovetail_account::device_time::{ActiveWork, DeviceState};
 use dovetail_account::rollup::ByMethod;
 use dovetail_account::split::SplitMethod;
 use dovetail_model::Money;
@@ -16,17 +16,17 @@ use crate::codes::Codes;
 use crate::daily::{BY_PARTY, BY_PARTY_AND_GROUP, BY_WORKLOAD};
 use crate::error::{Failure, StoreError};
 use crate::keep::hour_in_words;
-use crate::names::{Names, NodeGroup, Party, Workload, bodies};
-use crate::period_parts::{Hours, Parts};
+use crate::names::{KnownNames, NodeGroup, Party, WorkloadNames, bodies};
+use crate::period_parts::{Hours, PeriodParts};
 use crate::reading::shortened;
-use crate::statements::{Cell, number, placeholders, read, text, unsigned};
-use crate::store::{Cluster, Store, known_cluster, view};
+use crate::statements::{ColumnValue, number, placeholders, read, text, unsigned};
+use crate::store::{LedgerCluster, Store, known_cluster, view};
 use crate::used::decoded;
 use crate::written_hour::{COSTS, Costs, PRICED, UNPRICED};
 
 /// What is asked of a ledger.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct SumQuery {
     pub cluster: Option<String>,
     /// First hour, counted since 1970.
     pub from_hour: u64,
@@ -54,7 +54,7 @@ pub struct SumRow {
     /// Who pays; `None` is nobody.
     pub party: Option<Arc<Party>>,
     /// What its pods belong to.
-    pub workload: Option<Arc<Workload>>,
+    pub workload: Option<Arc<WorkloadNames>>,
     pub pod: Option<Arc<str>>,
     pub node: Option<Arc<str>>,
     pub group: Option<Arc<NodeGroup>>,
@@ -118,7 +118,7 @@ impl Store {
     ///
     /// # Errors
     /// See [`StoreError`].
-    pub async fn sums(&mut self, question: &Question) -> Result<Vec<SumRow>, StoreError> {
+    pub async fn sums(&mut self, question: &SumQuery) -> Result<Vec<SumRow>, StoreError> {
         let asked = self.asked(question).await?;
         let is_file = self.address.is_file();
         let connection = self.connection.as_mut().expect("connected before");
@@ -133,7 +133,7 @@ impl Store {
     ///
     /// # Errors
     /// See [`StoreError`].
-    pub async fn used(&mut self, question: &Question) -> Result<Vec<UsedRow>, StoreError> {
+    pub async fn used(&mut self, question: &SumQuery) -> Result<Vec<UsedRow>, StoreError> {
         let asked = self.asked(question).await?;
         let mut rows = Vec::new();
         for name in asked {
@@ -149,7 +149,7 @@ impl Store {
     }
 
     /// Names of the clusters that a question is about.
-    pub(crate) async fn asked(&mut self, question: &Question) -> Result<Vec<String>, StoreError> {
+    pub(crate) async fn asked(&mut self, question: &SumQuery) -> Result<Vec<String>, StoreError> {
         let known = self.clusters().await?;
         match &question.cluster {
             None => Ok(known),
@@ -171,7 +171,7 @@ async fn answer(
     is_file: bool,
     codes: &Codes,
     asked: &[String],
-    question: &Question,
+    question: &SumQuery,
 ) -> Result<Vec<SumRow>, Failure> {
     let mut view = view(connection, is_file).await?;
     let mut rows = Vec::new();
@@ -187,14 +187,15 @@ async fn answer(
 
 async fn used_of_cluster(
     connection: &mut AnyConnection,
-    names: &mut BTreeMap<i64, Names>,
+    names: &mut BTreeMap<i64, KnownNames>,
     codes: &Codes,
     name: &str,
-    question: &Question,
+    question: &SumQuery,
 ) -> Result<Vec<UsedRow>, Failure> {
     let Some(cluster) = known_cluster(connection, name).await? else { return Ok(Vec::new()) };
-    let hours = [question.from_hour, question.to_hour].map(|hour| Cell::Number(hour as i64));
-    let cells = || [Cell::Number(cluster.id)].into_iter().chain(hours.clone()).collect::<Vec<_>>();
+    let hours = [question.from_hour, question.to_hour].map(|hour| ColumnValue::Number(hour as i64));
+    let cells =
+        || [ColumnValue::Number(cluster.id)].into_iter().chain(hours.clone()).collect::<Vec<_>>();
     let sql = "SELECT node, slots FROM used WHERE cluster = $1 AND hour_number >= $2 \
                AND hour_number < $3";
     let mut times: BTreeMap<(i64, u32), (i64, i64)> = BTreeMap::new();
@@ -216,7 +217,7 @@ async fn used_of_cluster(
     let pods: BTreeSet<u32> = times.keys().map(|(_, pod)| *pod).collect();
     let owners = names.entry(cluster.id).or_default();
     let owners = owners.owners(connection, cluster.id, pods.into_iter()).await?;
-    let paid = codes.of_paid(Paid::Gpus(DeviceState::Active(Work::NotSeparable)));
+    let paid = codes.of_paid(Paid::Gpus(DeviceState::Active(ActiveWork::NotSeparable)));
     let mut measured: BTreeMap<Key, Sum> = BTreeMap::new();
     let mut used_of: BTreeMap<Key, i64> = BTreeMap::new();
     for ((node, pod), (time, used)) in times {
@@ -250,18 +251,18 @@ async fn used_of_cluster(
 /// Hours that are no longer kept.
 pub(crate) async fn parts(
     connection: &mut AnyConnection,
-    cluster: &Cluster,
+    cluster: &LedgerCluster,
     name: &str,
-    question: &Question,
-) -> Result<Parts, Failure> {
-    let Question { from_hour, to_hour, detail, .. } = *question;
+    question: &SumQuery,
+) -> Result<PeriodParts, Failure> {
+    let SumQuery { from_hour, to_hour, detail, .. } = *question;
     let parts = if detail.pod || detail.node {
-        Parts::of_hours(from_hour..to_hour)
+        PeriodParts::of_hours(from_hour..to_hour)
     } else {
         let sql = "SELECT COALESCE(MAX(hour_number) + 1, 0) FROM hourly WHERE cluster = $1";
         let end = read(connection, sql, vec![cluster.id.into()]).await?;
         let end = end.first().map(|row| unsigned(row, 0)).transpose()?;
-        Parts::of(from_hour..to_hour, end.unwrap_or(0))
+        PeriodParts::of(from_hour..to_hour, end.unwrap_or(0))
     };
     match parts.first_hour() {
         Some(first) if first < cluster.nodes_from_hour => {
@@ -277,8 +278,8 @@ pub(crate) async fn parts(
 /// Sums over the parts of a period, of some workloads or of everything.
 pub(crate) async fn sums_of(
     connection: &mut AnyConnection,
-    cluster: &Cluster,
-    parts: &Parts,
+    cluster: &LedgerCluster,
+    parts: &PeriodParts,
     detail: Detail,
     workloads: Option<&[i64]>,
 ) -> Result<BTreeMap<Key, Sum>, Failure> {
@@ -296,7 +297,8 @@ pub(crate) async fn sums_of(
             amounts(),
             rows.of(0),
         );
-        let workloads = workloads.into_iter().flatten().map(|workload| Cell::Number(*workload));
+        let workloads =
+            workloads.into_iter().flatten().map(|workload| ColumnValue::Number(*workload));
         let cells = rows.cells.into_iter().chain(workloads).collect();
         let sign = if rows.is_taken_away { -1 } else { 1 };
         add(read(connection, &sql, cells).await?, &columns, sign, &mut sums)?;
@@ -311,7 +313,7 @@ pub(crate) struct Rows {
     pub(crate) is_of_days: bool,
     /// Rows of hours that days have and that are not asked for.
     pub(crate) is_taken_away: bool,
-    pub(crate) cells: Vec<Cell>,
+    pub(crate) cells: Vec<ColumnValue>,
 }
 
 impl Rows {
@@ -331,9 +333,8 @@ impl Rows {
     }
 }
 
-/// The rows of the parts of a period.
-pub(crate) fn rows_of(cluster: &Cluster, parts: &Parts, detail: Detail) -> Vec<Rows> {
-    let numbers = |numbers: &[i64]| numbers.iter().copied().map(Cell::Number).collect();
+pub(crate) fn rows_of(cluster: &LedgerCluster, parts: &PeriodParts, detail: Detail) -> Vec<Rows> {
+    let numbers = |numbers: &[i64]| numbers.iter().copied().map(ColumnValue::Number).collect();
     let Range { start, end } = parts.days;
     let grain = match detail {
         Detail { workload: true, .. } => BY_WORKLOAD,
@@ -405,7 +406,7 @@ fn add(
 pub(crate) async fn named(
     connection: &mut AnyConnection,
     codes: &Codes,
-    cluster: &Cluster,
+    cluster: &LedgerCluster,
     name: &str,
     sums: BTreeMap<Key, Sum>,
 ) -> Result<Vec<SumRow>, Failure> {
@@ -413,7 +414,7 @@ pub(crate) async fn named(
         sums.keys().map(|key| key[column]).filter(|id| *id != 0).collect()
     };
     let parties = shared(bodies::<Party>(connection, cluster.id, &ids(PARTY)).await?);
-    let workloads = shared(bodies::<Workload>(connection, cluster.id, &ids(WORKLOAD)).await?);
+    let workloads = shared(bodies::<WorkloadNames>(connection, cluster.id, &ids(WORKLOAD)).await?);
     let groups = shared(bodies::<NodeGroup>(connection, cluster.id, &ids(GROUP)).await?);
     let pods = shared(bodies::<Box<str>>(connection, cluster.id, &ids(HOLDER)).await?);
     let nodes = shared(bodies::<Box<str>>(connection, cluster.id, &ids(NODE)).await?);

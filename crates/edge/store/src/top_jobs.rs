@@ -8,11 +8,11 @@ use sqlx::AnyConnection;
 
 use crate::codes::Codes;
 use crate::error::{Failure, StoreError};
-use crate::period_parts::Parts;
-use crate::statements::{Cell, number, read, text, unsigned};
-use crate::store::{Cluster, Store, known_cluster, view};
+use crate::period_parts::PeriodParts;
+use crate::statements::{ColumnValue, number, read, text, unsigned};
+use crate::store::{LedgerCluster, Store, known_cluster, view};
 use crate::sums::{
-    Detail, Key, PARTY, PRICING, Question, Sum, SumRow, WORKLOAD, known_costs, method_of, named,
+    Detail, Key, PARTY, PRICING, Sum, SumQuery, SumRow, WORKLOAD, known_costs, method_of, named,
     parts, rows_of, sums_of,
 };
 use crate::written_hour::COSTS;
@@ -35,10 +35,10 @@ const MOST_WORKLOADS: usize = 2000;
 const BY_JOB: Detail = Detail { workload: true, group: false, pod: false, node: false };
 
 /// A cluster with its name, the parts of the period, and what everybody had.
-struct Asked<'a> {
+struct ClusterPeriod<'a> {
     name: &'a str,
-    cluster: Cluster,
-    parts: Parts,
+    cluster: LedgerCluster,
+    parts: PeriodParts,
     all: BTreeMap<Key, Sum>,
 }
 
@@ -54,13 +54,13 @@ impl TopJobs {
     /// See [`StoreError`].
     pub async fn of(
         store: &mut Store,
-        question: &Question,
+        question: &SumQuery,
         most: u32,
         method: Option<SplitMethod>,
     ) -> Result<Self, StoreError> {
         let asked = store.asked(question).await?;
         let is_file = store.address.is_file();
-        let question = Question { detail: Detail::default(), ..question.clone() };
+        let question = SumQuery { detail: Detail::default(), ..question.clone() };
         let connection = store.connection.as_mut().expect("connected before");
         let found = answer(connection, is_file, &store.codes, &asked, &question, (most, method));
         match found.await {
@@ -75,7 +75,7 @@ async fn answer(
     is_file: bool,
     codes: &Codes,
     names: &[String],
-    question: &Question,
+    question: &SumQuery,
     (most, method): (u32, Option<SplitMethod>),
 ) -> Result<TopJobs, Failure> {
     let mut view = view(connection, is_file).await?;
@@ -84,7 +84,7 @@ async fn answer(
         let Some(cluster) = known_cluster(&mut view, name).await? else { continue };
         let parts = parts(&mut view, &cluster, name, question).await?;
         let all = sums_of(&mut view, &cluster, &parts, Detail::default(), None).await?;
-        asked.push(Asked { name, cluster, parts, all });
+        asked.push(ClusterPeriod { name, cluster, parts, all });
     }
     let costs = asked.iter().flat_map(|asked| &asked.all);
     let costs = costs.map(|(key, sum)| known_costs(key[PRICING], sum.costs));
@@ -101,7 +101,7 @@ async fn answer(
         }
     }
     found.other_jobs = found.other_jobs.saturating_sub(jobs.len() as u64);
-    for Asked { name, cluster, parts, all } in asked {
+    for ClusterPeriod { name, cluster, parts, all } in asked {
         let mut top = BTreeMap::new();
         for some in workloads.remove(&cluster.id).unwrap_or_default().chunks(MOST_WORKLOADS) {
             top.extend(sums_of(&mut view, &cluster, &parts, BY_JOB, Some(some)).await?);
@@ -138,11 +138,11 @@ fn left(mut all: BTreeMap<Key, Sum>, some: &BTreeMap<Key, Sum>) -> BTreeMap<Key,
 /// quotation mark within a text has a backslash before it there, so the first `","queue":` is the
 /// end of the job.
 fn ranking(
-    asked: &[Asked<'_>],
+    asked: &[ClusterPeriod<'_>],
     method: SplitMethod,
     most: u32,
     is_file: bool,
-) -> (String, Vec<Cell>) {
+) -> (String, Vec<ColumnValue>) {
     let place = SplitMethod::ALL.iter().position(|known| *known == method).unwrap_or(0);
     let (cost, position) = (COSTS[place], if is_file { "instr" } else { "strpos" });
     let (mut selects, mut cells) = (Vec::new(), Vec::new());
@@ -160,7 +160,7 @@ fn ranking(
         return (String::new(), cells);
     }
     // Jobs without a name are always told, of which a cluster may have one.
-    cells.push(Cell::Number(i64::from(most) + asked.len() as i64));
+    cells.push(ColumnValue::Number(i64::from(most) + asked.len() as i64));
     let sql = format!(
         "WITH amounts AS (SELECT cluster, workload, CAST(SUM(cost) AS BIGINT) AS cost, \
          CAST(SUM(gpu_milli_ms) AS BIGINT) AS gpu_milli_ms FROM ({}) AS parts GROUP BY cluster, workload \

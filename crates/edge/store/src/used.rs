@@ -16,7 +16,7 @@ use sqlx::AnyConnection;
 use crate::error::Failure;
 use crate::names::Numbers;
 use crate::reading::{Reading, USED_SLOT_MS};
-use crate::statements::{Cell, insert, number, read, text};
+use crate::statements::{ColumnValue, insert, number, read, text};
 
 /// Measured and used time by slot and pod.
 pub(crate) type Slots = BTreeMap<(u64, u32), (i64, i64)>;
@@ -28,7 +28,7 @@ pub(crate) async fn write(
     numbers: &Numbers,
     reading: &Reading,
 ) -> Result<(), Failure> {
-    let key = || vec![Cell::Number(cluster), Cell::Number(hour as i64)];
+    let key = || vec![ColumnValue::Number(cluster), ColumnValue::Number(hour as i64)];
     let mut later: BTreeMap<i64, Slots> = BTreeMap::new();
     let hour = hour * HOUR_MS..(hour + 1) * HOUR_MS;
     for used in reading.used.iter().filter(|used| hour.contains(&used.slot_ms)) {
@@ -60,7 +60,7 @@ pub(crate) async fn write(
             amounts.1 = amounts.1.saturating_add(used);
         }
         cells.extend(key());
-        cells.extend([node.into(), Cell::Text(encoded(&all))]);
+        cells.extend([node.into(), ColumnValue::Text(encoded(&all))]);
     }
     let head = "INSERT INTO used (cluster, hour_number, node, slots)";
     let tail = " ON CONFLICT (cluster, hour_number, node) DO UPDATE SET slots = excluded.slots";

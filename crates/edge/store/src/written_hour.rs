@@ -6,7 +6,7 @@ use dovetail_account::split::SplitMethod;
 
 use crate::codes::Codes;
 use crate::names::Numbers;
-use crate::statements::Cell;
+use crate::statements::ColumnValue;
 
 /// Costs in the order of the methods; what is not known is 0, and the pricing says so.
 pub(crate) type Costs = [i64; SplitMethod::ALL.len()];
@@ -21,7 +21,7 @@ pub(crate) const COSTS: [&str; SplitMethod::ALL.len()] =
     ["cost_all_in", "cost_residual", "cost_aws_split", "cost_opencost", "cost_datadog"];
 
 /// Which hour is written, and with which numbers.
-pub(crate) struct Place<'a> {
+pub(crate) struct HourWrite<'a> {
     pub(crate) cluster: i64,
     pub(crate) hour: u64,
     /// The part of the hour that was read.
@@ -30,12 +30,12 @@ pub(crate) struct Place<'a> {
     pub(crate) numbers: &'a Numbers,
 }
 
-impl Place<'_> {
+impl HourWrite<'_> {
     pub(crate) fn hour_ms(&self) -> u64 {
         self.hour * HOUR_MS
     }
 
-    pub(crate) fn key(&self) -> Vec<Cell> {
+    pub(crate) fn key(&self) -> Vec<ColumnValue> {
         vec![self.cluster.into(), (self.hour as i64).into()]
     }
 }

@@ -1,20 +1,20 @@
 //! What can be wrong with a table.
 
-use dovetail_units::place::Place;
+use dovetail_units::place::FilePosition;
 use thiserror::Error;
 
 /// A table that cannot be read. Every message names the place.
 #[derive(Debug, Error)]
 pub enum TableError {
     /// The header has not what is needed.
-    #[error("{}: {problem}", Place::line(.file, 1))]
+    #[error("{}: {problem}", FilePosition::line(.file, 1))]
     Header {
         /// Name of the file as the user gave it.
         file: String,
         /// What is wrong, and what to write.
         problem: String,
     },
-    #[error("{}: {problem}", Place::line(.file, *.line).column(Some(.column)))]
+    #[error("{}: {problem}", FilePosition::line(.file, *.line).column(Some(.column)))]
     Cell {
         /// Name of the file.
         file: String,
@@ -29,7 +29,7 @@ pub enum TableError {
     #[error(
         "{}: a row is longer than {} KiB: check for a missing closing quote, and that the file is \
          CSV",
-        Place::line(.file, *.line), crate::MAX_RECORD_BYTES >> 10
+        FilePosition::line(.file, *.line), crate::MAX_RECORD_BYTES >> 10
     )]
     LongRecord {
         /// Name of the file.
@@ -40,7 +40,7 @@ pub enum TableError {
     /// A record whose last cell begins with a quote and has no other.
     #[error(
         "{}: a quote is never closed: end the cell with a quote, and double quotes inside it",
-        Place::line(.file, *.line)
+        FilePosition::line(.file, *.line)
     )]
     OpenQuote {
         /// Name of the file.
@@ -52,7 +52,7 @@ pub enum TableError {
     #[error(
         "{}: the row has {found} fields; expected {expected} as in the header: put quotes around \
          a field with a comma in it",
-        Place::line(.file, *.line)
+        FilePosition::line(.file, *.line)
     )]
     Width {
         /// Name of the file.
@@ -66,7 +66,8 @@ pub enum TableError {
     },
     /// Bytes that are no text.
     #[error(
-        "{}: cell {cell} is not UTF-8: write the file again as UTF-8 text", Place::line(.file, *.line)
+        "{}: cell {cell} is not UTF-8: write the file again as UTF-8 text",
+        FilePosition::line(.file, *.line)
     )]
     NoText {
         /// Name of the file.
@@ -77,7 +78,7 @@ pub enum TableError {
         cell: usize,
     },
     /// Input that broke off.
-    #[error("{}: cannot continue reading", Place::line(.file, *.line))]
+    #[error("{}: cannot continue reading", FilePosition::line(.file, *.line))]
     Unreadable {
         /// Name of the file.
         file: String,

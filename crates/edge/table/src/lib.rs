@@ -12,4 +12,4 @@ mod table;
 mod tests;
 
 pub use error::TableError;
-pub use table::{MAX_RECORD_BYTES, Record, Style, Table};
+pub use table::{CsvRecord, MAX_RECORD_BYTES, Style, Table};

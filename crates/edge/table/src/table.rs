@@ -73,7 +73,7 @@ impl<R: Read> Table<R> {
     ///
     /// # Errors
     /// A record that is too long, has more or fewer cells than the header, or is no text.
-    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, TableError> {
+    pub fn next_record(&mut self) -> Result<Option<CsvRecord<'_>>, TableError> {
         if !self.advance()? {
             return Ok(None);
         }
@@ -83,7 +83,7 @@ impl<R: Read> Table<R> {
             let file = file.clone();
             return Err(TableError::Width { file, line: *line, found, expected });
         }
-        Ok(Some(Record { file, line: *line, header, cells }))
+        Ok(Some(CsvRecord { file, line: *line, header, cells }))
     }
 
     /// Goes to the next record; false at the end.
@@ -122,14 +122,14 @@ impl<R: Read> Table<R> {
 
 /// One record.
 #[derive(Clone, Copy, Debug)]
-pub struct Record<'t> {
+pub struct CsvRecord<'t> {
     file: &'t str,
     line: u64,
     header: &'t StringRecord,
     cells: &'t StringRecord,
 }
 
-impl<'t> Record<'t> {
+impl<'t> CsvRecord<'t> {
     /// A cell, without blanks around it.
     pub fn text(&self, column: usize) -> &'t str {
         self.cells.get(column).unwrap_or_default().trim()

@@ -23,7 +23,7 @@ pub enum Method {
 /// Which connection a request uses, and how many of its kind may be on their way at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Class {
+pub enum RequestClass {
     Bind,
     /// A read of one object. It needs no leadership.
     Read,
@@ -48,11 +48,11 @@ pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
 
 /// One request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// Names it among all requests of a leadership; its [`Answer`] has the same.
+pub struct ApiRequest {
+    /// Names it among all requests of a leadership; its [`ApiResponse`] has the same.
     pub number: u64,
     /// Which connection it uses.
-    pub class: Class,
+    pub class: RequestClass,
     /// What is done.
     pub method: Method,
     /// Path and query.
@@ -62,10 +62,10 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
-impl Request {
+impl ApiRequest {
     /// A request that has no number yet.
     pub(crate) fn new(
-        class: Class,
+        class: RequestClass,
         method: Method,
         path: String,
         (media_type, body): (&'static str, Vec<u8>),
@@ -76,13 +76,13 @@ impl Request {
     pub(crate) fn read_pod(pod: &PodKey) -> Self {
         let PodKey { namespace, name, .. } = pod;
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
-        Self::new(Class::Read, Method::Get, path, ("", Vec::new()))
+        Self::new(RequestClass::Read, Method::Get, path, ("", Vec::new()))
     }
 }
 
 /// What came of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ApiResponse {
     /// Number of the request.
     pub number: u64,
     /// What the server answered, or why it did not; `None`: it was not sent, because this process

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::announce::{self, Source, Write, judge};
+use crate::announce::{self, AnnouncedWrite, EventSource, judge};
 use crate::answer::Answered;
-use crate::bind::{Bind, Binds, Report};
+use crate::bind::{Bind, BindReport, Binds};
 use crate::control::Credits;
-use crate::order::{Order, OrderReport, Orders, StepNews};
-use crate::request::{Answer, Now, Request};
+use crate::order::{OrderReport, Orders, PodOrder, StepNews};
+use crate::request::{ApiRequest, ApiResponse, Now};
 
 /// Binds whose effect may be open at once. Beyond that no other goes out.
 const IN_DOUBT: usize = 256;
@@ -19,14 +19,14 @@ const IN_DOUBT: usize = 256;
 /// Writes that are not over, and requests on their way.
 #[derive(Debug)]
 pub struct Writes {
-    source: Source,
+    source: EventSource,
     made: u64,
     sent: BTreeMap<u64, Sent>,
     binds: Binds,
     orders: Orders,
     claims: Orders,
     /// Requests that go out next.
-    ready: Vec<Request>,
+    ready: Vec<ApiRequest>,
     ended: Vec<Ended>,
 }
 
@@ -41,7 +41,7 @@ enum Sent {
     Order(u64),
     /// A write of an order about a claim.
     Claim(u64),
-    Announcement(Box<Write>),
+    Announcement(Box<AnnouncedWrite>),
     /// What was learned before is read.
     LearnedRead,
     /// What is learned is written.
@@ -51,10 +51,10 @@ enum Sent {
 /// A write that is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    Bind(Report),
+    Bind(BindReport),
     Order(OrderReport),
     /// A condition, an event or a status.
-    Announcement(announce::Report),
+    Announcement(announce::WriteResult),
     /// What was learned before was read; `None` if that was not sent.
     LearnedRead(Option<Answered>),
     /// The ConfigMap was changed, or was to be.
@@ -63,7 +63,7 @@ pub enum Ended {
 
 impl Writes {
     /// None yet.
-    pub fn new(source: Source) -> Self {
+    pub fn new(source: EventSource) -> Self {
         let (orders, claims) = (Orders::new(&source.controller), Orders::new(&source.controller));
         Self {
             source,
@@ -96,9 +96,11 @@ impl Writes {
     }
 
     /// An order is to be carried out.
-    pub fn order(&mut self, order: Order, now: Now) {
+    pub fn order(&mut self, order: PodOrder, now: Now) {
         match order {
-            Order::SelectNode { .. } | Order::WriteClaim(_) => self.claims.give(order, now.own_ms),
+            PodOrder::SelectNode { .. } | PodOrder::WriteClaim(_) => {
+                self.claims.give(order, now.own_ms)
+            }
             _ => self.orders.give(order, now.own_ms),
         }
     }
@@ -109,26 +111,26 @@ impl Writes {
     }
 
     /// A condition, an event or a status goes out.
-    pub fn announce(&mut self, write: Write) {
+    pub fn announce(&mut self, write: AnnouncedWrite) {
         let request = announce::request(&write, &self.source);
         let request = self.number(Sent::Announcement(Box::new(write)), request);
         self.ready.push(request);
     }
 
     /// What was learned before is read.
-    pub fn read_learned(&mut self, request: Request) {
+    pub fn read_learned(&mut self, request: ApiRequest) {
         let request = self.number(Sent::LearnedRead, request);
         self.ready.push(request);
     }
 
     /// What is learned is written.
-    pub fn write_learned(&mut self, request: Request) {
+    pub fn write_learned(&mut self, request: ApiRequest) {
         let request = self.number(Sent::LearnedWrite, request);
         self.ready.push(request);
     }
 
     /// Takes what came of a request; of one that it does not know nothing follows.
-    pub fn answered(&mut self, answer: &Answer, now: Now) {
+    pub fn answered(&mut self, answer: &ApiResponse, now: Now) {
         let Some(sent) = self.sent.remove(&answer.number) else { return };
         let bind = match sent {
             Sent::Bind(decision) => self.binds.answered(decision, answer, now.own_ms),
@@ -143,7 +145,7 @@ impl Writes {
             }
             Sent::Announcement(write) => {
                 let written = judge(&write, answer.answered.as_ref());
-                let report = announce::Report { write: *write, written };
+                let report = announce::WriteResult { write: *write, written };
                 self.ended.push(Ended::Announcement(report));
                 None
             }
@@ -161,7 +163,7 @@ impl Writes {
 
     /// The requests that go out now, no more than there are credits for, besides those of the binds
     /// and announcements that were given.
-    pub fn requests(&mut self, credits: Credits, now: Now) -> Vec<Request> {
+    pub fn requests(&mut self, credits: Credits, now: Now) -> Vec<ApiRequest> {
         let mut requests = std::mem::take(&mut self.ready);
         while let Some((decision, request)) = self.binds.next_read(now.own_ms) {
             requests.push(self.number(Sent::Read(decision), request));
@@ -221,7 +223,7 @@ impl Writes {
         self.sent.values().all(is_aside)
     }
 
-    fn number(&mut self, sent: Sent, mut request: Request) -> Request {
+    fn number(&mut self, sent: Sent, mut request: ApiRequest) -> ApiRequest {
         self.made += 1;
         request.number = self.made;
         self.sent.insert(self.made, sent);

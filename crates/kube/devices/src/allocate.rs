@@ -1,6 +1,6 @@
 //! Which devices claims get on a node.
 
-use dovetail_claims::{Answer, Choice, Rule, allocate as search};
+use dovetail_claims::{DeviceChoice, SearchResult, ValueRule, allocate as search};
 use dovetail_model::Quantity;
 use dovetail_objects::{
     AllocatedDevice, Allocation, AskedCount, BindingConditions, ConstraintRule, DeviceAsked,
@@ -11,16 +11,16 @@ use std::collections::BTreeMap;
 
 use crate::candidates::{Asking, written};
 use crate::capacity::taken;
-use crate::catalog::{Catalog, Place};
-use crate::held::{DeviceKey, Held};
+use crate::catalog::{CandidateNode, Catalog};
+use crate::held::{ClaimedDevices, DeviceKey};
 use crate::look::RequestLook;
 use crate::pools::PoolState;
-use crate::question::{Question, Reached, full_name, question, value_of};
+use crate::question::{AllocationQuestion, Reached, full_name, question, value_of};
 use crate::written::{config, nodes};
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum AllocationOutcome {
     /// What each claim gets.
     Fits(Vec<Allotment>),
     /// They do not fit, whatever is tried. For each request what excludes how many devices.
@@ -88,29 +88,34 @@ impl Allotment {
 /// looked at.
 pub fn allocate(
     catalog: &Catalog,
-    held: &Held,
-    place: Place<'_>,
+    held: &ClaimedDevices,
+    place: CandidateNode<'_>,
     claims: &[&ResourceClaim],
     steps: u64,
-) -> Outcome {
+) -> AllocationOutcome {
     Reached::of(catalog, held, place).allocate(claims, steps)
 }
 
 impl Reached<'_> {
     /// What claims get together of what is left. At most `steps` states are looked at.
-    pub fn allocate(&self, claims: &[&ResourceClaim], steps: u64) -> Outcome {
+    pub fn allocate(&self, claims: &[&ResourceClaim], steps: u64) -> AllocationOutcome {
         let question = match question(self, claims) {
             Ok(question) => question,
-            Err(problem) => return Outcome::Error(problem),
+            Err(problem) => return AllocationOutcome::Error(problem),
         };
         match search(&self.supply, &question.demand, steps) {
-            Answer::Fits(choice) => self.given(&question, &choice, claims),
-            Answer::Undecided => Outcome::Undecided,
-            Answer::No => refusal(self, question, claims),
+            SearchResult::Fits(choice) => self.given(&question, &choice, claims),
+            SearchResult::Undecided => AllocationOutcome::Undecided,
+            SearchResult::No => refusal(self, question, claims),
         }
     }
 
-    fn given(&self, question: &Question, choice: &Choice, claims: &[&ResourceClaim]) -> Outcome {
+    fn given(
+        &self,
+        question: &AllocationQuestion,
+        choice: &DeviceChoice,
+        claims: &[&ResourceClaim],
+    ) -> AllocationOutcome {
         let mut allotments = vec![Allotment::default(); claims.len()];
         for (at, (number, request, _)) in question.requests.iter().enumerate() {
             let claim = claims[*number];
@@ -129,13 +134,13 @@ impl Reached<'_> {
                 Ok(nodes) => allotment.nodes = nodes,
                 Err(problem) => {
                     let name = &claim.meta.name;
-                    return Outcome::Error(format!(
+                    return AllocationOutcome::Error(format!(
                         "create NodeSelector for claim {name}: {problem}"
                     ));
                 }
             }
         }
-        Outcome::Fits(allotments)
+        AllocationOutcome::Fits(allotments)
     }
 }
 
@@ -160,23 +165,27 @@ fn given(asking: &Asking<'_>, device: usize) -> GivenDevice {
 }
 
 /// Why there is nothing: where something could not be understood, that is the reason.
-fn refusal(reached: &Reached<'_>, question: Question, claims: &[&ResourceClaim]) -> Outcome {
+fn refusal(
+    reached: &Reached<'_>,
+    question: AllocationQuestion,
+    claims: &[&ResourceClaim],
+) -> AllocationOutcome {
     if let Some(problem) = question.failure {
-        return Outcome::Error(problem);
+        return AllocationOutcome::Error(problem);
     }
     if let Some(problem) = contradiction(reached, &question, claims) {
-        return Outcome::Error(problem);
+        return AllocationOutcome::Error(problem);
     }
     if reached.pools.iter().any(|pool| pool.state == PoolState::Invalid) {
-        return Outcome::Error("invalid resource pools were encountered".to_owned());
+        return AllocationOutcome::Error("invalid resource pools were encountered".to_owned());
     }
-    Outcome::No(question.requests.into_iter().flat_map(|(.., looks)| looks).collect())
+    AllocationOutcome::No(question.requests.into_iter().flat_map(|(.., looks)| looks).collect())
 }
 
 /// A request for all devices that are free and break a constraint: no node ever serves it.
 fn contradiction(
     reached: &Reached<'_>,
-    question: &Question,
+    question: &AllocationQuestion,
     claims: &[&ResourceClaim],
 ) -> Option<String> {
     for (at, (number, request, _)) in question.requests.iter().enumerate() {
@@ -192,7 +201,7 @@ fn contradiction(
                 ConstraintRule::Match(name) => Some(&**name),
                 _ => None,
             });
-            if constraint.rule != Rule::Match {
+            if constraint.rule != ValueRule::Match {
                 continue;
             }
             let broken = names.find_map(|name| {

@@ -1,8 +1,8 @@
 //! The devices that one alternative of a request may have, and what excludes the others.
 
-use dovetail_claims::{Alternative, Candidate, Draw};
+use dovetail_claims::{Alternative, CandidateDevice, Draw};
 use dovetail_objects::{
-    ClaimRequest, DeviceAsked, DeviceTaint, Reach, ResourceClaim, TaintEffectOfDevice,
+    ClaimRequest, DeviceAsked, DeviceReach, DeviceTaint, ResourceClaim, TaintEffectOfDevice,
 };
 
 use crate::capacity::{Taken, taken};
@@ -20,7 +20,7 @@ pub(crate) struct Asking<'a> {
 }
 
 /// A selector, and what it says of devices.
-struct Selector {
+struct EvaluatedSelector {
     /// Whether it is one of the class, and not of the request.
     is_of_class: bool,
     number: usize,
@@ -29,7 +29,7 @@ struct Selector {
 }
 
 /// An alternative as `core/claims` reads it.
-pub(crate) struct Found {
+pub(crate) struct FoundAlternative {
     pub(crate) alternative: Alternative,
     pub(crate) look: RequestLook,
     /// The first thing that went wrong with a device, in upstream's words.
@@ -38,7 +38,10 @@ pub(crate) struct Found {
 
 /// The devices it may have; `count` is how many it wants, `None` all that it could have if nobody
 /// had any.
-pub(crate) fn candidates(asking: &Asking<'_>, count: Option<usize>) -> Result<Found, String> {
+pub(crate) fn candidates(
+    asking: &Asking<'_>,
+    count: Option<usize>,
+) -> Result<FoundAlternative, String> {
     let asked = asking.asked;
     let mut look = RequestLook {
         claim: asking.claim.meta.name.clone(),
@@ -59,7 +62,7 @@ pub(crate) fn candidates(asking: &Asking<'_>, count: Option<usize>) -> Result<Fo
                 let counter = *one.capacity.get(&**name)?;
                 Some(Draw { counter, amount: amount.to_billionths() })
             });
-            Ok(Candidate { device, draws: draws.collect() })
+            Ok(CandidateDevice { device, draws: draws.collect() })
         });
         match found {
             Ok(candidate) => candidates.push(candidate),
@@ -82,7 +85,7 @@ pub(crate) fn candidates(asking: &Asking<'_>, count: Option<usize>) -> Result<Fo
         only_looks_on: asked.is_admin(),
         candidates,
     };
-    Ok(Found { alternative, look, failure })
+    Ok(FoundAlternative { alternative, look, failure })
 }
 
 impl Asking<'_> {
@@ -90,14 +93,14 @@ impl Asking<'_> {
     fn selectable(
         &self,
         one: &ReachedDevice<'_>,
-        selectors: &[Selector],
+        selectors: &[EvaluatedSelector],
     ) -> Result<Taken, Exclusion> {
         let features = self.reached.catalog.features();
         if !features.binding_conditions && !one.device.binding.awaited.is_empty() {
             return Err(Exclusion::SwitchedOff);
         }
         self.selected(one, selectors)?;
-        if one.slice.reach == Reach::EachDevice
+        if one.slice.reach == DeviceReach::EachDevice
             && !is_reached(&one.device.reach, self.reached.place)
         {
             return Err(Exclusion::Reach);
@@ -118,7 +121,7 @@ impl Asking<'_> {
     }
 
     /// The selectors of class and request, with what they say of the devices of each slice.
-    fn selectors(&self) -> Vec<Selector> {
+    fn selectors(&self) -> Vec<EvaluatedSelector> {
         let Reached { catalog, slices, .. } = self.reached;
         let class = catalog.class(&self.asked.class);
         let of_class = class.map(|class| &*class.selectors).unwrap_or_default();
@@ -128,13 +131,17 @@ impl Asking<'_> {
         });
         let selector = |(is_of_class, number, text): (bool, usize, &String)| {
             let by_slice = slices.iter().map(|slice| catalog.meeting(slice, text)).collect();
-            Selector { is_of_class, number, by_slice }
+            EvaluatedSelector { is_of_class, number, by_slice }
         };
         all.map(selector).collect()
     }
 
     /// Whether a device meets the selectors.
-    fn selected(&self, one: &ReachedDevice<'_>, selectors: &[Selector]) -> Result<(), Exclusion> {
+    fn selected(
+        &self,
+        one: &ReachedDevice<'_>,
+        selectors: &[EvaluatedSelector],
+    ) -> Result<(), Exclusion> {
         for selector in selectors {
             let number = selector.number;
             match &selector.by_slice[one.slice_number][one.at] {

@@ -5,17 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dovetail_model::node::NAME_LABEL;
-use dovetail_objects::{DeviceClass, DeviceTaintRule, Labels, Reach, ResourceSlice};
+use dovetail_objects::{DeviceClass, DeviceReach, DeviceTaintRule, Labels, ResourceSlice};
 use rustc_hash::FxHashMap;
 
-use crate::cel::{Language, Selector};
+use crate::cel::{CelSelector, Language};
 use crate::features::Features;
 
 /// A node that devices are asked for on.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct CandidateNode<'a> {
     pub node: &'a str,
-    /// Those of the node.
     pub labels: &'a Labels,
 }
 
@@ -43,13 +42,13 @@ type PoolKey = (Box<str>, Box<str>);
 #[derive(Debug, Default)]
 struct Remembered {
     /// Selectors by their text.
-    selectors: FxHashMap<Box<str>, Arc<Known>>,
+    selectors: FxHashMap<Box<str>, Arc<KnownSelector>>,
     /// Answers by name of the slice, then by selector.
     by_slice: FxHashMap<Box<str>, FxHashMap<Box<str>, Answers>>,
 }
 
 #[derive(Debug)]
-struct Known(Result<Selector, String>);
+struct KnownSelector(Result<CelSelector, String>);
 
 /// For each device of a slice whether it meets a selector, or what went wrong.
 pub(crate) type Answers = Arc<[Result<bool, Box<str>>]>;
@@ -82,7 +81,7 @@ impl Catalog {
         let name = slice.meta.name.clone();
         self.remove_slice(&name);
         match &slice.reach {
-            Reach::Node(node) => {
+            DeviceReach::Node(node) => {
                 self.of_node.entry(node.clone()).or_default().insert(name.clone());
             }
             _ => {
@@ -98,7 +97,7 @@ impl Catalog {
     pub fn remove_slice(&mut self, name: &str) {
         let Some(slice) = self.slices.remove(name) else { return };
         self.of_several.remove(name);
-        if let Reach::Node(node) = &slice.reach {
+        if let DeviceReach::Node(node) = &slice.reach {
             leave(&mut self.of_node, node, name);
         }
         leave(&mut self.of_pool, &(slice.driver.clone(), slice.pool.name.clone()), name);
@@ -170,7 +169,7 @@ impl Catalog {
         let nodes: Option<BTreeSet<&str>> = self
             .slices_of_pool(driver, pool)
             .map(|slice| match &slice.reach {
-                Reach::Node(node) => Some(&**node),
+                DeviceReach::Node(node) => Some(&**node),
                 _ => None,
             })
             .collect();
@@ -216,7 +215,8 @@ impl Catalog {
             *remembered = Remembered::default();
         }
         let known = remembered.selectors.get(selector).cloned();
-        let known = known.unwrap_or_else(|| Arc::new(Known(self.language.compile(selector))));
+        let known =
+            known.unwrap_or_else(|| Arc::new(KnownSelector(self.language.compile(selector))));
         remembered.selectors.insert(selector.into(), Arc::clone(&known));
         let devices = slice.devices.iter();
         let answers: Answers = match &known.0 {
@@ -239,17 +239,20 @@ impl Default for Catalog {
 }
 
 /// Whether a node reaches what says so; `EachDevice` says nothing.
-pub(crate) fn is_reached(reach: &Reach, place: Place<'_>) -> bool {
+pub(crate) fn is_reached(reach: &DeviceReach, place: CandidateNode<'_>) -> bool {
     match reach {
-        Reach::Node(node) => **node == *place.node,
-        Reach::AllNodes => true,
-        Reach::Where(any_of) => satisfies(any_of, place),
-        Reach::Nobody | Reach::EachDevice => false,
+        DeviceReach::Node(node) => **node == *place.node,
+        DeviceReach::AllNodes => true,
+        DeviceReach::Where(any_of) => satisfies(any_of, place),
+        DeviceReach::Nobody | DeviceReach::EachDevice => false,
     }
 }
 
 /// Whether a node satisfies one of the alternatives.
-pub(crate) fn satisfies(any_of: &[Vec<dovetail_model::SelectorTerm>], place: Place<'_>) -> bool {
+pub(crate) fn satisfies(
+    any_of: &[Vec<dovetail_model::SelectorTerm>],
+    place: CandidateNode<'_>,
+) -> bool {
     let label = |key: &str| match key {
         NAME_LABEL => Some(place.node),
         key => place.labels.get(key),
@@ -257,7 +260,7 @@ pub(crate) fn satisfies(any_of: &[Vec<dovetail_model::SelectorTerm>], place: Pla
     any_of.iter().any(|terms| terms.iter().all(|term| term.accepts(label(&term.key))))
 }
 
-impl Place<'_> {
+impl CandidateNode<'_> {
     /// Whether it satisfies one of the alternatives, as an allocation states them.
     pub fn satisfies(self, any_of: &[Vec<dovetail_model::SelectorTerm>]) -> bool {
         satisfies(any_of, self)

@@ -1,15 +1,20 @@
 //! How many devices of a class are free on a node, where pods take them one by one.
 
-use dovetail_objects::{Asked, ClaimRequest, DeviceAsked, ResourceClaim};
+use dovetail_objects::{ClaimContents, ClaimRequest, DeviceAsked, ResourceClaim};
 
 use crate::candidates::{Asking, candidates};
-use crate::catalog::{Catalog, Place};
-use crate::held::Held;
+use crate::catalog::{CandidateNode, Catalog};
+use crate::held::ClaimedDevices;
 use crate::question::Reached;
 
 /// As many claims of one device of a class as a node can serve one after the other, when `held` is
 /// what others have. Devices that several claims may share count once.
-pub fn free_of_class(catalog: &Catalog, held: &Held, place: Place<'_>, class: &str) -> usize {
+pub fn free_of_class(
+    catalog: &Catalog,
+    held: &ClaimedDevices,
+    place: CandidateNode<'_>,
+    class: &str,
+) -> usize {
     if catalog.class(class).is_none() {
         return 0;
     }
@@ -17,7 +22,7 @@ pub fn free_of_class(catalog: &Catalog, held: &Held, place: Place<'_>, class: &s
     let asked = DeviceAsked { class: class.into(), ..DeviceAsked::default() };
     let alternatives = vec![asked.clone()];
     let request = ClaimRequest { alternatives, ..ClaimRequest::default() };
-    let asked_for = Asked { requests: vec![request.clone()], ..Asked::default() };
+    let asked_for = ClaimContents { requests: vec![request.clone()], ..ClaimContents::default() };
     let claim = ResourceClaim { asked: asked_for, ..ResourceClaim::default() };
     let (claim, request, asked) = (&claim, &request, &asked);
     let asking = Asking { reached: &reached, claim, request, asked };

@@ -15,7 +15,7 @@ pub struct DeviceKey {
 
 /// Devices that claims have, by driver, pool and name. Who only looks on has nothing.
 #[derive(Clone, Debug, Default)]
-pub struct Held(BTreeMap<Box<str>, BTreeMap<Box<str>, HeldPool>>);
+pub struct ClaimedDevices(BTreeMap<Box<str>, BTreeMap<Box<str>, HeldPool>>);
 
 /// Devices of a pool that claims have, by name.
 pub(crate) type HeldPool = BTreeMap<Box<str>, HeldDevice>;
@@ -39,7 +39,7 @@ impl DeviceKey {
     }
 }
 
-impl Held {
+impl ClaimedDevices {
     /// A claim has these devices.
     pub fn add(&mut self, allocation: &Allocation) {
         for device in allocation.devices.iter().filter(|device| !device.is_admin) {

@@ -1,11 +1,11 @@
 //! Dynamic resource allocation: which devices the claims of a pod get on a node.
 //!
-//! [`Catalog`] has what drivers offer and the classes of devices, [`Held`] what claims have.
-//! [`allocate`] answers for one node and some claims together, by the rules of kube-scheduler's
-//! allocator (`k8s.io/dynamic-resource-allocation`, channel *incubating*): an [`Outcome`] is an
-//! allocation, "does not fit" with what excludes how many devices, an error in upstream's words, or
-//! "undecided" where the counted steps run out. The search is that of `core/claims`; there is no
-//! clock, no client and no chance in it.
+//! [`Catalog`] has what drivers offer and the classes of devices, [`ClaimedDevices`] what claims
+//! have. [`allocate`] answers for one node and some claims together, by the rules of
+//! kube-scheduler's allocator (`k8s.io/dynamic-resource-allocation`, channel *incubating*): an
+//! [`AllocationOutcome`] is an allocation, "does not fit" with what excludes how many devices, an
+//! error in upstream's words, or "undecided" where the counted steps run out. The search is that
+//! of `core/claims`; there is no clock, no client and no chance in it.
 //!
 //! | module | what |
 //! |---|---|
@@ -33,10 +33,10 @@ mod pools;
 mod question;
 mod written;
 
-pub use allocate::{Allotment, GivenDevice, Outcome, allocate};
-pub use catalog::{Catalog, Place};
+pub use allocate::{AllocationOutcome, Allotment, GivenDevice, allocate};
+pub use catalog::{CandidateNode, Catalog};
 pub use features::Features;
 pub use free::free_of_class;
-pub use held::{DeviceKey, Held};
+pub use held::{ClaimedDevices, DeviceKey};
 pub use look::{Exclusion, RequestLook};
 pub use question::Reached;

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_objects::{CounterSet, OfferedDevice, Reach, ResourceSlice};
+use dovetail_objects::{CounterSet, DeviceReach, OfferedDevice, ResourceSlice};
 use rustc_hash::FxHashSet;
 
-use crate::catalog::{Catalog, Place, is_reached};
+use crate::catalog::{CandidateNode, Catalog, is_reached};
 
 /// A pool, as far as a node reaches it.
 #[derive(Debug)]
-pub(crate) struct Pool<'c> {
+pub(crate) struct ReachablePool<'c> {
     pub(crate) driver: &'c str,
     pub(crate) name: &'c str,
     pub(crate) state: PoolState,
@@ -33,7 +33,7 @@ pub(crate) enum PoolState {
 
 /// The pools in the order in which their devices are taken: by driver and name, those whose devices
 /// await conditions last.
-pub(crate) fn gather<'c>(catalog: &'c Catalog, place: Place<'_>) -> Vec<Pool<'c>> {
+pub(crate) fn gather<'c>(catalog: &'c Catalog, place: CandidateNode<'_>) -> Vec<ReachablePool<'c>> {
     let mut pools: BTreeMap<(&str, &str), Vec<&ResourceSlice>> = BTreeMap::new();
     for slice in catalog.slices_for(place.node).filter(|slice| is_relevant(catalog, slice, place)) {
         let of_pool = pools.entry((&slice.driver, &slice.pool.name)).or_default();
@@ -45,7 +45,7 @@ pub(crate) fn gather<'c>(catalog: &'c Catalog, place: Place<'_>) -> Vec<Pool<'c>
         }
     }
     let build = |((driver, name), slices)| pool(catalog, driver, name, slices);
-    let mut pools: Vec<Pool<'c>> = pools.into_iter().filter_map(build).collect();
+    let mut pools: Vec<ReachablePool<'c>> = pools.into_iter().filter_map(build).collect();
     pools.sort_by_key(|pool| {
         let mut devices = pool.slices.iter().flat_map(|slice| &slice.devices);
         devices.any(|device| !device.binding.awaited.is_empty())
@@ -54,13 +54,15 @@ pub(crate) fn gather<'c>(catalog: &'c Catalog, place: Place<'_>) -> Vec<Pool<'c>
 }
 
 /// Whether a slice is understood, and has devices or counters for the node.
-fn is_relevant(catalog: &Catalog, slice: &ResourceSlice, place: Place<'_>) -> bool {
-    let is_partitioned = slice.reach == Reach::EachDevice || !slice.counter_sets.is_empty();
+fn is_relevant(catalog: &Catalog, slice: &ResourceSlice, place: CandidateNode<'_>) -> bool {
+    let is_partitioned = slice.reach == DeviceReach::EachDevice || !slice.counter_sets.is_empty();
     if (is_partitioned && !catalog.features().partitionable_devices) || is_grouped(slice) {
         return false;
     }
     match slice.reach {
-        Reach::EachDevice => slice.devices.iter().any(|device| is_reached(&device.reach, place)),
+        DeviceReach::EachDevice => {
+            slice.devices.iter().any(|device| is_reached(&device.reach, place))
+        }
         _ => is_reached(&slice.reach, place),
     }
 }
@@ -76,10 +78,10 @@ fn pool<'c>(
     driver: &'c str,
     name: &'c str,
     mut slices: Vec<&'c ResourceSlice>,
-) -> Option<Pool<'c>> {
+) -> Option<ReachablePool<'c>> {
     let (generation, expected) =
         slices.first().map(|one| (one.pool.generation, one.pool.slices))?;
-    let mut pool = Pool {
+    let mut pool = ReachablePool {
         driver,
         name,
         state: PoolState::Usable,
@@ -97,7 +99,7 @@ fn pool<'c>(
             |slice: &&&ResourceSlice| slice.pool.generation == generation && !is_grouped(slice);
         let all: Vec<&ResourceSlice> = all.iter().filter(is_of_it).copied().collect();
         if all.len() as i64 != expected {
-            return Some(Pool { state: PoolState::Incomplete, ..pool });
+            return Some(ReachablePool { state: PoolState::Incomplete, ..pool });
         }
         let is_here = |slice: &&ResourceSlice| slices.iter().any(|one| std::ptr::eq(*one, *slice));
         others.extend(all.into_iter().filter(|slice| !is_here(slice)));
@@ -125,7 +127,7 @@ fn has_unique_names(slices: &[&ResourceSlice]) -> bool {
 
 /// Whether each counter set is there once, and each that a device draws from is there.
 fn set_counters<'c: 's, 's>(
-    pool: &mut Pool<'c>,
+    pool: &mut ReachablePool<'c>,
     slices: impl Iterator<Item = &'s &'c ResourceSlice>,
 ) -> bool {
     for set in slices.flat_map(|slice| &slice.counter_sets) {
@@ -143,7 +145,7 @@ fn set_counters<'c: 's, 's>(
     is_there.all(|is_there| is_there)
 }
 
-impl<'c> Pool<'c> {
+impl<'c> ReachablePool<'c> {
     fn devices(&self) -> impl Iterator<Item = &'c OfferedDevice> {
         self.slices.iter().flat_map(|slice| &slice.devices)
     }

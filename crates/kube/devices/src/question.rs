@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_claims::{Alternative, Constraint, Demand, Device, Draw, Group, Rule, Supply};
+use dovetail_claims::{
+    AllocatableDevice, Alternative, Constraint, DeviceDemand, DeviceSupply, Draw, RequestGroup,
+    ValueRule,
+};
 use dovetail_objects::{
     AskedCount, ClaimConstraint, ClaimRequest, ConstraintRule, CounterSet, DeviceAsked,
     DeviceAttribute, DeviceTaintRule, OfferedDevice, ResourceClaim, ResourceSlice,
 };
 
 use crate::candidates::{Asking, candidates};
-use crate::catalog::{Catalog, Place};
-use crate::held::{DeviceKey, Held, HeldDevice};
+use crate::catalog::{CandidateNode, Catalog};
+use crate::held::{ClaimedDevices, DeviceKey, HeldDevice};
 use crate::look::RequestLook;
-use crate::pools::{Pool, PoolState, gather};
+use crate::pools::{PoolState, ReachablePool, gather};
 
 /// Devices that one claim can have (`AllocationResultsMaxSize`).
 const MOST_DEVICES: usize = 32;
@@ -22,8 +25,8 @@ const MOST_WEIGHED: usize = 256;
 /// The devices that a node reaches, and what is left of them.
 pub struct Reached<'c> {
     pub(crate) catalog: &'c Catalog,
-    pub(crate) place: Place<'c>,
-    pub(crate) pools: Vec<Pool<'c>>,
+    pub(crate) place: CandidateNode<'c>,
+    pub(crate) pools: Vec<ReachablePool<'c>>,
     /// Slices with devices.
     pub(crate) slices: Vec<&'c ResourceSlice>,
     pub(crate) devices: Vec<ReachedDevice<'c>>,
@@ -31,7 +34,7 @@ pub struct Reached<'c> {
     /// Pools of which a counter is overdrawn.
     pub(crate) overdrawn: Vec<bool>,
     /// The same as `core/claims` reads it.
-    pub(crate) supply: Supply,
+    pub(crate) supply: DeviceSupply,
 }
 
 /// A device that a node may reach.
@@ -56,8 +59,8 @@ pub(crate) struct ReachedDevice<'c> {
 }
 
 /// The question, and what became of each device.
-pub(crate) struct Question {
-    pub(crate) demand: Demand,
+pub(crate) struct AllocationQuestion {
+    pub(crate) demand: DeviceDemand,
     /// For each request its claim, its number there, and a look for each alternative.
     pub(crate) requests: Vec<(usize, usize, Vec<RequestLook>)>,
     /// The first thing that went wrong with a device, in upstream's words.
@@ -67,7 +70,7 @@ pub(crate) struct Question {
 impl<'c> Reached<'c> {
     /// What a node reaches when `held` is what claims have, in the order in which devices are taken
     /// where several fit: those first that leave most of the others free.
-    pub fn of(catalog: &'c Catalog, held: &'c Held, place: Place<'c>) -> Self {
+    pub fn of(catalog: &'c Catalog, held: &'c ClaimedDevices, place: CandidateNode<'c>) -> Self {
         let pools = gather(catalog, place);
         let mut reached = Self {
             catalog,
@@ -77,7 +80,7 @@ impl<'c> Reached<'c> {
             slices: Vec::new(),
             devices: Vec::new(),
             counters: Vec::new(),
-            supply: Supply::default(),
+            supply: DeviceSupply::default(),
         };
         for number in 0..reached.pools.len() {
             if reached.pools[number].is_usable() {
@@ -90,11 +93,11 @@ impl<'c> Reached<'c> {
     }
 
     /// The node.
-    pub fn place(&self) -> Place<'c> {
+    pub fn place(&self) -> CandidateNode<'c> {
         self.place
     }
 
-    fn add_pool(&mut self, number: usize, held: &'c Held) {
+    fn add_pool(&mut self, number: usize, held: &'c ClaimedDevices) {
         let pool = &self.pools[number];
         let rules = self.catalog.taint_rules_of(pool.driver, pool.name);
         let first = self.counters.len();
@@ -191,11 +194,11 @@ impl<'c> Reached<'c> {
         lost
     }
 
-    fn as_supply(&self) -> Supply {
+    fn as_supply(&self) -> DeviceSupply {
         let features = self.catalog.features();
         let is_shared =
             |one: &ReachedDevice<'_>| one.device.is_for_several && features.consumable_capacity;
-        let device = |one: &ReachedDevice<'_>| Device {
+        let device = |one: &ReachedDevice<'_>| AllocatableDevice {
             is_shared: is_shared(one),
             // Who shares it already has drawn for all.
             draws: match is_shared(one) && one.held.is_some() {
@@ -203,7 +206,7 @@ impl<'c> Reached<'c> {
                 false => one.draws.clone(),
             },
         };
-        Supply {
+        DeviceSupply {
             counters: self.counters.clone(),
             devices: self.devices.iter().map(device).collect(),
         }
@@ -238,9 +241,10 @@ fn tainting<'c>(rules: &[&'c DeviceTaintRule], device: &str) -> Vec<&'c DeviceTa
 pub(crate) fn question(
     reached: &Reached<'_>,
     claims: &[&ResourceClaim],
-) -> Result<Question, String> {
+) -> Result<AllocationQuestion, String> {
     let catalog = reached.catalog;
-    let mut question = Question { demand: Demand::default(), requests: Vec::new(), failure: None };
+    let mut question =
+        AllocationQuestion { demand: DeviceDemand::default(), requests: Vec::new(), failure: None };
     for (number, claim) in claims.iter().enumerate() {
         let first = question.demand.requests.len();
         let mut least = 0_usize;
@@ -271,11 +275,11 @@ pub(crate) fn question(
             question.requests.push((number, at, looks));
         }
         let requests = first..question.demand.requests.len();
-        question.demand.groups.push(Group { requests, most_devices: MOST_DEVICES });
+        question.demand.groups.push(RequestGroup { requests, most_devices: MOST_DEVICES });
         for (at, constraint) in claim.asked.constraints.iter().enumerate() {
             let rule = match &constraint.rule {
-                ConstraintRule::Match(name) => (Rule::Match, &**name),
-                ConstraintRule::Distinct(name) => (Rule::Distinct, &**name),
+                ConstraintRule::Match(name) => (ValueRule::Match, &**name),
+                ConstraintRule::Distinct(name) => (ValueRule::Distinct, &**name),
                 ConstraintRule::Other => {
                     let claim = full_name(claim);
                     return Err(format!(
@@ -361,7 +365,7 @@ fn restricted(
     claim: &ResourceClaim,
     first: usize,
     constraint: &ClaimConstraint,
-    (rule, attribute): (Rule, &str),
+    (rule, attribute): (ValueRule, &str),
 ) -> Constraint {
     let mut numbers: BTreeMap<String, u32> = BTreeMap::new();
     let mut number = |value: String| {
@@ -393,7 +397,7 @@ fn apart(reached: &Reached<'_>, claim: &ResourceClaim, first: usize) -> Option<C
         return None;
     }
     Some(Constraint {
-        rule: Rule::Distinct,
+        rule: ValueRule::Distinct,
         covers: (first..first + requests.len()).map(|request| (request, None)).collect(),
         values: (0..reached.devices.len() as u32).map(|number| vec![number]).collect(),
     })

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::SelectorTerm;
 use dovetail_model::node::NAME_LABEL;
-use dovetail_objects::{Reach, ResourceClaim};
+use dovetail_objects::{DeviceReach, ResourceClaim};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -140,15 +140,15 @@ pub(crate) fn nodes(
         let Some(key) = &given.device else { continue };
         let Some(one) = reached.devices.iter().find(|one| one.is(key)) else { continue };
         let reach = match &one.slice.reach {
-            Reach::EachDevice => &one.device.reach,
+            DeviceReach::EachDevice => &one.device.reach,
             of_slice => of_slice,
         };
-        if matches!(reach, Reach::Node(_)) || one.device.binds_to_node {
+        if matches!(reach, DeviceReach::Node(_)) || one.device.binds_to_node {
             let only =
                 json!([{"key": NAME_LABEL, "operator": "In", "values": [reached.place.node]}]);
             return Ok(Some(json!({"nodeSelectorTerms": [{"matchFields": only}]})));
         }
-        let Reach::Where(any_of) = reach else { continue };
+        let DeviceReach::Where(any_of) = reach else { continue };
         let terms = match &**any_of {
             [] => continue,
             [terms] => terms,

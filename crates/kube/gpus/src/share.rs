@@ -1,7 +1,7 @@
 //! What one unit of a resource is of a GPU where no layout says it: replicas, parts by the name of
 //! a profile, and devices that a plugin offers under several names.
 
-use dovetail_model::Slice;
+use dovetail_model::GpuFraction;
 use dovetail_objects::{labels, mig_of_product};
 
 /// The name of whole NVIDIA GPUs; plugins offer instances and replicas under it, too.
@@ -20,16 +20,15 @@ pub(super) fn single_mig(product: &str) -> Option<(&str, &str)> {
 
 /// What one unit of a resource is of a GPU of this product, in so many replicas, by names alone:
 /// where no table says how it is cut, and where a driver offers its parts one by one.
-pub fn slice_of(resource: &str, replicas: i64, product: Option<&str>) -> Slice {
+pub fn slice_of(resource: &str, replicas: i64, product: Option<&str>) -> GpuFraction {
     let product = product.unwrap_or_default();
     let slice = match resource.strip_prefix(labels::NVIDIA_MIG) {
         Some(profile) => mig_slice(product, profile),
-        None if !resource.starts_with(NVIDIA_GPU) => return Slice::WHOLE,
-        None => {
-            single_mig(product).map_or(Slice::WHOLE, |(model, profile)| mig_slice(model, profile))
-        }
+        None if !resource.starts_with(NVIDIA_GPU) => return GpuFraction::WHOLE,
+        None => single_mig(product)
+            .map_or(GpuFraction::WHOLE, |(model, profile)| mig_slice(model, profile)),
     };
-    Slice { of: slice.of.saturating_mul(replicas.max(1)), ..slice }
+    GpuFraction { of: slice.of.saturating_mul(replicas.max(1)), ..slice }
 }
 
 /// Whether a resource counts shares of devices by its name: replicas that a plugin renames, and
@@ -38,10 +37,10 @@ pub fn is_of_shares(resource: &str) -> bool {
     resource.ends_with(".shared")
 }
 
-fn mig_slice(model: &str, profile: &str) -> Slice {
+fn mig_slice(model: &str, profile: &str) -> GpuFraction {
     // An A30 has four compute slices, nearly every other model seven.
     let of = dovetail_model::MigTable::of_model(model).map_or(7, |t| i64::from(t.compute_slices));
-    Slice { part: compute_slices(profile).unwrap_or(of).clamp(1, of), of }
+    GpuFraction { part: compute_slices(profile).unwrap_or(of).clamp(1, of), of }
 }
 
 fn compute_slices(profile: &str) -> Option<i64> {
@@ -61,15 +60,18 @@ pub(super) fn hami_gpus(annotation: Option<&str>) -> Option<i64> {
 
 /// Where the units of a resource are counted under another name on a node: that name, and what one
 /// unit is of one of its units. `built_in` says how many a node has by resource.
-pub fn counted_as(built_in: impl Fn(&str) -> i64, resource: &str) -> Option<(&'static str, Slice)> {
+pub fn counted_as(
+    built_in: impl Fn(&str) -> i64,
+    resource: &str,
+) -> Option<(&'static str, GpuFraction)> {
     let chips = NEURON_CHIPS.into_iter().find(|chips| built_in(chips) > 0)?;
     let is_other_name = NEURON_CHIPS.contains(&resource) && resource != chips;
     let slice = match resource {
         NEURON_CORES => {
             let of = built_in(NEURON_CORES).max(built_in(chips));
-            Slice { part: built_in(chips), of }
+            GpuFraction { part: built_in(chips), of }
         }
-        _ if is_other_name => Slice::WHOLE,
+        _ if is_other_name => GpuFraction::WHOLE,
         _ => return None,
     };
     Some((chips, slice))
@@ -90,7 +92,7 @@ mod tests {
     #[test]
     fn a_part_is_known_by_the_name_of_its_profile() {
         let slice = |resource: &str, product| {
-            let Slice { part, of } = slice_of(resource, 1, Some(product));
+            let GpuFraction { part, of } = slice_of(resource, 1, Some(product));
             (part, of)
         };
         assert_eq!(slice("nvidia.com/mig-3g.40gb", "NVIDIA-A100-SXM4-80GB"), (3, 7));

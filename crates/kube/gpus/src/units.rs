@@ -1,6 +1,6 @@
 //! What device plugins offer of the GPUs of a node, unit by unit.
 
-use dovetail_model::{MigTable, Parts, Resources, Slice, is_gpu_resource};
+use dovetail_model::{GpuFraction, GpuParts, MigTable, Resources, is_gpu_resource};
 use dovetail_objects::{GpuLabels, Labels, Node, labels};
 
 use super::count::{CountSource, GpuCount, stated};
@@ -49,7 +49,7 @@ pub struct GpuUnits {
     /// What pods can ask for.
     pub usable: i64,
     /// What each unit is of the node's GPUs.
-    pub parts: Parts,
+    pub parts: GpuParts,
     /// Whether several pods have one device together by such units (time-slicing, MPS, HAMi).
     pub is_shared: bool,
 }
@@ -86,7 +86,7 @@ pub fn discovered_gpus(of: &Labels) -> i64 {
 /// The GPUs of a node; `None` if it has none. `hami` is HAMi's annotation of it.
 pub fn node_gpus(node: &Node, hami: Option<&str>) -> Option<NodeGpus> {
     let of = &node.meta.labels;
-    let reader = Reader::new(node, hami);
+    let reader = UnitReader::new(node, hami);
     let found = reader.units();
     let stated = stated(of, hami_gpus(hami), reader.single.is_some());
     let main = found.main_gpus();
@@ -127,7 +127,7 @@ pub fn offered(node: &Node, resource: &str) -> (i64, i64) {
 }
 
 /// What is looked up while the units of a node are read.
-struct Reader<'n> {
+struct UnitReader<'n> {
     node: &'n Node,
     product: Option<&'n str>,
     /// Model and profile where instances are offered under the name of whole GPUs.
@@ -141,7 +141,7 @@ struct Reader<'n> {
 
 /// Units, and the GPUs that they are of.
 #[derive(Default)]
-struct Found {
+struct FoundUnits {
     units: Vec<GpuUnits>,
     /// Milli-GPU of units of whole GPUs of the vendor whose GPUs are counted.
     main_milli: i64,
@@ -154,7 +154,7 @@ struct Found {
     is_cut_unknown: bool,
 }
 
-impl Found {
+impl FoundUnits {
     fn main_gpus(&self) -> i64 {
         (self.main_milli + 999) / 1000 + self.cut.as_ref().map_or(0, |cut| cut.gpus)
     }
@@ -184,13 +184,13 @@ impl Instances<'_> {
             resource: self.resource.to_owned(),
             built_in: self.built_in,
             usable: self.usable,
-            parts: Parts::Each(instances.iter().flat_map(each).collect()),
+            parts: GpuParts::Each(instances.iter().flat_map(each).collect()),
             is_shared: self.replicas > 1 || is_of_shares(self.resource),
         }
     }
 }
 
-impl<'n> Reader<'n> {
+impl<'n> UnitReader<'n> {
     fn new(node: &'n Node, hami: Option<&str>) -> Self {
         let of = &node.meta.labels;
         let discovered = GpuLabels::read(|key| of.get(key));
@@ -215,10 +215,10 @@ impl<'n> Reader<'n> {
         })
     }
 
-    fn units(&self) -> Found {
+    fn units(&self) -> FoundUnits {
         let is_nvidia = |name: &str| name.starts_with("nvidia.com/");
         let has_nvidia = self.offered().any(|(name, _, built_in)| is_nvidia(name) && built_in > 0);
-        let mut found = Found::default();
+        let mut found = FoundUnits::default();
         let mut instances = Vec::new();
         for (resource, usable, built_in) in self.offered() {
             if let Some(of) = self.instances(resource, usable, built_in) {
@@ -254,7 +254,13 @@ impl<'n> Reader<'n> {
     }
 
     /// Units of whole GPUs, or of replicas of them.
-    fn whole(&self, resource: &str, usable: i64, built_in: i64, found: &mut Found) -> GpuUnits {
+    fn whole(
+        &self,
+        resource: &str,
+        usable: i64,
+        built_in: i64,
+        found: &mut FoundUnits,
+    ) -> GpuUnits {
         let is_plain = WHOLE.contains(&resource) && self.replicas == 1;
         // A plugin may offer parts of GPUs that no label counts.
         let counted = match self.hami {
@@ -268,7 +274,7 @@ impl<'n> Reader<'n> {
         }
         let is_nvidia = resource.starts_with(labels::NVIDIA_GPU);
         let parts = match parted {
-            Some(gpus) => Slice { part: gpus, of: built_in },
+            Some(gpus) => GpuFraction { part: gpus, of: built_in },
             None => slice_of(resource, self.replicas, self.product),
         };
         // A partition of an AMD GPU is a device of its own.
@@ -277,14 +283,14 @@ impl<'n> Reader<'n> {
             resource: resource.to_owned(),
             built_in,
             usable,
-            parts: Parts::Equal(parts),
+            parts: GpuParts::Equal(parts),
             is_shared: is_shared || is_of_shares(resource),
         }
     }
 
     /// Puts instances on GPUs; where no table says how these are cut, each is its compute slices,
     /// and what is left of the GPUs is unknown.
-    fn lay_out(&self, instances: &[Instances<'_>], found: &mut Found) {
+    fn lay_out(&self, instances: &[Instances<'_>], found: &mut FoundUnits) {
         let model = self.single.map(|(model, _)| model).or(self.product);
         let table = model.and_then(MigTable::of_model).filter(|_| !instances.is_empty());
         let whole = (found.main_milli + 999) / 1000;
@@ -309,7 +315,7 @@ impl<'n> Reader<'n> {
                     let name = format!("{}{}", labels::NVIDIA_MIG, of.profile);
                     let slice = slice_of(&name, of.replicas, Some(model));
                     found.main_milli += slice.milli(of.built_in);
-                    let parts = Parts::Equal(slice);
+                    let parts = GpuParts::Equal(slice);
                     found.units.push(GpuUnits { parts, ..of.units(&[]) });
                 }
             }

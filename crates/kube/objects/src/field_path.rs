@@ -5,7 +5,7 @@
 //! the same, and a second copy of each of them.
 
 /// A step on the way: a key of an object, once it was read, or a place in a list.
-enum Step {
+enum PathStep {
     Key(Option<String>),
     Place(usize),
 }
@@ -19,18 +19,18 @@ pub fn field_path(json: &[u8], error: &serde_json::Error) -> String {
     while let Some((first, behind)) = rest.split_first() {
         rest = behind;
         match first {
-            b'{' => way.push(Step::Key(None)),
-            b'[' => way.push(Step::Place(0)),
+            b'{' => way.push(PathStep::Key(None)),
+            b'[' => way.push(PathStep::Place(0)),
             b'}' | b']' => _ = way.pop(),
             b',' => match way.last_mut() {
-                Some(Step::Key(key)) => *key = None,
-                Some(Step::Place(place)) => *place += 1,
+                Some(PathStep::Key(key)) => *key = None,
+                Some(PathStep::Place(place)) => *place += 1,
                 None => {}
             },
             b'"' => {
                 let (text, behind) = text(rest);
                 rest = behind;
-                if let Some(Step::Key(key @ None)) = way.last_mut() {
+                if let Some(PathStep::Key(key @ None)) = way.last_mut() {
                     *key = Some(text);
                 }
             }
@@ -73,14 +73,14 @@ fn text(json: &[u8]) -> (String, &[u8]) {
     (text, behind.get(1..).unwrap_or_default())
 }
 
-fn in_words(way: &[Step]) -> String {
+fn in_words(way: &[PathStep]) -> String {
     let mut path = String::new();
     for step in way {
         match step {
-            Step::Key(None) => {}
-            Step::Key(Some(key)) if path.is_empty() => path.push_str(key),
-            Step::Key(Some(key)) => path.extend([".", key]),
-            Step::Place(place) => path.push_str(&format!("[{place}]")),
+            PathStep::Key(None) => {}
+            PathStep::Key(Some(key)) if path.is_empty() => path.push_str(key),
+            PathStep::Key(Some(key)) => path.extend([".", key]),
+            PathStep::Place(place) => path.push_str(&format!("[{place}]")),
         }
     }
     if path.is_empty() { ".".to_owned() } else { path }

@@ -12,9 +12,9 @@ use super::{
 };
 
 /// The way to a field that is not read.
-pub(super) type Ignored = Vec<Step>;
+pub(super) type Ignored = Vec<PathStep>;
 
-pub(super) enum Step {
+pub(super) enum PathStep {
     Key(String),
     Place(usize),
 }
@@ -74,8 +74,8 @@ pub(super) fn ignored_by<T: DeserializeOwned>(json: &[u8]) -> Option<Vec<Ignored
 fn way(path: &Path<'_>) -> Ignored {
     let (parent, step) = match path {
         Path::Root => return Vec::new(),
-        Path::Seq { parent, index } => (parent, Some(Step::Place(*index))),
-        Path::Map { parent, key } => (parent, Some(Step::Key(key.clone()))),
+        Path::Seq { parent, index } => (parent, Some(PathStep::Place(*index))),
+        Path::Map { parent, key } => (parent, Some(PathStep::Key(key.clone()))),
         Path::Some { parent }
         | Path::NewtypeStruct { parent }
         | Path::NewtypeVariant { parent } => (parent, None),
@@ -92,20 +92,20 @@ fn without(json: &[u8], ignored: &[Ignored]) -> String {
 }
 
 /// Elements of lists become `null`: how many there are may be read.
-fn drop_field(value: &mut Value, way: &[Step]) {
+fn drop_field(value: &mut Value, way: &[PathStep]) {
     let Some((last, first)) = way.split_last() else { return };
     let mut at = value;
     for step in first {
         let next = match step {
-            Step::Key(key) => at.get_mut(key.as_str()),
-            Step::Place(place) => at.get_mut(*place),
+            PathStep::Key(key) => at.get_mut(key.as_str()),
+            PathStep::Place(place) => at.get_mut(*place),
         };
         let Some(next) = next else { return };
         at = next;
     }
     match (last, at) {
-        (Step::Key(key), Value::Object(fields)) => drop(fields.remove(key)),
-        (Step::Place(place), Value::Array(elements)) => {
+        (PathStep::Key(key), Value::Object(fields)) => drop(fields.remove(key)),
+        (PathStep::Place(place), Value::Array(elements)) => {
             elements.get_mut(*place).into_iter().for_each(|element| *element = Value::Null);
         }
         _ => {}

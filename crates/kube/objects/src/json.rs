@@ -47,31 +47,31 @@ pub(super) fn time_ms<'de, D: Deserializer<'de>>(input: D) -> Result<u64, D::Err
 
 /// A quantity, written as text or as a plain number.
 #[derive(Clone, Copy, Debug)]
-pub struct Amount(pub Quantity);
+pub struct JsonQuantity(pub Quantity);
 
-impl<'de> Deserialize<'de> for Amount {
+impl<'de> Deserialize<'de> for JsonQuantity {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         struct Visitor;
         impl de::Visitor<'_> for Visitor {
-            type Value = Amount;
+            type Value = JsonQuantity;
 
             fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 out.write_str("a quantity such as 500m, 1.5 or 64Gi")
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Amount, E> {
-                text.trim().parse().map(Amount).map_err(E::custom)
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<JsonQuantity, E> {
+                text.trim().parse().map(JsonQuantity).map_err(E::custom)
             }
 
-            fn visit_u64<E: de::Error>(self, units: u64) -> Result<Amount, E> {
+            fn visit_u64<E: de::Error>(self, units: u64) -> Result<JsonQuantity, E> {
                 self.visit_str(&units.to_string())
             }
 
-            fn visit_i64<E: de::Error>(self, units: i64) -> Result<Amount, E> {
+            fn visit_i64<E: de::Error>(self, units: i64) -> Result<JsonQuantity, E> {
                 self.visit_str(&units.to_string())
             }
 
-            fn visit_f64<E: de::Error>(self, units: f64) -> Result<Amount, E> {
+            fn visit_f64<E: de::Error>(self, units: f64) -> Result<JsonQuantity, E> {
                 self.visit_str(&units.to_string())
             }
         }
@@ -79,7 +79,7 @@ impl<'de> Deserialize<'de> for Amount {
     }
 }
 
-impl JsonSchema for Amount {
+impl JsonSchema for JsonQuantity {
     fn schema_name() -> Cow<'static, str> {
         "Amount".into()
     }
@@ -97,7 +97,7 @@ impl JsonSchema for Amount {
 
 /// A quantity in whole units, rounded up.
 pub(super) fn units<'de, D: Deserializer<'de>>(input: D) -> Result<Option<i64>, D::Error> {
-    Ok(Option::<Amount>::deserialize(input)?.map(|amount| amount.0.to_units()))
+    Ok(Option::<JsonQuantity>::deserialize(input)?.map(|amount| amount.0.to_units()))
 }
 
 /// Seconds until something is ended. The API server takes no negative ones.

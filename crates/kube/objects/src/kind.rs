@@ -99,7 +99,7 @@ impl Kind {
     ];
 
     /// Where the server keeps it, and how manifests write it.
-    fn names(self) -> Names {
+    fn names(self) -> KindNames {
         match self {
             Self::CsiDriver => names("CSIDriver", "storage.k8s.io", "v1", "csidrivers"),
             Self::CsiNode => names("CSINode", "storage.k8s.io", "v1", "csinodes"),
@@ -200,7 +200,7 @@ impl Kind {
 
     /// The path of the list of all objects.
     pub fn list_path(self) -> String {
-        let Names { group, version, plural, .. } = self.names();
+        let KindNames { group, version, plural, .. } = self.names();
         match group {
             "" => format!("/api/{version}/{plural}"),
             _ => format!("/apis/{group}/{version}/{plural}"),
@@ -208,7 +208,7 @@ impl Kind {
     }
 }
 
-struct Names {
+struct KindNames {
     kind: &'static str,
     group: &'static str,
     version: &'static str,
@@ -220,6 +220,6 @@ const fn names(
     group: &'static str,
     version: &'static str,
     plural: &'static str,
-) -> Names {
-    Names { kind, group, version, plural }
+) -> KindNames {
+    KindNames { kind, group, version, plural }
 }

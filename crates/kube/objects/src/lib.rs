@@ -53,10 +53,10 @@ pub use claim::{SELECTED_NODE, VolumeClaim};
 pub use csi::{CsiDriver, CsiNode, StorageCapacity, VolumeAttachment};
 pub use definition::{Definition, yaml};
 pub use devices::{
-    AllocatedDevice, Allocation, Asked, AskedCount, BindingConditions, ClaimConstraint,
+    AllocatedDevice, Allocation, AskedCount, BindingConditions, ClaimConstraint, ClaimContents,
     ClaimRequest, ConstraintRule, Consumer, CounterSet, DeviceAsked, DeviceAttribute,
-    DeviceCapacity, DeviceClass, DeviceCondition, DevicePool, DeviceStatus, DeviceTaint,
-    DeviceTaintRule, DeviceTaintSelector, DeviceToleration, OfferedDevice, Reach, Readiness,
+    DeviceCapacity, DeviceClass, DeviceCondition, DevicePool, DeviceReach, DeviceStatus,
+    DeviceTaint, DeviceTaintRule, DeviceTaintSelector, DeviceToleration, OfferedDevice, Readiness,
     RequestPolicy, RequestRange, ResourceClaim, ResourceClaimTemplate, ResourceSlice,
     TaintEffectOfDevice,
 };
@@ -75,7 +75,7 @@ pub use node::Node;
 pub use object::Object;
 pub use owner_kind::{OwnerKind, owner_kind};
 pub use persistent_volume::{ClaimReference, PersistentVolume};
-pub use pod::{Feature, HostPort, Phase, Pod, PodClaim, Unscheduled};
+pub use pod::{Feature, HostPort, Pod, PodClaim, PodPhase, Unscheduled};
 pub use pod_extended::{ExtendedClaimStatus, ExtendedContainer, ExtendedMapping, ExtendedRequest};
 pub use pod_group::{INITIALLY_SCHEDULED, NetworkTopology, PodGroup};
 pub use pod_preemption::{
@@ -92,6 +92,6 @@ pub use structural::structural;
 pub use sub_group::{SubGroup, SubGroupPolicy, TopologyConstraint};
 pub use topology_labels::TopologyLabels;
 pub use workload::{
-    HEAD_GROUP, JobSetSpec, JobSpec, LEADER, PodsMade, RaySpec, TrainingSpec, WORKERS, Workload,
-    WorkloadKind, WorkloadRole, has_exclusive_domains, leaders_of,
+    HEAD_GROUP, JobSetSpec, JobSpec, LEADER, PodsMade, RaySpec, TrainingSpec, WORKERS,
+    WorkloadKind, WorkloadObject, WorkloadRole, has_exclusive_domains, leaders_of,
 };

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer};
 use super::images::{ImageJson, on_node};
 use super::json::nullable;
 use super::meta::Meta;
-use super::requests::Amounts;
+use super::requests::RequestAmounts;
 
 /// A node.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -60,9 +60,9 @@ struct TaintJson {
 #[serde(default, rename_all = "camelCase")]
 struct StatusJson {
     #[serde(deserialize_with = "nullable")]
-    allocatable: Amounts,
+    allocatable: RequestAmounts,
     #[serde(deserialize_with = "nullable")]
-    capacity: Amounts,
+    capacity: RequestAmounts,
     #[serde(deserialize_with = "nullable")]
     images: Vec<ImageJson>,
     #[serde(deserialize_with = "nullable")]

@@ -6,7 +6,7 @@ use super::{
     CsiDriver, CsiNode, DeviceClass, DeviceTaintRule, DisruptionBudget, HyperNode, Kind, Meta,
     Namespace, Node, PersistentVolume, Pod, PodGroup, Queue, Reservation, ResourceClaim,
     ResourceSlice, StorageCapacity, StorageClass, Strange, TopologyLabels, VolumeAttachment,
-    VolumeClaim, Workload, WorkloadKind, read, workload,
+    VolumeClaim, WorkloadKind, WorkloadObject, read, workload,
 };
 
 /// An object of any watched kind, as far as it could be understood.
@@ -44,7 +44,7 @@ pub enum Object {
     StorageClass(StorageClass),
     /// A volume attached to a node.
     VolumeAttachment(VolumeAttachment),
-    Workload(WorkloadKind, Box<Workload>),
+    Workload(WorkloadKind, Box<WorkloadObject>),
     /// How many of some pods may be stopped.
     DisruptionBudget(DisruptionBudget),
     /// An object with a field of the wrong shape.

@@ -25,7 +25,7 @@ pub struct Pod {
     /// The node another scheduler wants to free for it; empty if none.
     pub nominated_node: Box<str>,
     /// How far it is.
-    pub phase: Phase,
+    pub phase: PodPhase,
     /// What its condition `PodScheduled` says while that is false and it has no node.
     pub unscheduled: Option<Box<Unscheduled>>,
     /// When it got its node, in milliseconds since 1970, as its condition `PodScheduled` says; 0 if
@@ -89,7 +89,7 @@ impl Pod {
 
     /// Whether it is over: it holds nothing any more.
     pub fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Succeeded | Phase::Failed)
+        matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
     }
 }
 
@@ -112,7 +112,7 @@ pub struct PodClaim {
 
 /// How far a pod is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
-pub enum Phase {
+pub enum PodPhase {
     /// Its containers have not all started.
     Pending,
     /// It runs.

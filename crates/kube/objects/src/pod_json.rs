@@ -9,11 +9,11 @@ use super::images::full_name;
 use super::json::{deadline_s, nullable, time_ms};
 use super::label_set::Labels;
 use super::meta::{MIRROR_ANNOTATION, Meta};
-use super::pod::{Feature, HostPort, Phase, Pod, PodClaim, Unscheduled};
+use super::pod::{Feature, HostPort, Pod, PodClaim, PodPhase, Unscheduled};
 use super::pod_extended::{ExtendedClaimStatus, extended_containers};
 use super::pod_preemption::{DISRUPTION_TARGET, NOT_STOPPED, PodPreemption, reason_of};
 use super::pod_volume::PodVolumeJson;
-use super::requests::{Amounts, effective, in_force};
+use super::requests::{RequestAmounts, effective, in_force};
 
 /// Kubernetes' default of `terminationGracePeriodSeconds`.
 const DEFAULT_GRACE_S: i64 = 30;
@@ -62,7 +62,7 @@ pub(super) struct SpecJson {
     #[serde(deserialize_with = "nullable")]
     ephemeral_containers: Vec<ContainerJson>,
     #[serde(deserialize_with = "nullable")]
-    pub(super) overhead: Amounts,
+    pub(super) overhead: RequestAmounts,
     #[serde(deserialize_with = "nullable")]
     pub(super) resources: WrittenJson,
     #[serde(deserialize_with = "nullable")]
@@ -143,16 +143,16 @@ impl ContainerJson {
 #[derive(Default, Deserialize)]
 #[serde(from = "WrittenJson")]
 pub(super) struct ResourcesJson {
-    pub(super) requests: Amounts,
+    pub(super) requests: RequestAmounts,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WrittenJson {
     #[serde(deserialize_with = "nullable")]
-    pub(super) requests: Amounts,
+    pub(super) requests: RequestAmounts,
     #[serde(deserialize_with = "nullable")]
-    pub(super) limits: Amounts,
+    pub(super) limits: RequestAmounts,
 }
 
 impl From<WrittenJson> for ResourcesJson {
@@ -192,7 +192,7 @@ struct MountJson {
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct StatusJson {
     #[serde(deserialize_with = "nullable")]
-    phase: Phase,
+    phase: PodPhase,
     #[serde(deserialize_with = "nullable")]
     nominated_node_name: Box<str>,
     #[serde(deserialize_with = "nullable")]
@@ -201,7 +201,7 @@ pub(super) struct StatusJson {
     pub(super) container_statuses: Vec<ContainerStatusJson>,
     #[serde(deserialize_with = "nullable")]
     pub(super) init_container_statuses: Vec<ContainerStatusJson>,
-    pub(super) allocated_resources: Option<Amounts>,
+    pub(super) allocated_resources: Option<RequestAmounts>,
     pub(super) resources: Option<StatusResourcesJson>,
     #[serde(deserialize_with = "nullable")]
     resource_claim_statuses: Vec<MadeClaimJson>,
@@ -228,14 +228,14 @@ struct ConditionJson {
 pub(super) struct ContainerStatusJson {
     #[serde(deserialize_with = "nullable")]
     pub(super) name: Box<str>,
-    pub(super) allocated_resources: Option<Amounts>,
+    pub(super) allocated_resources: Option<RequestAmounts>,
     pub(super) resources: Option<StatusResourcesJson>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct StatusResourcesJson {
-    pub(super) requests: Option<Amounts>,
+    pub(super) requests: Option<RequestAmounts>,
 }
 
 impl PodJson {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use super::json::{Amount, nullable};
+use super::json::{JsonQuantity, nullable};
 use super::label_selector::LabelSelector;
 use super::meta::Meta;
 use super::structural::structural;
@@ -73,14 +73,14 @@ struct SpecJson {
         "maxProperties" = MOST_RESOURCES,
         "x-kubernetes-validations" = not_negative("guaranteed")
     ))]
-    guaranteed: BTreeMap<Box<str>, Amount>,
+    guaranteed: BTreeMap<Box<str>, JsonQuantity>,
     /// Maximum usage of the queue and its descendants, by resource.
     #[serde(deserialize_with = "nullable")]
     #[schemars(extend(
         "maxProperties" = MOST_RESOURCES,
         "x-kubernetes-validations" = not_negative("limit")
     ))]
-    limit: BTreeMap<Box<str>, Amount>,
+    limit: BTreeMap<Box<str>, JsonQuantity>,
     /// Share of scarce resources: a queue of weight 2 gets twice as much as one of weight 1.
     #[schemars(with = "i32", range(min = 1, max = 1000), extend("default" = 1))]
     weight: Option<u32>,
@@ -124,7 +124,7 @@ pub fn queue_spec_schema() -> Value {
 impl<'de> Deserialize<'de> for Queue {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         let QueueJson { metadata, spec, status } = QueueJson::deserialize(input)?;
-        let amounts = |all: BTreeMap<Box<str>, Amount>| {
+        let amounts = |all: BTreeMap<Box<str>, JsonQuantity>| {
             all.into_iter().map(|(name, amount)| (name, amount.0)).collect()
         };
         Ok(Self {

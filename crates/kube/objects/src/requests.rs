@@ -10,22 +10,22 @@ use std::collections::BTreeMap;
 use dovetail_model::{Quantity, Resources};
 use serde::{Deserialize, Deserializer};
 
-use super::json::Amount;
+use super::json::JsonQuantity;
 use super::pod_extended::ExtendedRequest;
 use super::pod_json::{ContainerJson, SpecJson, StatusJson};
 
 /// Amounts by resource name.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Amounts(BTreeMap<Box<str>, Quantity>);
+pub(super) struct RequestAmounts(BTreeMap<Box<str>, Quantity>);
 
-impl<'de> Deserialize<'de> for Amounts {
+impl<'de> Deserialize<'de> for RequestAmounts {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        let amounts: BTreeMap<Box<str>, Amount> = Deserialize::deserialize(input)?;
+        let amounts: BTreeMap<Box<str>, JsonQuantity> = Deserialize::deserialize(input)?;
         Ok(Self(amounts.into_iter().map(|(name, amount)| (name, amount.0)).collect()))
     }
 }
 
-impl Amounts {
+impl RequestAmounts {
     fn add(&mut self, other: &Self) {
         for (name, amount) in &other.0 {
             let sum = self.0.get(name).map_or(*amount, |have| have.saturating_add(*amount));
@@ -115,7 +115,7 @@ pub(super) fn effective(spec: &SpecJson) -> Resources {
 /// kubelet allocated, and what is in force. A resize that can never be granted does not count.
 pub(super) fn in_force(spec: &SpecJson, status: &StatusJson) -> Resources {
     let infeasible = status.resize_is_infeasible();
-    let mut total = Amounts::default();
+    let mut total = RequestAmounts::default();
     if !infeasible {
         total = over_containers(spec, |container| Some(&container.resources.requests));
     }
@@ -137,16 +137,16 @@ pub(super) fn in_force(spec: &SpecJson, status: &StatusJson) -> Resources {
 }
 
 /// The kubelet's sums over the pod, where it gives both.
-fn said_for_whole_pod(status: &StatusJson) -> Option<(Amounts, Amounts)> {
+fn said_for_whole_pod(status: &StatusJson) -> Option<(RequestAmounts, RequestAmounts)> {
     let allocated = status.allocated_resources.clone()?;
     let actual = status.resources.as_ref()?.requests.clone()?;
     Some((allocated, actual))
 }
 
-fn pod_level_in_force(spec: &SpecJson, status: &StatusJson, infeasible: bool) -> Amounts {
+fn pod_level_in_force(spec: &SpecJson, status: &StatusJson, infeasible: bool) -> RequestAmounts {
     let asked = &spec.resources.requests;
     let Some(said) = &status.resources else { return asked.clone() };
-    let mut most = if infeasible { Amounts::default() } else { asked.clone() };
+    let mut most = if infeasible { RequestAmounts::default() } else { asked.clone() };
     if let Some(actual) = &said.requests {
         most.raise_to(actual);
     }
@@ -156,7 +156,7 @@ fn pod_level_in_force(spec: &SpecJson, status: &StatusJson, infeasible: bool) ->
     most
 }
 
-fn replace_by_pod_level(total: &mut Amounts, pod_level: &Amounts) {
+fn replace_by_pod_level(total: &mut RequestAmounts, pod_level: &RequestAmounts) {
     for (name, amount) in pod_level.0.iter().filter(|(name, _)| is_for_whole_pods(name)) {
         total.0.insert(name.clone(), *amount);
     }
@@ -166,7 +166,7 @@ fn allocated_to<'a>(
     container: &'a ContainerJson,
     status: &'a StatusJson,
     infeasible: bool,
-) -> Option<&'a Amounts> {
+) -> Option<&'a RequestAmounts> {
     let said = status.of(container).and_then(|said| said.allocated_resources.as_ref());
     said.or((!infeasible).then_some(&container.resources.requests))
 }
@@ -175,7 +175,7 @@ fn in_force_for<'a>(
     container: &'a ContainerJson,
     status: &'a StatusJson,
     infeasible: bool,
-) -> Option<&'a Amounts> {
+) -> Option<&'a RequestAmounts> {
     let said = status.of(container).and_then(|said| said.resources.as_ref()?.requests.as_ref());
     said.or_else(|| allocated_to(container, status, infeasible))
 }
@@ -190,14 +190,14 @@ impl StatusJson {
 /// The most that the containers need at once.
 fn over_containers<'a>(
     spec: &'a SpecJson,
-    amounts: impl Fn(&'a ContainerJson) -> Option<&'a Amounts>,
-) -> Amounts {
-    let mut total = Amounts::default();
+    amounts: impl Fn(&'a ContainerJson) -> Option<&'a RequestAmounts>,
+) -> RequestAmounts {
+    let mut total = RequestAmounts::default();
     for container in &spec.containers {
-        total.add(amounts(container).unwrap_or(&Amounts::default()));
+        total.add(amounts(container).unwrap_or(&RequestAmounts::default()));
     }
-    let mut lasting = Amounts::default();
-    let mut starting = Amounts::default();
+    let mut lasting = RequestAmounts::default();
+    let mut starting = RequestAmounts::default();
     for container in &spec.init_containers {
         let needs = amounts(container).cloned().unwrap_or_default();
         if container.keeps_running() {

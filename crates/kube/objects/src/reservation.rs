@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Value, json};
 
-use super::json::{Amount, nullable};
+use super::json::{JsonQuantity, nullable};
 use super::meta::Meta;
 use super::pod::Pod;
 use super::structural::structural;
@@ -73,7 +73,7 @@ struct SpecJson {
     /// What each pod requests, by resource.
     #[serde(deserialize_with = "nullable")]
     #[schemars(
-        with = "BTreeMap<Box<str>, Amount>",
+        with = "BTreeMap<Box<str>, JsonQuantity>",
         extend("maxProperties" = MOST_RESOURCES, "minProperties" = 1)
     )]
     requests: Value,

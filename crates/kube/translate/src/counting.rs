@@ -6,7 +6,7 @@ use dovetail_objects::{LabelSelector, Labels, Pod, PodSelection, PodTerm};
 
 /// What a counter counts. Its text is its name in the engine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Selector {
+pub enum CounterSelector {
     /// Pods of a namespace that are not being deleted (topology spread). A selector of everything
     /// counts nothing, as in kube-scheduler.
     Spread { namespace: Box<str>, pods: LabelSelector },
@@ -24,7 +24,7 @@ pub enum Selector {
     Carriers(PodTerm),
 }
 
-impl Selector {
+impl CounterSelector {
     /// Whether it counts this pod, whose namespace has these labels (`None`: there is no such
     /// namespace).
     pub fn counts(&self, pod: &Pod, namespace: Option<&Labels>) -> bool {
@@ -83,9 +83,9 @@ pub fn anti_affinity_terms(pod: &Pod) -> &[PodTerm] {
 
 /// The counters that the pod's own rules and preferences ask, apart from those for ports, disks and
 /// claims.
-pub fn asked_by(pod: &Pod) -> Vec<Selector> {
+pub fn asked_by(pod: &Pod) -> Vec<CounterSelector> {
     let constraints = pod.spread.iter().chain(&pod.soft_spread);
-    let mut asked: Vec<Selector> =
+    let mut asked: Vec<CounterSelector> =
         constraints.map(|constraint| spread(pod, &constraint.selector)).collect();
     if let Some(terms) = pod.between_pods.as_deref() {
         asked.extend(affinity(&terms.affinity));
@@ -96,26 +96,26 @@ pub fn asked_by(pod: &Pod) -> Vec<Selector> {
     asked
 }
 
-pub(super) fn spread(pod: &Pod, pods: &LabelSelector) -> Selector {
-    Selector::Spread { namespace: pod.meta.namespace.clone(), pods: pods.clone() }
+pub(super) fn spread(pod: &Pod, pods: &LabelSelector) -> CounterSelector {
+    CounterSelector::Spread { namespace: pod.meta.namespace.clone(), pods: pods.clone() }
 }
 
 /// One pod must satisfy all terms, so they share one counter.
-pub(super) fn affinity(terms: &[PodTerm]) -> Option<Selector> {
+pub(super) fn affinity(terms: &[PodTerm]) -> Option<CounterSelector> {
     if terms.is_empty() {
         return None;
     }
     let mut selections: Vec<PodSelection> = terms.iter().map(|term| term.pods.clone()).collect();
     selections.sort();
     selections.dedup();
-    Some(Selector::Chosen(selections.into()))
+    Some(CounterSelector::Chosen(selections.into()))
 }
 
-pub(super) fn anti_affinity(term: &PodTerm) -> Selector {
-    Selector::Chosen([term.pods.clone()].into())
+pub(super) fn anti_affinity(term: &PodTerm) -> CounterSelector {
+    CounterSelector::Chosen([term.pods.clone()].into())
 }
 
-impl fmt::Display for Selector {
+impl fmt::Display for CounterSelector {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Spread { namespace, pods } => write!(out, "staying in {namespace}: {pods}"),

@@ -27,26 +27,26 @@ pub fn device_requests(
 
 /// So many devices, under the name of a request.
 #[derive(Clone, Debug)]
-struct Counted {
+struct DeviceCount {
     name: Box<str>,
     count: i64,
 }
 
 #[derive(Debug, Default)]
 struct OfResource {
-    requests: Vec<Counted>,
+    requests: Vec<DeviceCount>,
     mappings: Vec<ExtendedMapping>,
 }
 
 fn of_resource(containers: &[ExtendedContainer], resource: &str) -> OfResource {
-    let mut lasting: Vec<Option<Counted>> = vec![None; containers.len()];
+    let mut lasting: Vec<Option<DeviceCount>> = vec![None; containers.len()];
     let mut all = OfResource::default();
     for (at, container) in containers.iter().enumerate().filter(|(_, one)| !one.is_short_lived) {
         let (own, mapped) = of_container(container, resource, &[]);
         lasting[at] = own;
         all.mappings.extend(mapped);
     }
-    let mut most: Option<Counted> = None;
+    let mut most: Option<DeviceCount> = None;
     let (mut names, mut short_lived) = (Vec::new(), Vec::new());
     for (at, container) in containers.iter().enumerate().filter(|(_, one)| one.is_short_lived) {
         let (own, mapped) = of_container(container, resource, &lasting[at..]);
@@ -71,8 +71,8 @@ fn of_resource(containers: &[ExtendedContainer], resource: &str) -> OfResource {
 fn of_container(
     container: &ExtendedContainer,
     resource: &str,
-    usable: &[Option<Counted>],
-) -> (Option<Counted>, Vec<ExtendedMapping>) {
+    usable: &[Option<DeviceCount>],
+) -> (Option<DeviceCount>, Vec<ExtendedMapping>) {
     let Some(asked) = container.requests.iter().find(|one| *one.resource == *resource) else {
         return (None, Vec::new());
     };
@@ -91,10 +91,10 @@ fn of_container(
     }
     let name = format!("container-{}-request-{}", container.index, asked.index).into_boxed_str();
     mappings.push(mapping(&name));
-    (Some(Counted { name, count: asked.amount - used }), mappings)
+    (Some(DeviceCount { name, count: asked.amount - used }), mappings)
 }
 
-fn request(Counted { name, count }: Counted, class: &str) -> ClaimRequest {
+fn request(DeviceCount { name, count }: DeviceCount, class: &str) -> ClaimRequest {
     let count = AskedCount::Exactly(count);
     let asked = DeviceAsked { class: class.into(), count, ..DeviceAsked::default() };
     ClaimRequest { name, alternatives: vec![asked], is_list: false }

@@ -28,12 +28,12 @@ pub struct LevelLabels {
 
 /// The levels above the node, widest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Levels(Vec<LevelLabels>);
+pub struct TopologyLevels(Vec<LevelLabels>);
 
 /// What is known of a cluster's levels when a request is read.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownLevels<'a> {
-    pub levels: &'a Levels,
+    pub levels: &'a TopologyLevels,
     /// The numbers of those that a node carries, as bits.
     pub carried: u32,
     /// Which labels group the nodes otherwise than the domains of their levels do.
@@ -106,7 +106,7 @@ const STANDARD: [(&str, &[&str]); 5] = [
     ),
 ];
 
-impl Default for Levels {
+impl Default for TopologyLevels {
     fn default() -> Self {
         let level = |(name, labels): (&str, &[&str])| LevelLabels {
             name: name.to_owned(),
@@ -116,7 +116,7 @@ impl Default for Levels {
     }
 }
 
-impl Levels {
+impl TopologyLevels {
     /// Levels, widest first.
     ///
     /// # Errors
@@ -313,7 +313,8 @@ mod tests {
 
     fn place(labels: &[(&str, &str)]) -> (Vec<String>, u32) {
         let labels: BTreeMap<&str, &str> = labels.iter().copied().collect();
-        let (domains, carried) = Levels::default().place(|label| labels.get(label).copied());
+        let (domains, carried) =
+            TopologyLevels::default().place(|label| labels.get(label).copied());
         let short = |(level, value): (String, String)| {
             format!("{}={value}", level.trim_start_matches("dovetail.dev/level:"))
         };
@@ -346,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_level_is_known_by_its_name_and_by_its_labels() {
-        let levels = Levels::default();
+        let levels = TopologyLevels::default();
         let known = KnownLevels { levels: &levels, carried: 0b01001, rivals: &Rivals::new() };
         assert_eq!(known.named("rack"), Ok("rack".to_owned()));
         assert_eq!(known.named("node"), Ok("node".to_owned()));
@@ -370,7 +371,7 @@ mod tests {
     fn labels_of_kueue_mean_the_levels_that_they_stand_between() {
         let of = |labels: &[&str]| {
             let boxed: Vec<Box<str>> = labels.iter().map(|label| Box::from(*label)).collect();
-            let levels = Levels::default().with_labels_of([&boxed[..]].into_iter());
+            let levels = TopologyLevels::default().with_labels_of([&boxed[..]].into_iter());
             let known = KnownLevels { levels: &levels, carried: u32::MAX, rivals: &Rivals::new() };
             let means = labels.iter().map(|label| known.labelled(label).unwrap_or_default());
             means.collect::<Vec<_>>().join(" ")
@@ -389,7 +390,7 @@ mod tests {
             name: name.to_owned(),
             labels: labels.iter().map(|label| (*label).to_owned()).collect(),
         };
-        let refused = |levels: Vec<LevelLabels>| Levels::new(levels).unwrap_err();
+        let refused = |levels: Vec<LevelLabels>| TopologyLevels::new(levels).unwrap_err();
         assert!(refused(vec![level("node", &["a"])]).contains("is the node itself"));
         assert!(refused(vec![level("a", &["x"]), level("a", &["y"])]).contains("twice"));
         assert!(refused(vec![level("a", &["x"]), level("b", &["x"])]).contains("in two levels"));
@@ -401,6 +402,6 @@ mod tests {
              `node` or for that label, which every cluster has below its narrowest level"
         );
         assert!(refused((0..17).map(|at| level(&at.to_string(), &["x"])).collect()).contains("17"));
-        assert!(Levels::new(vec![level("row", &["x"]), level("rack", &["y"])]).is_ok());
+        assert!(TopologyLevels::new(vec![level("row", &["x"]), level("rack", &["y"])]).is_ok());
     }
 }

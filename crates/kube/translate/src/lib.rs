@@ -35,11 +35,11 @@ pub use extended::device_requests;
 pub use facts::{Facts, Offers};
 pub use node::{NodeSetting, devices_label, node, twice_offered};
 pub use not_yet::NotYet;
-pub use pod::{Held, held, kept_away_by, pod, pod_with_devices};
+pub use pod::{PodHoldings, held, kept_away_by, pod, pod_with_devices};
 pub use preemption::preemption_rules;
 pub use receipt::Receipt;
 pub use run_time::{said_run_time, started_ms, unreadable_run_time};
-pub use said::{Said, how_ended};
+pub use said::{JobDeclaration, how_ended};
 pub use time_limit::time_limit_ms;
 
 /// The resource whose units are whole GPUs, unless another is set.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Condition, Knowledge, Node as ModelNode};
+use dovetail_model::{Knowledge, Node as ModelNode, NodeAvailability};
 use dovetail_objects::{CsiNode, Node};
 
 use super::Rules;
@@ -63,7 +63,7 @@ pub fn node(node: &Node, setting: &NodeSetting<'_>, rules: &Rules) -> ModelNode 
         taints: node.taints.clone(),
         images: node.images.clone(),
         unschedulable: node.unschedulable,
-        condition: if unusable { Condition::Cordoned } else { Condition::Ready },
+        condition: if unusable { NodeAvailability::Cordoned } else { NodeAvailability::Ready },
         price_usd_micros_per_hour: None,
         interruption_ppm_per_hour: None,
         drain_window: None,

@@ -10,7 +10,7 @@ use dovetail_model::{
 };
 use dovetail_objects::{LabelSelector, Pod};
 
-use super::counting::{Selector, affinity, anti_affinity, anti_affinity_terms, spread};
+use super::counting::{CounterSelector, affinity, anti_affinity, anti_affinity_terms, spread};
 use super::facts::Facts;
 use super::gang::{TERMS_OF_GANGS, gang_of};
 use super::node::feature_label;
@@ -64,7 +64,7 @@ pub fn pod_with_devices(pod: &Pod, facts: &Facts, rules: &Rules) -> Result<Requi
 
 /// What a pod holds on the node it is bound to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Held {
+pub struct PodHoldings {
     /// Amounts of the node.
     pub resources: Resources,
     /// Whole devices.
@@ -77,10 +77,10 @@ pub struct Held {
 
 /// What a pod holds on the node it is on, or is to be on. Nothing it could ask for makes this fail:
 /// what cannot be known, such as the volume of a claim that is gone, is not held.
-pub fn held(pod: &Pod, facts: &Facts, rules: &Rules) -> Held {
+pub fn held(pod: &Pod, facts: &Facts, rules: &Rules) -> PodHoldings {
     let amounts = if pod.node.is_empty() { &pod.requests } else { pod.holds() };
     let (resources, devices) = split(amounts, rules);
-    Held {
+    PodHoldings {
         resources,
         devices: devices.clamp(0, MOST_UNITS) as u16,
         attachments: attachments(pod, facts),
@@ -98,7 +98,7 @@ fn split(requests: &Resources, rules: &Rules) -> (Resources, i64) {
 /// Counters that count the pod because of what it has, not because somebody chose it.
 fn counted_by(pod: &Pod, facts: &Facts) -> BTreeSet<String> {
     let terms = anti_affinity_terms(pod).iter();
-    let carried = terms.map(|term| Selector::Carriers(term.clone()).to_string());
+    let carried = terms.map(|term| CounterSelector::Carriers(term.clone()).to_string());
     carried.chain(ports::counted_by(pod)).chain(disks::counted_by(pod, facts)).collect()
 }
 
@@ -167,7 +167,7 @@ fn pod_rules(pod: &Pod) -> impl Iterator<Item = CounterRule> {
 /// The rule by which the carriers of a term keep away the pods it is about.
 pub fn kept_away_by(term: &dovetail_objects::PodTerm) -> CounterRule {
     CounterRule {
-        selector: Selector::Carriers(term.clone()).to_string(),
+        selector: CounterSelector::Carriers(term.clone()).to_string(),
         label: term.topology_key.to_string(),
         kind: RuleKind::AntiAffinity,
         scope: CounterScope::AllNodes,

@@ -1,7 +1,7 @@
 //! What the pods of a job say of how long it runs, and which jobs are like it.
 
 use dovetail_model::{Estimate, HowEnded, InterruptionCost, Job, RunProfile};
-use dovetail_objects::{Phase, Pod};
+use dovetail_objects::{Pod, PodPhase};
 
 use super::Rules;
 use super::checkpoints::said_interruption;
@@ -10,13 +10,13 @@ use super::run_time::said_run_time;
 
 /// What is known of how a job runs, besides what it needs.
 #[derive(Clone, Debug, Default)]
-pub struct Said {
+pub struct JobDeclaration {
     estimate: Option<Estimate>,
     interruption: InterruptionCost,
     profile: RunProfile,
 }
 
-impl Said {
+impl JobDeclaration {
     /// What these pods of one job say, as far as the rules believe it.
     pub fn of<'p>(pods: impl IntoIterator<Item = &'p Pod, IntoIter: Clone>, rules: &Rules) -> Self {
         let pods = pods.into_iter();
@@ -80,7 +80,7 @@ fn without_tag(image: &str) -> &str {
 /// How a job ended whose last pod this is. One that was deleted while it ran had more to do.
 pub fn how_ended(pod: &Pod) -> HowEnded {
     match pod.phase {
-        Phase::Succeeded => HowEnded::Completed,
+        PodPhase::Succeeded => HowEnded::Completed,
         _ => HowEnded::Failed,
     }
 }
@@ -99,7 +99,7 @@ mod tests {
                 {"name": "b", "image": "registry:5000/side@sha256:0123"}]},
         }))
         .expect("a pod");
-        let said = Said::of([&pod], &Rules::default()).profile;
+        let said = JobDeclaration::of([&pod], &Rules::default()).profile;
         assert_eq!((&*said.owner, &*said.work), ("ml", "ml/nightly-7"));
         assert_eq!(without_tag("registry:5000/train"), "registry:5000/train");
         if !pod.images.is_empty() {
@@ -116,14 +116,14 @@ mod tests {
         .expect("a pod");
         let rules = |max_declared_loss_ms| Rules { max_declared_loss_ms, ..Rules::default() };
         let minutes = |rules: &Rules| {
-            let said = Said::of([&pod], rules).interruption;
+            let said = JobDeclaration::of([&pod], rules).interruption;
             let all = [said.checkpoint_interval_ms, said.checkpoint_cost_ms, said.restart_cost_ms];
             all.map(|ms| ms.map(|ms| ms / 60_000))
         };
         assert_eq!(minutes(&rules(None)), [Some(600), Some(30), Some(2_880)]);
         // How often a job saves is no cost: without it, it would lose all that it did.
         assert_eq!(minutes(&rules(Some(3_600_000))), [Some(600), Some(30), Some(60)]);
-        let limited = Said::of([&pod], &rules(None)).within(Some(7));
+        let limited = JobDeclaration::of([&pod], &rules(None)).within(Some(7));
         assert_eq!(limited.profile.limit_ms, Some(7));
     }
 }

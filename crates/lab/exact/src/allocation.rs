@@ -92,7 +92,7 @@ fn is_packing(nodes: &[BoundNode], pods: &[BoundPod], assignment: &[Option<Place
 }
 
 /// The decision that one pod lies on one node.
-struct Choice {
+struct PlacementChoice {
     pod: usize,
     node: usize,
     chosen: Variable,
@@ -103,7 +103,7 @@ struct Choice {
 
 struct Program {
     problem: Problem,
-    choices: Vec<Choice>,
+    choices: Vec<PlacementChoice>,
     pod_gpu_counts: Vec<usize>,
     node_gpu_counts: Vec<usize>,
 }
@@ -134,7 +134,7 @@ impl Program {
 
     fn assignment(&self, solution: &Solution) -> Vec<Option<Placement>> {
         let yes = |variable: Variable| solution.var_value(variable) > 0.5;
-        let chosen: Vec<&Choice> =
+        let chosen: Vec<&PlacementChoice> =
             self.choices.iter().filter(|choice| yes(choice.chosen)).collect();
         let mut assignment = vec![None; self.pod_gpu_counts.len()];
         let mut used: Vec<Vec<bool>> =
@@ -182,7 +182,7 @@ fn choices_of(
     index: usize,
     node: &BoundNode,
     pods: &[BoundPod],
-) -> Vec<Choice> {
+) -> Vec<PlacementChoice> {
     let mut reachable = 0;
     let mut choices = Vec::new();
     for (pod_index, pod) in pods.iter().enumerate() {
@@ -196,13 +196,18 @@ fn choices_of(
             reachable = (reachable + pod.gpu_count).min(node.gpu_count);
             (0..reachable).map(|_| problem.add_binary_var(0.0)).collect()
         };
-        choices.push(Choice { pod: pod_index, node: index, chosen, devices });
+        choices.push(PlacementChoice { pod: pod_index, node: index, chosen, devices });
     }
     choices
 }
 
 /// CPU and memory of one node.
-fn limit_node(problem: &mut Problem, node: &BoundNode, pods: &[BoundPod], choices: &[Choice]) {
+fn limit_node(
+    problem: &mut Problem,
+    node: &BoundNode,
+    pods: &[BoundPod],
+    choices: &[PlacementChoice],
+) {
     let pods_here = || choices.iter().map(|choice| &pods[choice.pod]);
     let cpu: Vec<i64> = pods_here().map(|pod| pod.cpu_milli).collect();
     let memory: Vec<i64> = pods_here().map(|pod| pod.memory_bytes).collect();
@@ -217,7 +222,12 @@ fn limit_node(problem: &mut Problem, node: &BoundNode, pods: &[BoundPod], choice
 }
 
 /// Shares on each device, and devices of one node.
-fn limit_devices(problem: &mut Problem, node: &BoundNode, pods: &[BoundPod], choices: &[Choice]) {
+fn limit_devices(
+    problem: &mut Problem,
+    node: &BoundNode,
+    pods: &[BoundPod],
+    choices: &[PlacementChoice],
+) {
     let reachable = choices.iter().map(|choice| choice.devices.len()).max().unwrap_or(0);
     let opened: Vec<Variable> = (0..reachable).map(|_| problem.add_binary_var(0.0)).collect();
     let mut held: Vec<(Variable, f64)> = opened.iter().map(|&open| (open, 1.0)).collect();

@@ -14,11 +14,11 @@ use microlp::{ComparisonOp, OptimizationDirection, Problem, Variable};
 use crate::certificate::{Prefix, affordable_prefix};
 use crate::input::DEVICE_MILLI;
 use crate::knapsack::{dearest_filling, greatest_common_divisor};
-use crate::world::World;
+use crate::world::PackingProblem;
 
 /// The longest prefix whose device shares the cutting-stock relaxation packs into the cluster's
 /// GPUs.
-pub(crate) fn device_prefix(world: &World, stock: &mut CuttingStock) -> Prefix {
+pub(crate) fn device_prefix(world: &PackingProblem, stock: &mut CuttingStock) -> Prefix {
     let mut pods = world.arrivals.len();
     loop {
         let (prices, complete) = stock.prices(&stock.pieces(world, pods));
@@ -33,7 +33,7 @@ pub(crate) fn device_prefix(world: &World, stock: &mut CuttingStock) -> Prefix {
 }
 
 /// The fewest GPUs that the cutting-stock relaxation needs for all pods of the world.
-pub(crate) fn fewest_devices(world: &World) -> i128 {
+pub(crate) fn fewest_devices(world: &PackingProblem) -> i128 {
     let mut stock = CuttingStock::new(world);
     let pieces = stock.pieces(world, world.arrivals.len());
     let (prices, _) = stock.prices(&pieces);
@@ -58,7 +58,7 @@ pub(crate) struct CuttingStock {
 }
 
 impl CuttingStock {
-    pub(crate) fn new(world: &World) -> Self {
+    pub(crate) fn new(world: &PackingProblem) -> Self {
         let counts: BTreeMap<i64, ()> = world
             .shapes
             .iter()
@@ -94,7 +94,7 @@ impl CuttingStock {
     }
 
     /// Pieces of each size that the first `pods` arrivals ask for.
-    fn pieces(&self, world: &World, pods: usize) -> Vec<i64> {
+    fn pieces(&self, world: &PackingProblem, pods: usize) -> Vec<i64> {
         let mut pieces = vec![0; self.milli.len()];
         for (shape, count) in world.shapes.iter().zip(world.demand(pods)) {
             if let Some(piece) = self.piece_of(shape.gpu_milli) {
@@ -104,7 +104,7 @@ impl CuttingStock {
         pieces
     }
 
-    fn pod_prices(&self, world: &World, prices: &Prices) -> Vec<Option<i128>> {
+    fn pod_prices(&self, world: &PackingProblem, prices: &Prices) -> Vec<Option<i128>> {
         let price_of = |share| self.piece_of(share).map_or(0, |piece| prices.piece[piece]);
         world
             .shapes

@@ -10,28 +10,32 @@ use microlp::{ComparisonOp, OptimizationDirection, Problem, Solution, Variable};
 use crate::certificate::{Prefix, affordable_prefix};
 use crate::device::{CuttingStock, terms};
 use crate::limit::LimitKind;
-use crate::world::{Shape, World};
+use crate::world::{PackingProblem, PodShape};
 
 /// The longest prefix that the limits of the classes allow.
-pub(crate) fn limits_prefix(world: &World) -> Prefix {
+pub(crate) fn limits_prefix(world: &PackingProblem) -> Prefix {
     Fluid::new(world, &LimitKind::ALL, None).prefix(world.arrivals.len())
 }
 
 /// The longest prefix of the first `pods` for which each class also cuts its devices into the
 /// shares it gets: cutting stock per class instead of counts of shares, together with CPU and
 /// memory.
-pub(crate) fn class_devices_prefix(world: &World, stock: &CuttingStock, pods: usize) -> Prefix {
+pub(crate) fn class_devices_prefix(
+    world: &PackingProblem,
+    stock: &CuttingStock,
+    pods: usize,
+) -> Prefix {
     Fluid::new(world, &LimitKind::WITHOUT_SHARES, Some(stock)).prefix(pods)
 }
 
 /// Pods before the first one that fits no empty node.
-fn placeable_prefix(world: &World) -> usize {
+fn placeable_prefix(world: &PackingProblem) -> usize {
     let stuck = world.arrivals.iter().position(|&shape| world.shapes[shape].classes.is_empty());
     stuck.unwrap_or(world.arrivals.len())
 }
 
 /// One limit of one class: `amount` of each shape sums to at most `limit`.
-struct Limit {
+struct FluidLimit {
     kind: LimitKind,
     limit: i128,
 }
@@ -39,7 +43,7 @@ struct Limit {
 /// A class as the linear program sees it.
 struct ClassLimits {
     /// Limits that some fitting shape counts in.
-    limits: Vec<Limit>,
+    limits: Vec<FluidLimit>,
     /// GPUs of the class that are cut into shares; 0 if shares are only counted by the limits.
     rolls: i128,
     /// Ways to cut one of them that the prices must respect; more are found while solving.
@@ -64,13 +68,17 @@ struct ClassPrices {
 }
 
 struct Fluid<'a> {
-    world: &'a World,
+    world: &'a PackingProblem,
     stock: Option<&'a CuttingStock>,
     classes: Vec<ClassLimits>,
 }
 
 impl<'a> Fluid<'a> {
-    fn new(world: &'a World, kinds: &[LimitKind], stock: Option<&'a CuttingStock>) -> Self {
+    fn new(
+        world: &'a PackingProblem,
+        kinds: &[LimitKind],
+        stock: Option<&'a CuttingStock>,
+    ) -> Self {
         let limits_of = |index: usize| {
             let class = &world.classes[index];
             let counted = |kind: LimitKind| {
@@ -78,7 +86,8 @@ impl<'a> Fluid<'a> {
                 fitting.any(|shape| kind.amount(shape, class) > 0)
             };
             let limits = kinds.iter().filter(|&&kind| counted(kind));
-            let limits = limits.map(|&kind| Limit { kind, limit: kind.limit(class) }).collect();
+            let limits =
+                limits.map(|&kind| FluidLimit { kind, limit: kind.limit(class) }).collect();
             let rolls = i128::from(class.gpu_count) * i128::from(class.nodes);
             match stock {
                 Some(stock) if rolls > 0 => {
@@ -189,7 +198,7 @@ impl<'a> Fluid<'a> {
         }
     }
 
-    fn piece_of<'p, T>(&self, shape: &Shape, pieces: &'p [T]) -> Option<&'p T> {
+    fn piece_of<'p, T>(&self, shape: &PodShape, pieces: &'p [T]) -> Option<&'p T> {
         pieces.get(self.stock?.piece_of(shape.gpu_milli)?)
     }
 
@@ -230,16 +239,18 @@ impl<'a> Fluid<'a> {
                 (limits, pieces)
             })
             .collect();
-        let cost = |shape: &Shape, class: usize| -> i128 {
+        let cost = |shape: &PodShape, class: usize| -> i128 {
             let (limits, pieces) = &unit_prices[class];
             let priced = self.classes[class].limits.iter().zip(limits);
-            let amount =
-                |limit: &Limit| i128::from(limit.kind.amount(shape, &self.world.classes[class]));
+            let amount = |limit: &FluidLimit| {
+                i128::from(limit.kind.amount(shape, &self.world.classes[class]))
+            };
             let piece = self.piece_of(shape, pieces).map_or(0, |&price| price);
             priced.map(|(limit, price)| amount(limit) * price).sum::<i128>()
                 + piece * i128::from(shape.gpu_count)
         };
-        let cheapest = |shape: &Shape| shape.classes.iter().map(|&class| cost(shape, class)).min();
+        let cheapest =
+            |shape: &PodShape| shape.classes.iter().map(|&class| cost(shape, class)).min();
         (self.world.shapes.iter().map(cheapest).collect(), budget)
     }
 }

@@ -1,7 +1,7 @@
 //! What a class of nodes can take in: sums and counts that every packing obeys.
 
 use crate::input::DEVICE_MILLI;
-use crate::world::{Class, Shape};
+use crate::world::{EqualNodes, PodShape};
 
 /// What a limit counts. All are valid for whole pods on whole nodes.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +47,7 @@ impl LimitKind {
     ];
 
     /// How much one pod of the shape counts on a node of the class.
-    pub(crate) fn amount(self, shape: &Shape, class: &Class) -> i64 {
+    pub(crate) fn amount(self, shape: &PodShape, class: &EqualNodes) -> i64 {
         let count = i64::from(shape.gpu_count);
         match self {
             Self::Cpu => shape.cpu_milli,
@@ -66,7 +66,7 @@ impl LimitKind {
     }
 
     /// What all nodes of the class take in together.
-    pub(crate) fn limit(self, class: &Class) -> i128 {
+    pub(crate) fn limit(self, class: &EqualNodes) -> i128 {
         let gpus = i128::from(class.gpu_count);
         let per_node = match self {
             Self::Cpu => i128::from(class.cpu_milli),

@@ -4,7 +4,7 @@ use crate::certificate::Prefix;
 use crate::device::{CuttingStock, device_prefix, fewest_devices};
 use crate::fluid::{class_devices_prefix, limits_prefix};
 use crate::input::{BoundError, BoundNode, BoundPod, DEVICE_MILLI, validate};
-use crate::world::World;
+use crate::world::PackingProblem;
 
 /// An upper bound on the pods at the start of an arrival order that can be placed together.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -65,13 +65,13 @@ pub fn combined_prefix_bounds(
     Ok(PrefixBounds { combined: Some(PrefixBound::new(&world, combined)), ..bounds })
 }
 
-fn checked_world(nodes: &[BoundNode], pods: &[BoundPod]) -> Result<World, BoundError> {
+fn checked_world(nodes: &[BoundNode], pods: &[BoundPod]) -> Result<PackingProblem, BoundError> {
     validate(nodes, pods)?;
-    let world = World::new(nodes, pods);
+    let world = PackingProblem::new(nodes, pods);
     if world.gpus == 0 { Err(BoundError::NoGpus) } else { Ok(world) }
 }
 
-fn limits_of(world: &World, stock: &mut CuttingStock) -> PrefixBounds {
+fn limits_of(world: &PackingProblem, stock: &mut CuttingStock) -> PrefixBounds {
     PrefixBounds {
         device: PrefixBound::new(world, device_prefix(world, stock)),
         lp: PrefixBound::new(world, limits_prefix(world)),
@@ -88,11 +88,11 @@ fn limits_of(world: &World, stock: &mut CuttingStock) -> PrefixBounds {
 /// [`BoundError::Pod`] for a field out of range.
 pub fn fewest_gpus(pods: &[BoundPod]) -> Result<u64, BoundError> {
     validate(&[], pods)?;
-    Ok(fewest_devices(&World::new(&[], pods)) as u64)
+    Ok(fewest_devices(&PackingProblem::new(&[], pods)) as u64)
 }
 
 impl PrefixBound {
-    fn new(world: &World, prefix: Prefix) -> Self {
+    fn new(world: &PackingProblem, prefix: Prefix) -> Self {
         let milli_of = |&shape: &usize| world.shapes[shape].requested_milli();
         let requested: i128 = world.arrivals[..prefix.pods].iter().map(milli_of).sum();
         let cluster = world.gpus as f64 * DEVICE_MILLI as f64;

@@ -7,7 +7,7 @@ use crate::input::{BoundNode, BoundPod};
 
 /// Pods that no bound can tell apart.
 #[derive(Debug, Clone)]
-pub(crate) struct Shape {
+pub(crate) struct PodShape {
     pub(crate) cpu_milli: i64,
     pub(crate) memory_bytes: i64,
     pub(crate) gpu_count: u32,
@@ -16,7 +16,7 @@ pub(crate) struct Shape {
     pub(crate) classes: Vec<usize>,
 }
 
-impl Shape {
+impl PodShape {
     pub(crate) fn requested_milli(&self) -> i128 {
         i128::from(self.gpu_count) * i128::from(self.gpu_milli)
     }
@@ -24,7 +24,7 @@ impl Shape {
 
 /// Nodes that no bound can tell apart.
 #[derive(Debug, Clone)]
-pub(crate) struct Class {
+pub(crate) struct EqualNodes {
     pub(crate) cpu_milli: i64,
     pub(crate) memory_bytes: i64,
     pub(crate) gpu_count: u32,
@@ -33,21 +33,21 @@ pub(crate) struct Class {
 
 /// A cluster and the pods that arrive, grouped.
 #[derive(Debug)]
-pub(crate) struct World {
-    pub(crate) classes: Vec<Class>,
-    pub(crate) shapes: Vec<Shape>,
+pub(crate) struct PackingProblem {
+    pub(crate) classes: Vec<EqualNodes>,
+    pub(crate) shapes: Vec<PodShape>,
     /// Shape of each arriving pod, in order of arrival.
     pub(crate) arrivals: Vec<usize>,
     pub(crate) gpus: i64,
 }
 
-impl World {
+impl PackingProblem {
     pub(crate) fn new(nodes: &[BoundNode], pods: &[BoundPod]) -> Self {
         let (shapes, arrivals) = group_pods(pods);
         let (classes, examples) = group_nodes(nodes, &shapes);
         let shapes = shapes
             .iter()
-            .map(|pod| Shape {
+            .map(|pod| PodShape {
                 cpu_milli: pod.cpu_milli,
                 memory_bytes: pod.memory_bytes,
                 gpu_count: pod.gpu_count,
@@ -99,11 +99,11 @@ fn accepted_models(pod: &BoundPod) -> Vec<&str> {
 fn group_nodes<'a>(
     nodes: &'a [BoundNode],
     shapes: &[&BoundPod],
-) -> (Vec<Class>, Vec<&'a BoundNode>) {
+) -> (Vec<EqualNodes>, Vec<&'a BoundNode>) {
     let constrained: Vec<&&BoundPod> = shapes.iter().filter(|pod| !pod.models.is_empty()).collect();
     let mut accepted_by: BTreeMap<Option<&str>, Vec<bool>> = BTreeMap::new();
     let mut index = BTreeMap::new();
-    let mut classes: Vec<Class> = Vec::new();
+    let mut classes: Vec<EqualNodes> = Vec::new();
     let mut examples = Vec::new();
     for node in nodes {
         let model = node.model.as_deref();
@@ -112,7 +112,7 @@ fn group_nodes<'a>(
             .or_insert_with(|| constrained.iter().map(|pod| pod.accepts_model(model)).collect());
         let key = (node.cpu_milli, node.memory_bytes, node.gpu_count, accepted.clone());
         let class = *index.entry(key).or_insert_with(|| {
-            classes.push(Class {
+            classes.push(EqualNodes {
                 cpu_milli: node.cpu_milli,
                 memory_bytes: node.memory_bytes,
                 gpu_count: node.gpu_count,

@@ -13,7 +13,9 @@ mod recorder;
 use std::io::BufRead;
 
 use dovetail_plan::PolicySpec;
-use dovetail_sim::record::{Lines, RecordError, ReplayReport, WhatIf, replay_lines, what_if_lines};
+use dovetail_sim::record::{
+    JsonLines, RecordError, ReplayReport, WhatIf, replay_lines, what_if_lines,
+};
 
 pub use memory::Texts;
 pub use recorder::LiveRecorder;
@@ -25,7 +27,7 @@ pub use recorder::LiveRecorder;
 /// [`RecordError`] names the line that cannot be read or replayed, or says that the recording was
 /// cut off within its first line.
 pub fn replay(file: &str, input: impl BufRead) -> Result<ReplayReport, RecordError> {
-    let lines = Lines::of(file, input)?;
+    let lines = JsonLines::of(file, input)?;
     match lines.is_live() {
         true => live::replay(lines),
         false => replay_lines(lines),
@@ -37,7 +39,7 @@ pub fn replay(file: &str, input: impl BufRead) -> Result<ReplayReport, RecordErr
 /// # Errors
 /// As [`replay`].
 pub fn what_if(file: &str, input: impl BufRead, policy: PolicySpec) -> Result<WhatIf, RecordError> {
-    let lines = Lines::of(file, input)?;
+    let lines = JsonLines::of(file, input)?;
     match lines.is_live() {
         true => live::what_if(lines, policy),
         false => what_if_lines(lines, policy),

@@ -5,29 +5,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dovetail_control::Control;
 use dovetail_control::control::{Credits, Settings};
-use dovetail_control::record::{EngineEntry, Entry, InputEntry, Record, Recording, RequestEntry};
+use dovetail_control::record::{
+    EngineEntry, InputEntry, Record, RecordEntry, Recording, RequestEntry,
+};
 use dovetail_control::request::Now;
 use dovetail_model::Action;
 use dovetail_plan::PolicySpec;
 use dovetail_sim::event_log::EventLog;
 use dovetail_sim::record::{
-    Asked, Decision, LIVE_FORMAT, Line, Lines, RecordError, ReplayReport, Step, WhatIf,
-    first_difference,
+    ComparedDecision, ComparedPolicy, JsonLines, LIVE_FORMAT, RecordError, RecordLine,
+    RecordedStep, ReplayReport, WhatIf, first_difference,
 };
 
 use crate::recorder::{Header, note};
 
 /// Replays it and compares decisions and requests.
-pub(crate) fn replay(mut lines: Lines<'_, impl BufRead>) -> Result<ReplayReport, RecordError> {
+pub(crate) fn replay(mut lines: JsonLines<'_, impl BufRead>) -> Result<ReplayReport, RecordError> {
     let header: Header = lines.header(LIVE_FORMAT)?;
     let mut report = ReplayReport::of(header.build);
     let mut scheduler = Replayed::of(header.scheduler);
     let mut log = EventLog::default();
     let end = loop {
-        let entry: Entry = match lines.next_line()? {
-            Line::Step(entry) => entry,
-            Line::End(end) => break Some(end),
-            Line::CutOff => {
+        let entry: RecordEntry = match lines.next_line()? {
+            RecordLine::Step(entry) => entry,
+            RecordLine::End(end) => break Some(end),
+            RecordLine::CutOff => {
                 report.cut_off_after_line = Some(lines.line() - 1);
                 break None;
             }
@@ -54,17 +56,17 @@ pub(crate) fn replay(mut lines: Lines<'_, impl BufRead>) -> Result<ReplayReport,
 
 /// Replays it, and asks another policy before each decision of its engines.
 pub(crate) fn what_if(
-    mut lines: Lines<'_, impl BufRead>,
+    mut lines: JsonLines<'_, impl BufRead>,
     policy: PolicySpec,
 ) -> Result<WhatIf, RecordError> {
     let header: Header = lines.header(LIVE_FORMAT)?;
     let mut scheduler = Replayed::of(header.scheduler);
-    let mut asked = Asked::of(header.build, policy);
+    let mut asked = ComparedPolicy::of(header.build, policy);
     loop {
-        let entry: Entry = match lines.next_line()? {
-            Line::Step(entry) => entry,
-            Line::End(_) => return Ok(asked.report),
-            Line::CutOff => {
+        let entry: RecordEntry = match lines.next_line()? {
+            RecordLine::Step(entry) => entry,
+            RecordLine::End(_) => return Ok(asked.report),
+            RecordLine::CutOff => {
                 asked.report.cut_off_after_line = Some(lines.line() - 1);
                 return Ok(asked.report);
             }
@@ -75,7 +77,7 @@ pub(crate) fn what_if(
             let done = match engine {
                 EngineEntry::Begins(begun) => asked.engine(begun.0, &begun.1),
                 EngineEntry::Steps { now_ms, events, actions, decides } => {
-                    asked.step(Step { now_ms, events, actions, decides }, lines.line())
+                    asked.step(RecordedStep { now_ms, events, actions, decides }, lines.line())
                 }
             };
             done.map_err(|problem| lines.problem(&problem))?;
@@ -90,7 +92,7 @@ struct Replayed {
 }
 
 /// One step, with what its engines were told and answered.
-type Stepped = (Entry, Vec<EngineEntry>);
+type Stepped = (RecordEntry, Vec<EngineEntry>);
 
 /// The last step of it.
 #[derive(Clone, Default)]
@@ -118,7 +120,7 @@ impl Replayed {
 impl Record for Last {
     fn begin(&mut self, _: &Settings) {}
 
-    fn step(&mut self, entry: Entry, engines: Vec<EngineEntry>) {
+    fn step(&mut self, entry: RecordEntry, engines: Vec<EngineEntry>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((entry, engines));
     }
 
@@ -132,9 +134,9 @@ impl Record for Last {
 /// Decisions of engines, and the requests that follow.
 fn decisions(
     (actions, requests): (Vec<Action>, Vec<RequestEntry>),
-) -> impl Iterator<Item = Decision> {
+) -> impl Iterator<Item = ComparedDecision> {
     let requests = requests.into_iter().map(|request| {
-        Decision::Request(serde_json::to_value(request).expect("a request is plain data"))
+        ComparedDecision::Request(serde_json::to_value(request).expect("a request is plain data"))
     });
-    actions.into_iter().map(Decision::Action).chain(requests)
+    actions.into_iter().map(ComparedDecision::Action).chain(requests)
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dovetail_control::control::Settings;
-use dovetail_control::record::{EngineEntry, Entry, Record, Recording};
+use dovetail_control::record::{EngineEntry, Record, RecordEntry, Recording};
 
 use crate::recorder::LiveRecorder;
 
@@ -27,16 +27,16 @@ impl Texts {
 
 struct InMemory {
     texts: Texts,
-    open: Option<LiveRecorder<Text>>,
+    open: Option<LiveRecorder<MemoryText>>,
 }
 
 /// One of them, to be written.
-struct Text {
+struct MemoryText {
     texts: Texts,
     place: usize,
 }
 
-impl Write for Text {
+impl Write for MemoryText {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut texts = self.texts.0.lock().unwrap_or_else(PoisonError::into_inner);
         texts[self.place].write(bytes)
@@ -51,12 +51,12 @@ impl Record for InMemory {
     fn begin(&mut self, settings: &Settings) {
         let mut texts = self.texts.0.lock().unwrap_or_else(PoisonError::into_inner);
         texts.push(Vec::new());
-        let text = Text { texts: self.texts.clone(), place: texts.len() - 1 };
+        let text = MemoryText { texts: self.texts.clone(), place: texts.len() - 1 };
         drop(texts);
         self.open = Some(LiveRecorder::start("memory", text, "memory", settings));
     }
 
-    fn step(&mut self, entry: Entry, engines: Vec<EngineEntry>) {
+    fn step(&mut self, entry: RecordEntry, engines: Vec<EngineEntry>) {
         self.open.iter_mut().for_each(|open| open.step(&entry, &engines));
     }
 

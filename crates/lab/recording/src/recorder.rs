@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use dovetail_control::control::Settings;
-use dovetail_control::record::{EngineEntry, Entry};
+use dovetail_control::record::{EngineEntry, RecordEntry};
 use dovetail_sim::event_log::EventLog;
 use dovetail_sim::record::{LIVE_FORMAT, LineWriter, RecordError};
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ impl<W: Write> LiveRecorder<W> {
     }
 
     /// Adds a step.
-    pub fn step(&mut self, entry: &Entry, engines: &[EngineEntry]) {
+    pub fn step(&mut self, entry: &RecordEntry, engines: &[EngineEntry]) {
         note(&mut self.log, engines);
         if entry.lost > 0 {
             let text = format!("{} inputs came without the JSON of their objects", entry.lost);

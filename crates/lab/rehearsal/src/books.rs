@@ -4,26 +4,26 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::api::Server;
+use crate::api::ApiServer;
 use crate::kubelets::{Amounts, amounts, requests_of};
 use crate::objects::SCHEDULER;
 
 /// Amounts of pods by UID, read once.
 #[derive(Debug, Default)]
-pub(crate) struct Books {
+pub(crate) struct PodBooks {
     asked: BTreeMap<String, Amounts>,
     bound: BTreeMap<String, String>,
 }
 
 /// A pod as the judge sees it.
 #[derive(Debug)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct JudgedPod<'a> {
     pub(crate) pod: &'a Value,
     pub(crate) node: &'a str,
     pub(crate) is_ours: bool,
 }
 
-impl Books {
+impl PodBooks {
     pub(crate) fn asked(&mut self, pod: &Value) -> &Amounts {
         let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
         if !self.asked.contains_key(uid) {
@@ -38,7 +38,7 @@ impl Books {
     /// `counts` says.
     pub(crate) fn bound(
         &mut self,
-        server: &Server,
+        server: &ApiServer,
         uid: &str,
         node: &str,
         counts: impl Fn(&Value) -> bool,
@@ -54,7 +54,7 @@ impl Books {
     /// What is free of a node; `None` if there is no such node.
     pub(crate) fn free_on(
         &mut self,
-        server: &Server,
+        server: &ApiServer,
         node: &str,
         counts: impl Fn(&Value) -> bool,
     ) -> Option<Amounts> {
@@ -73,15 +73,15 @@ impl Books {
 }
 
 /// All pods that have a node and are not over.
-pub(crate) fn holders(server: &Server) -> impl Iterator<Item = Seen<'_>> {
+pub(crate) fn holders(server: &ApiServer) -> impl Iterator<Item = JudgedPod<'_>> {
     pods(server).filter(|pod| !is_over(pod)).filter_map(|pod| {
         let node = pod["spec"]["nodeName"].as_str().filter(|node| !node.is_empty())?;
         let is_ours = pod["spec"]["schedulerName"] == SCHEDULER;
-        Some(Seen { pod, node, is_ours })
+        Some(JudgedPod { pod, node, is_ours })
     })
 }
 
-pub(crate) fn pods(server: &Server) -> impl Iterator<Item = &Value> {
+pub(crate) fn pods(server: &ApiServer) -> impl Iterator<Item = &Value> {
     let collection = (String::new(), "pods".to_owned());
     server.state.store.all(&collection).map(|object| &object.value)
 }

@@ -5,24 +5,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::api::{Call, Query, Reply, Route, Server, Verb};
-use crate::books::{Books, is_over, pods};
+use crate::api::{ApiReply, ApiServer, Call, Query, Route, Verb};
+use crate::books::{PodBooks, is_over, pods};
 use crate::objects::{
     NAMESPACE, ORDINAL, OWNER, budget, foreign, group, node, node_name, pod, queue,
 };
 use crate::quotas::Quotas;
-use crate::scene::{NodeSpec, QueueSpec, Workload};
+use crate::scene::{NodeSpec, QueueSpec, SceneWorkload};
 
 /// Pods of a node that is gone are deleted after this time.
 const COLLECTED_AFTER_MS: u64 = 2_000;
 
 /// Writes something directly: the way there is nobody's business.
 pub(crate) fn direct(
-    server: &mut Server,
+    server: &mut ApiServer,
     verb: Verb,
     (plural, name, subresource): (&str, &str, &str),
     body: &Value,
-) -> Option<Reply> {
+) -> Option<ApiReply> {
     let kind = server.kind(plural)?;
     let namespace = kind.namespaced.then(|| NAMESPACE.to_owned());
     let (name, subresource) = (name.to_owned(), subresource.to_owned());
@@ -33,24 +33,24 @@ pub(crate) fn direct(
 
 /// One request to the server, from its line to its answer.
 pub(crate) fn serve(
-    server: &mut Server,
+    server: &mut ApiServer,
     method: &str,
     path: &str,
     media_type: &str,
     body: &[u8],
-) -> Reply {
+) -> ApiReply {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let reply = match server.route(method, path, query) {
         Some(Ok(Route::Call(call))) => server.perform(&call, media_type, body),
         Some(Ok(other)) => Ok(server.describe(&other)),
         Some(Err(failure)) => Err(failure),
-        None => return Reply::text(404, "404 page not found\n"),
+        None => return ApiReply::text(404, "404 page not found\n"),
     };
-    reply.unwrap_or_else(|failure| Reply::failure(&failure))
+    reply.unwrap_or_else(|failure| ApiReply::failure(&failure))
 }
 
 /// Deletes a pod; `grace_s` instead of its own time to stop.
-pub(crate) fn delete_pod(server: &mut Server, name: &str, grace_s: Option<u64>) {
+pub(crate) fn delete_pod(server: &mut ApiServer, name: &str, grace_s: Option<u64>) {
     let options = grace_s.map_or(json!({}), |grace_s| json!({"gracePeriodSeconds": grace_s}));
     // It may be gone.
     _ = direct(server, Verb::Delete, ("pods", name, ""), &options);
@@ -58,8 +58,8 @@ pub(crate) fn delete_pod(server: &mut Server, name: &str, grace_s: Option<u64>) 
 
 /// Owners of pods, and the nodes.
 #[derive(Debug, Default)]
-pub(crate) struct Cluster {
-    owners: BTreeMap<String, Workload>,
+pub(crate) struct ClusterControllers {
+    owners: BTreeMap<String, SceneWorkload>,
     made: BTreeMap<(String, u64), u64>,
     gone_since_ms: BTreeMap<String, u64>,
     foreign: u64,
@@ -68,8 +68,8 @@ pub(crate) struct Cluster {
     pub(crate) quotas: Quotas,
 }
 
-impl Cluster {
-    pub(crate) fn submit(&mut self, server: &mut Server, workload: &Workload) {
+impl ClusterControllers {
+    pub(crate) fn submit(&mut self, server: &mut ApiServer, workload: &SceneWorkload) {
         if workload.min > 0 && workload.is_native {
             let place = ("podgroups", "", "");
             _ = direct(server, Verb::Create, place, &group(workload));
@@ -81,7 +81,7 @@ impl Cluster {
         self.owners.insert(workload.name.clone(), workload.clone());
     }
 
-    pub(crate) fn withdraw(&mut self, server: &mut Server, workload: &str) {
+    pub(crate) fn withdraw(&mut self, server: &mut ApiServer, workload: &str) {
         let Some(gone) = self.owners.remove(workload) else { return };
         if gone.min > 0 && gone.is_native {
             _ = direct(server, Verb::Delete, ("podgroups", workload, ""), &Value::Null);
@@ -96,14 +96,14 @@ impl Cluster {
     }
 
     /// A queue is there, or is given something else.
-    pub(crate) fn set_queue(&mut self, server: &mut Server, spec: &QueueSpec, now_ms: u64) {
+    pub(crate) fn set_queue(&mut self, server: &mut ApiServer, spec: &QueueSpec, now_ms: u64) {
         if direct(server, Verb::Create, ("queues", "", ""), &queue(spec)).is_none() {
             _ = direct(server, Verb::Patch, ("queues", &spec.name, ""), &queue(spec));
         }
         self.quotas.set(spec, now_ms);
     }
 
-    pub(crate) fn owners(&self) -> impl Iterator<Item = &Workload> {
+    pub(crate) fn owners(&self) -> impl Iterator<Item = &SceneWorkload> {
         self.owners.values()
     }
 
@@ -115,14 +115,14 @@ impl Cluster {
     }
 
     /// A user deletes one pod of a workload.
-    pub(crate) fn delete_one(&mut self, server: &mut Server, workload: &str, at: u64) {
+    pub(crate) fn delete_one(&mut self, server: &mut ApiServer, workload: &str, at: u64) {
         let names = names_of(server, workload);
         if !names.is_empty() {
             delete_pod(server, &names[at as usize % names.len()], None);
         }
     }
 
-    pub(crate) fn add_node(&mut self, server: &mut Server, at: usize, spec: NodeSpec) {
+    pub(crate) fn add_node(&mut self, server: &mut ApiServer, at: usize, spec: NodeSpec) {
         self.gone_since_ms.remove(&node_name(at));
         _ = direct(server, Verb::Create, ("nodes", "", ""), &node(at, spec));
         // A node controller takes it away when the node is ready.
@@ -130,12 +130,12 @@ impl Cluster {
         _ = direct(server, Verb::Patch, ("nodes", &node_name(at), ""), &ready);
     }
 
-    pub(crate) fn remove_node(&mut self, server: &mut Server, at: usize, now_ms: u64) {
+    pub(crate) fn remove_node(&mut self, server: &mut ApiServer, at: usize, now_ms: u64) {
         _ = direct(server, Verb::Delete, ("nodes", &node_name(at), ""), &Value::Null);
         self.gone_since_ms.insert(node_name(at), now_ms);
     }
 
-    pub(crate) fn cordon(&mut self, server: &mut Server, at: usize, is_cordoned: bool) {
+    pub(crate) fn cordon(&mut self, server: &mut ApiServer, at: usize, is_cordoned: bool) {
         let patch = json!({"spec": {"unschedulable": is_cordoned.then_some(true)}});
         _ = direct(server, Verb::Patch, ("nodes", &node_name(at), ""), &patch);
     }
@@ -143,8 +143,8 @@ impl Cluster {
     /// Another scheduler binds a pod of its own, if there is room by what it sees.
     pub(crate) fn bind_foreign(
         &mut self,
-        server: &mut Server,
-        books: &mut Books,
+        server: &mut ApiServer,
+        books: &mut PodBooks,
         gpus: u64,
         at: usize,
     ) {
@@ -163,8 +163,8 @@ impl Cluster {
     }
 
     /// Owners make what they lack, and pods of nodes that are gone are deleted. When to look again.
-    pub(crate) fn look(&mut self, server: &mut Server, now_ms: u64) -> Option<u64> {
-        let workloads: Vec<Workload> = self.owners.values().cloned().collect();
+    pub(crate) fn look(&mut self, server: &mut ApiServer, now_ms: u64) -> Option<u64> {
+        let workloads: Vec<SceneWorkload> = self.owners.values().cloned().collect();
         for workload in &workloads {
             for ordinal in 0..workload.pods {
                 self.keep_up(server, workload, ordinal);
@@ -176,7 +176,7 @@ impl Cluster {
         self.collect(server, now_ms)
     }
 
-    fn keep_up(&mut self, server: &mut Server, workload: &Workload, ordinal: u64) {
+    fn keep_up(&mut self, server: &mut ApiServer, workload: &SceneWorkload, ordinal: u64) {
         let mut of_ordinal = Vec::new();
         for pod in pods(server) {
             let labels = &pod["metadata"]["labels"];
@@ -207,7 +207,7 @@ impl Cluster {
         _ = direct(server, Verb::Create, ("pods", "", ""), &pod(workload, ordinal, &name));
     }
 
-    fn collect(&mut self, server: &mut Server, now_ms: u64) -> Option<u64> {
+    fn collect(&mut self, server: &mut ApiServer, now_ms: u64) -> Option<u64> {
         let is_gone = |since_ms: &u64| now_ms >= since_ms + COLLECTED_AFTER_MS;
         let gone = self.gone_since_ms.iter().filter(|(_, since_ms)| is_gone(since_ms));
         let gone: BTreeSet<&str> = gone.map(|(node, _)| node.as_str()).collect();
@@ -222,7 +222,7 @@ impl Cluster {
 }
 
 /// A budget says how many of its pods may be disrupted, as its controller counts.
-fn count_disruptions(server: &mut Server, workload: &Workload, available: u64) {
+fn count_disruptions(server: &mut ApiServer, workload: &SceneWorkload, available: u64) {
     let runs = |pod: &&Value| {
         pod["metadata"]["labels"][OWNER] == *workload.name
             && pod["status"]["phase"] == "Running"
@@ -245,7 +245,7 @@ fn count_disruptions(server: &mut Server, workload: &Workload, available: u64) {
 }
 
 /// Names of the pods of a workload.
-fn names_of(server: &Server, workload: &str) -> Vec<String> {
+fn names_of(server: &ApiServer, workload: &str) -> Vec<String> {
     let is_one = |pod: &&Value| pod["metadata"]["labels"][OWNER] == *workload;
     let names = pods(server).filter(is_one);
     names.map(|pod| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect()

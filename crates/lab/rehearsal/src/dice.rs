@@ -31,9 +31,9 @@ impl Dice {
 
 /// Numbers in a row, for what is drawn before anything happens.
 #[derive(Debug)]
-pub(crate) struct Row(u64);
+pub(crate) struct DrawSequence(u64);
 
-impl Row {
+impl DrawSequence {
     pub(crate) fn new(seed: u64) -> Self {
         Self(mix(seed))
     }

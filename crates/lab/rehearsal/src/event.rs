@@ -1,10 +1,10 @@
 //! What is to happen, and requests on their way.
 
-use dovetail_control::request::{Answer, Request};
+use dovetail_control::request::{ApiRequest, ApiResponse};
 
-use crate::kubelets::{Identity, Step, Write};
+use crate::kubelets::{Identity, KubeletWrite, PodTransition};
 use crate::lease::{LeaseAnswer, LeaseCall};
-use crate::network::Fault;
+use crate::network::NetworkFault;
 
 /// Something that is to happen.
 #[derive(Debug)]
@@ -14,12 +14,12 @@ pub(crate) enum Event {
     Calm,
     Owners,
     KubeletsLook,
-    Kubelet(String, Step),
-    KubeletWrites(Identity, Write),
+    Kubelet(String, PodTransition),
+    KubeletWrites(Identity, KubeletWrite),
     Wake { slot: usize, generation: u64 },
     Deliver { slot: usize, generation: u64, epoch: u64, at: usize },
     Arrives(Box<Flight>),
-    Answered { slot: usize, generation: u64, epoch: u64, answer: Answer },
+    Answered { slot: usize, generation: u64, epoch: u64, answer: ApiResponse },
     LeaseArrives { slot: usize, generation: u64, call: LeaseCall, back_ms: u64, is_lost: bool },
     LeaseAnswered { slot: usize, generation: u64, answer: LeaseAnswer },
 }
@@ -30,9 +30,9 @@ pub(crate) struct Flight {
     pub(crate) slot: usize,
     pub(crate) generation: u64,
     pub(crate) epoch: u64,
-    pub(crate) request: Request,
+    pub(crate) request: ApiRequest,
     pub(crate) back_ms: u64,
-    pub(crate) fault: Option<Fault>,
+    pub(crate) fault: Option<NetworkFault>,
     pub(crate) over_ms: u64,
     /// When the sender gives it up.
     pub(crate) given_up_ms: u64,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use crate::api::Server;
+use crate::api::ApiServer;
 use crate::books::pods;
 use crate::objects::OWNER;
 
@@ -34,7 +34,13 @@ struct Eviction {
 
 impl Evictions {
     /// The scheduler says that it has evicted a pod for another one.
-    pub(crate) fn evicted(&mut self, server: &Server, now_ms: u64, victim: &str, preemptor: &str) {
+    pub(crate) fn evicted(
+        &mut self,
+        server: &ApiServer,
+        now_ms: u64,
+        victim: &str,
+        preemptor: &str,
+    ) {
         let gang = pods(server).find(|pod| pod["metadata"]["name"] == preemptor).and_then(gang_of);
         let has_started = |pod: &Value| {
             let is_it =

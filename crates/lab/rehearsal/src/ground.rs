@@ -6,13 +6,13 @@ use dovetail_control::answer::Answered;
 use dovetail_control::request::Method;
 use serde_json::{Value, json};
 
-use crate::api::{self, Failure, Kind, Reply, Server, Verb};
-use crate::books::{Books, pods};
-use crate::cluster::{Cluster, direct, serve};
+use crate::api::{self, ApiFailure, ApiReply, ApiServer, ResourceKind, Verb};
+use crate::books::{PodBooks, pods};
+use crate::cluster::{ClusterControllers, direct, serve};
 use crate::course::Course;
 use crate::event::{Event, Flight};
 use crate::evictions::Evictions;
-use crate::kubelets::{Identity, KubeletOptions, Kubelets, Step, Wish, Write};
+use crate::kubelets::{Identity, KubeletOptions, KubeletWrite, Kubelets, PodTransition, Wish};
 use crate::objects::OWNER;
 use crate::processes::learned_at;
 use crate::replica::START_MS;
@@ -21,9 +21,9 @@ use crate::scene::Options;
 /// What there is beside the scheduler.
 #[derive(Debug)]
 pub(crate) struct Ground {
-    pub(crate) server: Server,
-    pub(crate) cluster: Cluster,
-    pub(crate) books: Books,
+    pub(crate) server: ApiServer,
+    pub(crate) cluster: ClusterControllers,
+    pub(crate) books: PodBooks,
     pub(crate) evictions: Evictions,
     /// Pods that ended by themselves.
     pub(crate) ended: u64,
@@ -37,8 +37,8 @@ pub(crate) struct Ground {
 impl Ground {
     pub(crate) fn new(options: &Options) -> Self {
         let settings = api::Settings { history_limit: options.history, ..Default::default() };
-        let mut server = Server::new(settings, START_MS);
-        let queue = Kind::custom("dovetail.dev", "v1alpha1", "Queue", "queues");
+        let mut server = ApiServer::new(settings, START_MS);
+        let queue = ResourceKind::custom("dovetail.dev", "v1alpha1", "Queue", "queues");
         server.register(queue.cluster_scoped());
         if options.keeps_learned {
             let map = json!({"metadata": {"name": learned_at().name}});
@@ -51,8 +51,8 @@ impl Ground {
         };
         Self {
             server,
-            cluster: Cluster::default(),
-            books: Books::default(),
+            cluster: ClusterControllers::default(),
+            books: PodBooks::default(),
             evictions: Evictions::default(),
             ended: 0,
             kubelets: Kubelets::new(kubelets),
@@ -115,7 +115,7 @@ impl Ground {
         grant(course, wishes);
     }
 
-    pub(crate) fn kubelet(&mut self, course: &mut Course<'_>, uid: &str, step: Step) {
+    pub(crate) fn kubelet(&mut self, course: &mut Course<'_>, uid: &str, step: PodTransition) {
         let mut wishes = Vec::new();
         self.kubelets.step(uid, step, &mut wishes);
         grant(course, wishes);
@@ -125,7 +125,7 @@ impl Ground {
         &mut self,
         course: &mut Course<'_>,
         pod: &Identity,
-        write: &Write,
+        write: &KubeletWrite,
     ) {
         let name = &pod.name;
         course.say(format_args!("kubelet: {write:?} {name}"));
@@ -162,8 +162,8 @@ impl Ground {
             && let Some(code) = self.refuses(path)
         {
             let message = "admission webhook \"keeper.example.com\" denied the request: kept";
-            let failure = Failure { message: message.to_owned(), ..Failure::of_code(code) };
-            return (plain(&Reply::failure(&failure)), None);
+            let failure = ApiFailure { message: message.to_owned(), ..ApiFailure::of_code(code) };
+            return (plain(&ApiReply::failure(&failure)), None);
         }
         let (bound, request) = (self.server.state.bound.len(), &flight.request);
         let reply = serve(&mut self.server, method, path, request.media_type, &request.body);
@@ -231,10 +231,10 @@ fn see(
 
 /// An answer that says that something failed.
 pub(crate) fn failed(code: u16) -> Answered {
-    plain(&Reply::failure(&Failure::of_code(code)))
+    plain(&ApiReply::failure(&ApiFailure::of_code(code)))
 }
 
-fn plain(reply: &Reply) -> Answered {
+fn plain(reply: &ApiReply) -> Answered {
     let retry_after_s = reply.retry_after.map(|pause| pause.as_secs());
     Ok((reply.code, retry_after_s, reply.body.clone()))
 }

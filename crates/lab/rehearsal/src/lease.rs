@@ -1,6 +1,6 @@
 //! The Lease of the candidates, on the server.
 
-use dovetail_control::lead::{Lease, Record};
+use dovetail_control::lead::{Lease, LeaseRecord};
 
 /// One Lease with its versions.
 #[derive(Debug, Default)]
@@ -13,7 +13,7 @@ pub(crate) struct LeaseServer {
 #[derive(Clone, Debug)]
 pub(crate) enum LeaseCall {
     Read,
-    Write { record: Record, version: Option<String> },
+    Write { record: LeaseRecord, version: Option<String> },
 }
 
 /// What the server says.

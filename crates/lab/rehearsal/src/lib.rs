@@ -35,6 +35,6 @@ mod scene;
 mod shrink;
 mod sight;
 
-pub use play::{Failure, Played, play, play_recorded};
+pub use play::{HistoryFailure, Played, play, play_recorded};
 pub use recipe::{Extras, Recipe, RecipeError};
 pub use shrink::shrink;

@@ -6,7 +6,7 @@ use crate::scene::Options;
 
 /// Everything that may go wrong with one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum NetworkFault {
     /// It never leaves.
     Unsent,
     /// It is lost, and the connection breaks.
@@ -32,10 +32,10 @@ pub(crate) enum Fault {
 pub(crate) struct Way {
     pub(crate) there_ms: u64,
     pub(crate) back_ms: u64,
-    pub(crate) fault: Option<Fault>,
+    pub(crate) fault: Option<NetworkFault>,
 }
 
-impl Fault {
+impl NetworkFault {
     fn of(number: u64, is_read: bool) -> Self {
         let code = |list: &[u16]| list[(number / 64) as usize % list.len()];
         match number % 12 {
@@ -111,7 +111,7 @@ impl Network {
         if self.faults == 0 || number % 1_000 >= self.faults {
             return way;
         }
-        let fault = Fault::of(number / 1_000, method == "GET");
+        let fault = NetworkFault::of(number / 1_000, method == "GET");
         let name = format!("{} {method} {path} {which}", fault.name());
         if !recipe.has(&name) {
             return way;
@@ -119,8 +119,8 @@ impl Network {
         self.struck.push(name);
         way.fault = Some(fault);
         match fault {
-            Fault::Late => way.there_ms = limit_ms,
-            Fault::AnswerLate => way.back_ms = limit_ms,
+            NetworkFault::Late => way.there_ms = limit_ms,
+            NetworkFault::AnswerLate => way.back_ms = limit_ms,
             _ => {}
         }
         way

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::kubelets::RUN_MS;
-use crate::scene::{NodeSpec, QueueSpec, Workload};
+use crate::scene::{NodeSpec, QueueSpec, SceneWorkload};
 
 /// Where all pods are.
 pub(crate) const NAMESPACE: &str = "default";
@@ -29,7 +29,7 @@ pub(crate) fn node(at: usize, spec: NodeSpec) -> Value {
         "status": {"allocatable": amounts, "capacity": amounts}})
 }
 
-pub(crate) fn group(workload: &Workload) -> Value {
+pub(crate) fn group(workload: &SceneWorkload) -> Value {
     json!({"metadata": {"name": workload.name},
         "spec": {"schedulingPolicy": {"gang": {"minCount": workload.min}}}})
 }
@@ -44,13 +44,13 @@ pub(crate) fn queue(spec: &QueueSpec) -> Value {
 }
 
 /// A disruption budget of all pods of a workload.
-pub(crate) fn budget(workload: &Workload) -> Value {
+pub(crate) fn budget(workload: &SceneWorkload) -> Value {
     json!({"metadata": {"name": workload.name}, "spec": {
         "minAvailable": workload.available,
         "selector": {"matchLabels": {OWNER: workload.name}}}})
 }
 
-pub(crate) fn pod(workload: &Workload, ordinal: u64, name: &str) -> Value {
+pub(crate) fn pod(workload: &SceneWorkload, ordinal: u64, name: &str) -> Value {
     let mut pod = container(name, workload.gpus, SCHEDULER);
     pod["metadata"]["labels"] = json!({OWNER: workload.name, ORDINAL: ordinal.to_string()});
     if let Some(queue) = &workload.queue {

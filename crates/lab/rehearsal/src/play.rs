@@ -5,11 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use dovetail_control::record::Recording;
 
 use crate::recipe::Recipe;
-use crate::run::Run;
+use crate::run::HistoryRun;
 
 /// What went wrong in a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct HistoryFailure {
     /// What, for people.
     pub problem: String,
     /// Names of the steps that happened and the faults that struck.
@@ -22,20 +22,20 @@ pub struct Played {
     /// Everything that happened, a line each.
     pub log: String,
     /// What went wrong, if anything did.
-    pub failure: Option<Failure>,
+    pub failure: Option<HistoryFailure>,
 }
 
 /// Plays a history to its end. A panic of what is played is what went wrong.
 pub fn play(recipe: &Recipe) -> Played {
-    play_run(Run::new(recipe, None))
+    play_run(HistoryRun::new(recipe, None))
 }
 
 /// As [`play`], with a recording of each process that starts.
 pub fn play_recorded(recipe: &Recipe, recordings: &dyn Fn() -> Recording) -> Played {
-    play_run(Run::new(recipe, Some(recordings)))
+    play_run(HistoryRun::new(recipe, Some(recordings)))
 }
 
-fn play_run(mut run: Run<'_>) -> Played {
+fn play_run(mut run: HistoryRun<'_>) -> Played {
     let ended = catch_unwind(AssertUnwindSafe(|| run.go()));
     let panic = ended.err().map(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -43,6 +43,6 @@ fn play_run(mut run: Run<'_>) -> Played {
         format!("panic: {}", text.unwrap_or_default())
     });
     let problem = panic.or_else(|| run.problem.take());
-    let failure = problem.map(|problem| Failure { problem, happened: run.happened() });
+    let failure = problem.map(|problem| HistoryFailure { problem, happened: run.happened() });
     Played { log: run.take_log(), failure }
 }

@@ -6,21 +6,21 @@ use bytes::Bytes;
 use dovetail_cluster::world::{self, Patience};
 use dovetail_control::answer::{Answered, NoAnswer};
 use dovetail_control::control::{Credits, Input, LogEntry, Settings};
-use dovetail_control::lead::{Phase, Step as LeaseStep};
+use dovetail_control::lead::{ElectionPhase, ElectionStep as LeaseStep};
 use dovetail_control::learned::ConfigMapName;
 use dovetail_control::record::Recording;
-use dovetail_control::request::{Answer, Class, Request};
+use dovetail_control::request::{ApiRequest, ApiResponse, RequestClass};
 use dovetail_control::schedule::News;
 use dovetail_objects::Kind;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Order, PreemptionConfig, ReserveConfig};
 
-use crate::api::{CollectionName, Server};
+use crate::api::{ApiServer, CollectionName};
 use crate::course::Course;
 use crate::event::{Event, Flight};
 use crate::ground::{failed, named};
 use crate::lease::{LeaseAnswer, LeaseCall, LeaseServer};
-use crate::network::Fault;
+use crate::network::NetworkFault;
 use crate::objects::NAMESPACE;
 use crate::replica::{Clocks, Replica};
 use crate::scene::Options;
@@ -162,7 +162,7 @@ impl<'r> Processes<'r> {
     pub(crate) fn deliver(
         &mut self,
         course: &mut Course<'_>,
-        server: &mut Server,
+        server: &mut ApiServer,
         (slot, generation, epoch, at): (usize, u64, u64, usize),
     ) {
         let most = 1 + course.below("delivered", DELIVERED) as usize;
@@ -189,7 +189,7 @@ impl<'r> Processes<'r> {
         &mut self,
         course: &mut Course<'_>,
         (slot, generation, epoch): (usize, u64, u64),
-        answer: Answer,
+        answer: ApiResponse,
     ) {
         let Some(replica) = self.alive(slot, generation) else { return };
         if replica.term.as_ref().is_some_and(|term| term.epoch == epoch) {
@@ -215,7 +215,7 @@ impl<'r> Processes<'r> {
     pub(crate) fn act(
         &mut self,
         course: &mut Course<'_>,
-        server: &Server,
+        server: &ApiServer,
         (slot, generation): (usize, u64),
     ) {
         let now_ms = course.now_ms;
@@ -250,11 +250,15 @@ impl<'r> Processes<'r> {
         let there_ms = way.there_ms.min(LEASE_MS);
         let left_ms = LEASE_MS - there_ms;
         let event = match way.fault {
-            Some(Fault::Unsent | Fault::Lost | Fault::Silent | Fault::Failed(_)) => {
-                Event::LeaseAnswered { slot, generation, answer: LeaseAnswer::Nothing }
-            }
+            Some(
+                NetworkFault::Unsent
+                | NetworkFault::Lost
+                | NetworkFault::Silent
+                | NetworkFault::Failed(_),
+            ) => Event::LeaseAnswered { slot, generation, answer: LeaseAnswer::Nothing },
             fault => {
-                let is_told = matches!(fault, None | Some(Fault::Late | Fault::AnswerLate));
+                let is_told =
+                    matches!(fault, None | Some(NetworkFault::Late | NetworkFault::AnswerLate));
                 let (back_ms, is_lost) =
                     (way.back_ms.min(left_ms), !is_told || way.back_ms > left_ms);
                 Event::LeaseArrives { slot, generation, call, back_ms, is_lost }
@@ -287,7 +291,7 @@ impl<'r> Processes<'r> {
         self.wake(course, slot, 0);
     }
 
-    fn follow_phase(&mut self, course: &mut Course<'_>, server: &Server, slot: usize) {
+    fn follow_phase(&mut self, course: &mut Course<'_>, server: &ApiServer, slot: usize) {
         let (now_ms, clocks) = (course.now_ms, self.clocks[slot]);
         let own_ms = clocks.at(now_ms).own_ms;
         let Some(replica) = &mut self.slots[slot] else { return };
@@ -306,7 +310,7 @@ impl<'r> Processes<'r> {
                 self.turns += 1;
             }
             (None, None) => {
-                if let Phase::Settling { until_ms } = replica.candidate.phase(own_ms) {
+                if let ElectionPhase::Settling { until_ms } = replica.candidate.phase(own_ms) {
                     let delay_ms = clocks.until(until_ms, now_ms).max(1);
                     self.wake(course, slot, delay_ms);
                 }
@@ -381,7 +385,7 @@ impl<'r> Processes<'r> {
         }
     }
 
-    fn send(&mut self, course: &mut Course<'_>, (slot, epoch): (usize, u64), request: Request) {
+    fn send(&mut self, course: &mut Course<'_>, (slot, epoch): (usize, u64), request: ApiRequest) {
         let (now_ms, clocks) = (course.now_ms, self.clocks[slot]);
         let own_ms = clocks.at(now_ms).own_ms;
         let Some(replica) = &mut self.slots[slot] else { return };
@@ -390,12 +394,12 @@ impl<'r> Processes<'r> {
         let pods_listed = replica.term.as_ref().and_then(|term| term.pods_listed);
         let permit = replica.candidate.permit(own_ms).filter(|permit| permit.epoch == epoch);
         let over_ms = match (request.class, permit) {
-            (Class::Read, _) => Some(own_ms + READ_MS),
+            (RequestClass::Read, _) => Some(own_ms + READ_MS),
             (_, permit) => permit.map(|permit| permit.deadline_ms),
         };
         let answered = |answered: Option<Answered>| {
             let over_ms = over_ms.unwrap_or_default();
-            let answer = Answer { number, answered, took_ms: 1, over_ms };
+            let answer = ApiResponse { number, answered, took_ms: 1, over_ms };
             Event::Answered { slot, generation, epoch, answer }
         };
         let Some(over_ms) = over_ms else { return course.after(0, answered(None)) };
@@ -409,9 +413,9 @@ impl<'r> Processes<'r> {
         let body = String::from_utf8_lossy(&request.body);
         course.say(format_args!("{slot} {method} {path} {body} {:?}", way.fault));
         let (delay_ms, event) = match way.fault {
-            Some(Fault::Unsent) => (way.there_ms, answered(Some(no_answer(true)))),
-            Some(Fault::Lost) => (way.there_ms, answered(Some(no_answer(false)))),
-            Some(Fault::Silent) => (limit_ms, answered(Some(no_answer(false)))),
+            Some(NetworkFault::Unsent) => (way.there_ms, answered(Some(no_answer(true)))),
+            Some(NetworkFault::Lost) => (way.there_ms, answered(Some(no_answer(false)))),
+            Some(NetworkFault::Silent) => (limit_ms, answered(Some(no_answer(false)))),
             fault => {
                 let flight = Flight {
                     slot,
@@ -439,15 +443,15 @@ impl<'r> Processes<'r> {
 pub(crate) fn on_its_way_back(course: &mut Course<'_>, flight: &Flight, answered: Answered) {
     let left_ms = flight.given_up_ms.saturating_sub(course.now_ms);
     let (answered, delay_ms) = match flight.fault {
-        Some(Fault::DoneAndFailed(code)) => (failed(code), flight.back_ms.min(left_ms)),
-        Some(Fault::AnswerLost) => (no_answer(false), flight.back_ms.min(left_ms)),
-        Some(Fault::AnswerSilent) => (no_answer(false), left_ms),
+        Some(NetworkFault::DoneAndFailed(code)) => (failed(code), flight.back_ms.min(left_ms)),
+        Some(NetworkFault::AnswerLost) => (no_answer(false), flight.back_ms.min(left_ms)),
+        Some(NetworkFault::AnswerSilent) => (no_answer(false), left_ms),
         _ if flight.back_ms > left_ms => (no_answer(false), left_ms),
         _ => (answered, flight.back_ms),
     };
     let Flight { slot, generation, epoch, over_ms, .. } = *flight;
     let (number, answered) = (flight.request.number, Some(answered));
-    let answer = Answer { number, answered, took_ms: 1, over_ms };
+    let answer = ApiResponse { number, answered, took_ms: 1, over_ms };
     course.after(delay_ms, Event::Answered { slot, generation, epoch, answer });
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::api::Server;
+use crate::api::ApiServer;
 use crate::books::{holders, pods};
 use crate::objects::QUEUE;
 use crate::scene::QueueSpec;
@@ -32,7 +32,7 @@ impl Quotas {
     }
 
     /// A pod was bound: which queue holds more than it may.
-    pub(crate) fn broken_by(&self, server: &Server, uid: &str, now_ms: u64) -> Option<String> {
+    pub(crate) fn broken_by(&self, server: &ApiServer, uid: &str, now_ms: u64) -> Option<String> {
         if self.changed_ms.is_some_and(|changed_ms| now_ms < changed_ms + LATE_MS) {
             return None;
         }
@@ -46,7 +46,7 @@ impl Quotas {
     /// count; `None`: nothing bounds them.
     pub(crate) fn headroom(
         &self,
-        server: &Server,
+        server: &ApiServer,
         pod: &Value,
         counts: impl Fn(&Value) -> bool,
     ) -> Option<i64> {

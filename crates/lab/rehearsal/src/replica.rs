@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use dovetail_cluster::world::Change;
 use dovetail_control::Control;
 use dovetail_control::control::{Credits, Input, Settings};
-use dovetail_control::lead::{Candidate, Phase, Terms};
-use dovetail_control::request::{Class, Now};
+use dovetail_control::lead::{Candidate, ElectionPhase, LeaseTimes};
+use dovetail_control::request::{Now, RequestClass};
 use dovetail_objects::Kind;
 
-use crate::api::Server;
+use crate::api::ApiServer;
 use crate::sight::Sight;
 
 /// Wall clocks show this at the start, in milliseconds since 1970.
@@ -43,7 +43,7 @@ impl Clocks {
 
 /// One leadership.
 #[derive(Debug)]
-pub(crate) struct Term {
+pub(crate) struct LeaderTerm {
     pub(crate) epoch: u64,
     pub(crate) sights: Vec<Sight>,
     /// Version of the first list of pods.
@@ -60,10 +60,10 @@ pub(crate) struct Replica {
     pub(crate) generation: u64,
     pub(crate) candidate: Candidate,
     pub(crate) control: Control,
-    pub(crate) term: Option<Term>,
+    pub(crate) term: Option<LeaderTerm>,
     pub(crate) inputs: Vec<Input>,
     /// Requests on their way.
-    pub(crate) open: BTreeMap<u64, Class>,
+    pub(crate) open: BTreeMap<u64, RequestClass>,
     /// A request about the Lease is on its way; when it was sent, by its own clock.
     pub(crate) asks_since: Option<u64>,
     /// When it is to look at itself next.
@@ -74,7 +74,7 @@ pub(crate) struct Replica {
 impl Replica {
     pub(crate) fn new(identity: String, generation: u64, settings: Settings) -> Self {
         Self {
-            candidate: Candidate::new(identity.clone(), Terms::default()),
+            candidate: Candidate::new(identity.clone(), LeaseTimes::default()),
             identity,
             generation,
             is_recorded: settings.recording.is_some(),
@@ -88,7 +88,7 @@ impl Replica {
     }
 
     /// Begins to read the world.
-    pub(crate) fn begin(&mut self, epoch: u64, server: &Server) {
+    pub(crate) fn begin(&mut self, epoch: u64, server: &ApiServer) {
         self.open.clear();
         self.inputs = vec![Input::Won { epoch }];
         let mut sights = Vec::new();
@@ -101,7 +101,7 @@ impl Replica {
             }
         }
         let (pods_listed, decides, stopped_ms) = (None, false, None);
-        self.term = Some(Term { epoch, sights, pods_listed, decides, stopped_ms });
+        self.term = Some(LeaderTerm { epoch, sights, pods_listed, decides, stopped_ms });
     }
 
     /// How many requests of each class it may begin now, of so many binds at once. Who stops says
@@ -110,17 +110,17 @@ impl Replica {
         let Some(term) = self.term.as_ref().filter(|term| term.decides) else {
             return Credits::default();
         };
-        let left = |class: Class, most: usize| {
+        let left = |class: RequestClass, most: usize| {
             let open = self.open.values().filter(|open| **open == class).count();
             most.saturating_sub(open)
         };
-        let announcements = left(Class::Announcement, AT_ONCE);
+        let announcements = left(RequestClass::Announcement, AT_ONCE);
         match term.stopped_ms {
             Some(_) => Credits { announcements, ..Credits::default() },
             None => Credits {
-                binds: left(Class::Bind, binds),
-                orders: left(Class::Order, AT_ONCE),
-                claims: left(Class::Claim, AT_ONCE),
+                binds: left(RequestClass::Bind, binds),
+                orders: left(RequestClass::Order, AT_ONCE),
+                claims: left(RequestClass::Claim, AT_ONCE),
                 announcements,
             },
         }
@@ -129,8 +129,8 @@ impl Replica {
     /// The epoch in which it leads, or is about to.
     pub(crate) fn leads_in(&self, own_ms: u64) -> Option<u64> {
         match self.candidate.phase(own_ms) {
-            Phase::Relisting { epoch } | Phase::Leading { epoch } => Some(epoch),
-            Phase::Following | Phase::Settling { .. } => None,
+            ElectionPhase::Relisting { epoch } | ElectionPhase::Leading { epoch } => Some(epoch),
+            ElectionPhase::Following | ElectionPhase::Settling { .. } => None,
         }
     }
 }

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::api::Server;
-use crate::books::{Books, holders, is_over, pods};
+use crate::api::ApiServer;
+use crate::books::{PodBooks, holders, is_over, pods};
 use crate::ground::Ground;
 use crate::kubelets::Amounts;
 use crate::objects::{OWNER, QUEUE, SCHEDULER};
-use crate::scene::{Options, Workload};
+use crate::scene::{Options, SceneWorkload};
 
 /// Pods of one workload at rest.
 #[derive(Debug, Default)]
-struct Standing<'a> {
+struct SettledPods<'a> {
     placed: u64,
     pending: Vec<&'a Value>,
     /// Succeeded or failed.
@@ -75,8 +75,8 @@ pub(crate) fn problem(ground: &mut Ground, options: &Options, may_lose: bool) ->
     None
 }
 
-fn standing<'a>(server: &'a Server, workload: &Workload) -> Standing<'a> {
-    let mut standing = Standing::default();
+fn standing<'a>(server: &'a ApiServer, workload: &SceneWorkload) -> SettledPods<'a> {
+    let mut standing = SettledPods::default();
     for pod in pods(server).filter(|pod| pod["metadata"]["labels"][OWNER] == *workload.name) {
         let has_node = pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
         match (is_over(pod), has_node) {
@@ -92,7 +92,7 @@ fn standing<'a>(server: &'a Server, workload: &Workload) -> Standing<'a> {
 }
 
 /// What is free, by node.
-fn free(server: &Server, books: &mut Books) -> BTreeMap<String, Amounts> {
+fn free(server: &ApiServer, books: &mut PodBooks) -> BTreeMap<String, Amounts> {
     let Some(kind) = server.kind("nodes") else { return BTreeMap::new() };
     let names = server.all(&kind).filter(|node| node["spec"]["unschedulable"] != true);
     let names = names.filter_map(|node| node["metadata"]["name"].as_str());
@@ -111,8 +111,8 @@ fn may_go(pod: &Value, priority: i64) -> bool {
 
 /// What would be free if these pods went.
 fn free_without(
-    server: &Server,
-    books: &mut Books,
+    server: &ApiServer,
+    books: &mut PodBooks,
     goes: &dyn Fn(&Value) -> bool,
 ) -> BTreeMap<String, Amounts> {
     let mut free = free(server, books);

@@ -3,7 +3,7 @@
 use crate::course::Course;
 use crate::event::{Event, Flight};
 use crate::ground::{Ground, failed};
-use crate::network::Fault;
+use crate::network::NetworkFault;
 use crate::processes::{Processes, Recordings, on_its_way_back};
 use crate::recipe::Recipe;
 use crate::replica::START_MS;
@@ -24,7 +24,7 @@ const END_MS: u64 = 40_000_000;
 const EVENTS: u64 = 100_000;
 
 /// One history as it goes.
-pub(crate) struct Run<'r> {
+pub(crate) struct HistoryRun<'r> {
     recipe: &'r Recipe,
     scene: Scene,
     course: Course<'r>,
@@ -40,7 +40,7 @@ pub(crate) struct Run<'r> {
     seen: (usize, u64, u64),
 }
 
-impl<'r> Run<'r> {
+impl<'r> HistoryRun<'r> {
     pub(crate) fn new(recipe: &'r Recipe, recordings: Recordings<'r>) -> Self {
         let scene = Scene::of(recipe.seed, recipe.extras);
         let options = scene.options;
@@ -243,7 +243,7 @@ impl<'r> Run<'r> {
     /// A request reaches the server.
     fn arrives(&mut self, flight: &Flight) {
         let answered = match flight.fault {
-            Some(Fault::Failed(code)) => failed(code),
+            Some(NetworkFault::Failed(code)) => failed(code),
             _ => {
                 let (answered, wrong) = self.ground.perform(&mut self.course, flight);
                 self.problem = self.problem.take().or(wrong);

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::play::{Failure, play};
+use crate::play::{HistoryFailure, play};
 use crate::recipe::Recipe;
 
 /// The shortest history that it finds in which the same kind of thing goes wrong, with what that
 /// is. `None` if nothing goes wrong in the history itself.
-pub fn shrink(recipe: &Recipe) -> Option<(Recipe, Failure)> {
+pub fn shrink(recipe: &Recipe) -> Option<(Recipe, HistoryFailure)> {
     let mut failure = play(recipe).failure?;
     let kind = kind_of(&failure.problem);
     let mut best = only(recipe, &failure.happened);

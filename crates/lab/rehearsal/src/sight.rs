@@ -4,7 +4,7 @@ use dovetail_cluster::world::Change;
 use dovetail_control::control::Input;
 use dovetail_objects::{Kind, Object};
 
-use crate::api::{CollectionName, Server, Stored};
+use crate::api::{ApiServer, CollectionName, Stored};
 
 /// One kind's watch.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Sight {
     }
 
     /// What is delivered now, at most so many changes; and whether there is more.
-    pub(crate) fn look(&mut self, server: &mut Server, most: usize) -> (Vec<Input>, bool) {
+    pub(crate) fn look(&mut self, server: &mut ApiServer, most: usize) -> (Vec<Input>, bool) {
         let revision = server.state.store.revision;
         let collection = server.state.store.collection(&self.collection);
         let found = self.seen.and_then(|seen| collection.changes_after(seen, most).ok());
@@ -55,7 +55,7 @@ impl Sight {
         (changes.collect(), is_more)
     }
 
-    fn list(&self, server: &mut Server) -> Vec<Input> {
+    fn list(&self, server: &mut ApiServer) -> Vec<Input> {
         let objects = server.state.store.all(&self.collection).map(|object| {
             let (object, json) = self.read(object);
             Input::Change(Change::Applied(object), json)

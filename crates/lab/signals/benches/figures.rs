@@ -7,7 +7,7 @@
 #![allow(clippy::print_stdout)]
 
 use dovetail_phases::job_phases::{PHASES, Phase, PhaseRule, job_phases};
-use dovetail_signals::{Case, Collected, Confusion, Half, Kind};
+use dovetail_signals::{Case, Collected, Confusion, Half, JobBehavior};
 
 const SEEDS: std::ops::Range<u64> = 0..24;
 const FIGURES: [(&str, Half, Collected); 6] = [
@@ -32,7 +32,7 @@ fn main() {
 fn print(name: &str, half: Half, collected: Collected, wanted: &[String]) {
     const STEPS_MS: [u64; 3] = [15_000, 30_000, 60_000];
     let mut sums = [(); STEPS_MS.len()].map(|()| Confusion::default());
-    for kind in Kind::ALL {
+    for kind in JobBehavior::ALL {
         for seed in SEEDS {
             let case = Case::run(kind, seed, half);
             let mut line = format!("{kind:?} {seed}");

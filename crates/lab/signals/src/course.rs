@@ -1,7 +1,7 @@
 //! The course of a job: what its ranks do one after the other, written on tapes with labels.
 
 use dovetail_account::device_time::Span;
-use dovetail_phases::job_phases::{Phase, Run, RunEnd};
+use dovetail_phases::job_phases::{ContainerRun, Phase, RunEnd};
 
 use crate::nature::Nature;
 use crate::random::Random;
@@ -10,7 +10,7 @@ use crate::tape::{Levels, Quantity, Tape};
 /// A job as it truly ran.
 pub(crate) struct Course {
     pub(crate) nature: Nature,
-    pub(crate) members: Vec<Held>,
+    pub(crate) members: Vec<MemberCourse>,
     pub(crate) checkpoints_ms: Vec<u64>,
     /// Now, from the begin of the job.
     pub(crate) now_ms: u64,
@@ -20,12 +20,11 @@ pub(crate) struct Course {
     attempts: u32,
 }
 
-/// One member.
 #[derive(Default)]
-pub(crate) struct Held {
+pub(crate) struct MemberCourse {
     pub(crate) rank: usize,
     pub(crate) span: Span,
-    pub(crate) runs: Vec<Run>,
+    pub(crate) runs: Vec<ContainerRun>,
     pub(crate) tape: Tape,
 }
 
@@ -55,7 +54,7 @@ const RHYTHM: f64 = 0.05;
 impl Course {
     /// All ranks get their devices.
     pub(crate) fn new(nature: Nature, random: &mut Random) -> Self {
-        let member = |rank| Held { rank, ..Held::default() };
+        let member = |rank| MemberCourse { rank, ..MemberCourse::default() };
         let mut course = Self {
             nature,
             members: (0..nature.ranks).map(member).collect(),
@@ -184,7 +183,7 @@ impl Course {
                 member.span.to_ms = end_ms;
                 let span = Span { from_ms: ended_ms, to_ms: 0 };
                 self.live[other] = self.members.len();
-                self.members.push(Held { rank: other, span, ..Held::default() });
+                self.members.push(MemberCourse { rank: other, span, ..MemberCourse::default() });
             } else {
                 let quiet = Levels::default();
                 self.write(other, end_ms, ended_ms, Phase::ImageAndStart, &quiet);
@@ -213,7 +212,7 @@ impl Course {
         for (rank, up_ms) in ups_ms.into_iter().enumerate() {
             self.write(rank, up_ms, all_ms, Phase::GangWait, &waiting);
             let span = Span { from_ms: up_ms, to_ms: 0 };
-            self.members[self.live[rank]].runs.push(Run { span, end: RunEnd::Open });
+            self.members[self.live[rank]].runs.push(ContainerRun { span, end: RunEnd::Open });
         }
         self.now_ms = all_ms;
         let init_ms = nature.init_ms * random.between(0.8, 1.2);

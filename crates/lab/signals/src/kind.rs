@@ -8,7 +8,7 @@ use crate::random::Random;
 
 /// What a job suffers from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum JobBehavior {
     /// Nothing: it trains and saves.
     Balanced,
     /// A rank that is always slower.
@@ -31,7 +31,7 @@ pub enum Kind {
     Lingering,
 }
 
-impl Kind {
+impl JobBehavior {
     /// All of them.
     pub const ALL: [Self; 10] = [
         Self::Balanced,
@@ -49,24 +49,24 @@ impl Kind {
 
 const MINUTE_MS: f64 = 60e3;
 
-pub(crate) fn course(kind: Kind, random: &mut Random) -> Course {
+pub(crate) fn course(kind: JobBehavior, random: &mut Random) -> Course {
     let ranks = match kind {
-        Kind::Notebook | Kind::Single => 1,
+        JobBehavior::Notebook | JobBehavior::Single => 1,
         _ => random.below(2, 10),
     };
     let mut nature = Nature::draw(random, ranks);
-    if random.chance(0.5) && kind != Kind::Starved {
+    if random.chance(0.5) && kind != JobBehavior::Starved {
         nature = nature.in_memory(random);
     }
     let mut course = Course::new(nature, random);
     match kind {
-        Kind::Notebook => return notebook(course, random),
-        Kind::Hanging => hanging(&mut course, random),
-        Kind::Failing => failing(&mut course, random),
+        JobBehavior::Notebook => return notebook(course, random),
+        JobBehavior::Hanging => hanging(&mut course, random),
+        JobBehavior::Failing => failing(&mut course, random),
         _ => training(kind, &mut course, random, 2.5 * 60.0 * MINUTE_MS),
     }
     let tail_ms = match kind {
-        Kind::Lingering => random.between(12.0, 50.0) * MINUTE_MS,
+        JobBehavior::Lingering => random.between(12.0, 50.0) * MINUTE_MS,
         _ if random.chance(0.3) => random.between(0.5, 6.0) * MINUTE_MS,
         _ => 0.0,
     };
@@ -75,11 +75,11 @@ pub(crate) fn course(kind: Kind, random: &mut Random) -> Course {
 }
 
 /// Between checkpoints, until some time has passed; ends with a checkpoint.
-fn training(kind: Kind, course: &mut Course, random: &mut Random, length_ms: f64) {
+fn training(kind: JobBehavior, course: &mut Course, random: &mut Random, length_ms: f64) {
     let until_ms = course.now_ms + length_ms as u64;
     let slow = straggler(course, random);
     let exposed = match kind {
-        Kind::Starved => random.between(0.15, 1.2),
+        JobBehavior::Starved => random.between(0.15, 1.2),
         _ => 0.0,
     };
     while course.now_ms < until_ms {
@@ -92,21 +92,27 @@ fn training(kind: Kind, course: &mut Course, random: &mut Random, length_ms: f64
 }
 
 /// Some minutes of training, with what the kind suffers from.
-fn block(kind: Kind, course: &mut Course, random: &mut Random, exposed: f64, slow: Straggler) {
+fn block(
+    kind: JobBehavior,
+    course: &mut Course,
+    random: &mut Random,
+    exposed: f64,
+    slow: Straggler,
+) {
     let minutes = |random: &mut Random, low: f64, high: f64| random.between(low, high) * MINUTE_MS;
     let nature = course.nature;
     match kind {
-        Kind::Straggler => {
+        JobBehavior::Straggler => {
             let length_ms = minutes(random, 4.0, 10.0);
             course.iterate(random, length_ms, exposed, Some(slow));
         }
-        Kind::Episodes => {
+        JobBehavior::Episodes => {
             let (well_ms, ill_ms) = (minutes(random, 5.0, 12.0), minutes(random, 3.0, 10.0));
             course.iterate(random, well_ms, exposed, None);
             let slow = straggler(course, random);
             course.iterate(random, ill_ms, exposed, Some(slow));
         }
-        Kind::Epochs => {
+        JobBehavior::Epochs => {
             let (length_ms, load_ms) = (minutes(random, 4.0, 9.0), minutes(random, 0.7, 4.0));
             course.iterate(random, length_ms, exposed, None);
             match random.chance(0.5) {
@@ -114,7 +120,7 @@ fn block(kind: Kind, course: &mut Course, random: &mut Random, exposed: f64, slo
                 false => course.one_of(slow.rank, load_ms, Phase::DataLoading, nature.loading),
             }
         }
-        Kind::Single => {
+        JobBehavior::Single => {
             let (length_ms, gap_ms) = (minutes(random, 4.0, 12.0), minutes(random, 0.5, 5.0));
             course.iterate(random, length_ms, exposed, None);
             course.all(gap_ms, Phase::ShortGap, nature.resting);
@@ -141,19 +147,19 @@ fn straggler(course: &Course, random: &mut Random) -> Straggler {
 fn failing(course: &mut Course, random: &mut Random) {
     for _ in 0..random.below(1, 4) {
         let length_ms = random.between(20.0, 70.0) * MINUTE_MS;
-        training(Kind::Balanced, course, random, length_ms);
+        training(JobBehavior::Balanced, course, random, length_ms);
         let lost_ms = random.between(0.1, 0.9) * course.nature.checkpoint_every_ms;
         course.iterate(random, lost_ms, 0.0, None);
         let rank = random.below(0, course.nature.ranks);
         let restart = if random.chance(0.5) { Restart::InPlace } else { Restart::Replaced };
         course.fail(random, rank, restart);
     }
-    training(Kind::Balanced, course, random, 40.0 * MINUTE_MS);
+    training(JobBehavior::Balanced, course, random, 40.0 * MINUTE_MS);
 }
 
 fn hanging(course: &mut Course, random: &mut Random) {
     let length_ms = random_minutes(random, 20.0, 60.0);
-    training(Kind::Balanced, course, random, length_ms);
+    training(JobBehavior::Balanced, course, random, length_ms);
     let before_ms = random_minutes(random, 2.0, 15.0);
     course.iterate(random, before_ms, 0.0, None);
     let nature = course.nature;
@@ -165,7 +171,7 @@ fn hanging(course: &mut Course, random: &mut Random) {
         false => (Phase::Hang, nature.spinning),
     });
     course.fail(random, stuck % nature.ranks, Restart::InPlace);
-    training(Kind::Balanced, course, random, 40.0 * MINUTE_MS);
+    training(JobBehavior::Balanced, course, random, 40.0 * MINUTE_MS);
 }
 
 fn random_minutes(random: &mut Random, low: f64, high: f64) -> f64 {

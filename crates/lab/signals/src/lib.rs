@@ -27,7 +27,7 @@ mod tape;
 use dovetail_phases::job_phases::{JobPhases, JobRecord};
 
 pub use confusion::Confusion;
-pub use kind::Kind;
+pub use kind::JobBehavior;
 pub use random::Half;
 pub use scrape::Collected;
 
@@ -44,7 +44,7 @@ pub struct Case {
 
 impl Case {
     /// Runs a job of a kind. The same arguments give the same job.
-    pub fn run(kind: Kind, seed: u64, half: Half) -> Self {
+    pub fn run(kind: JobBehavior, seed: u64, half: Half) -> Self {
         let mut random = Random::new(seed * 64 + kind as u64, half);
         Self { course: kind::course(kind, &mut random), seed, half }
     }

@@ -2,9 +2,9 @@
 //! they should be, with samples that are missing.
 
 use dovetail_account::device_time::Span;
-use dovetail_phases::job_phases::{JobRecord, Member, Run, Sample};
+use dovetail_phases::job_phases::{ContainerRun, DeviceSample, JobRecord, Member};
 
-use crate::course::{Course, Held};
+use crate::course::{Course, MemberCourse};
 use crate::random::Random;
 use crate::tape::{Levels, QUANTITIES, Quantity};
 
@@ -29,7 +29,7 @@ pub(crate) fn scrape(
     collected: Collected,
 ) -> JobRecord {
     let members = course.members.iter().enumerate();
-    let member = |(number, held): (usize, &Held)| {
+    let member = |(number, held): (usize, &MemberCourse)| {
         let (from_ms, to_ms) = (BEGIN_MS + held.span.from_ms, BEGIN_MS + held.span.to_ms);
         Member {
             name: format!("train-{} gpu {number}", held.rank),
@@ -54,12 +54,20 @@ pub(crate) fn scrape(
     }
 }
 
-fn shifted(run: &Run) -> Run {
+fn shifted(run: &ContainerRun) -> ContainerRun {
     let Span { from_ms, to_ms } = run.span;
-    Run { span: Span { from_ms: BEGIN_MS + from_ms, to_ms: BEGIN_MS + to_ms }, end: run.end }
+    ContainerRun {
+        span: Span { from_ms: BEGIN_MS + from_ms, to_ms: BEGIN_MS + to_ms },
+        end: run.end,
+    }
 }
 
-fn samples(held: &Held, random: &mut Random, step_ms: u64, collected: Collected) -> Vec<Sample> {
+fn samples(
+    held: &MemberCourse,
+    random: &mut Random,
+    step_ms: u64,
+    collected: Collected,
+) -> Vec<DeviceSample> {
     let sums = held.tape.sums();
     // Clocks of the exporter of devices and of that of hosts.
     let device_skew_ms = (random.uniform() - 0.5) * 10_000.0;
@@ -74,7 +82,7 @@ fn samples(held: &Held, random: &mut Random, step_ms: u64, collected: Collected)
         };
         let (device, host) = (window(device_skew_ms), window(host_skew_ms));
         let is_held = number * step_ms + step_ms > held.span.from_ms;
-        let mut sample = Sample::default();
+        let mut sample = DeviceSample::default();
         if is_held && !random.chance(0.02) {
             read_device(&mut sample, &device, random, collected);
         }
@@ -102,7 +110,12 @@ fn mean(sums: &[Levels], from_s: f64, to_s: f64) -> Levels {
     levels
 }
 
-fn read_device(sample: &mut Sample, mean: &Levels, random: &mut Random, collected: Collected) {
+fn read_device(
+    sample: &mut DeviceSample,
+    mean: &Levels,
+    random: &mut Random,
+    collected: Collected,
+) {
     let mut share = |quantity: Quantity, spread: f64| {
         let share = mean.get(quantity) * (1.0 + spread * random.normal());
         Some((share.clamp(0.0, 1.0) * 1e8) as u32)
@@ -122,7 +135,7 @@ fn read_device(sample: &mut Sample, mean: &Levels, random: &mut Random, collecte
     sample.power_milliwatts = Some((watts.max(0.0) * 1000.0) as u32);
 }
 
-fn read_host(sample: &mut Sample, mean: &Levels, random: &mut Random) {
+fn read_host(sample: &mut DeviceSample, mean: &Levels, random: &mut Random) {
     let mut number = |quantity: Quantity, scale: f64| {
         let number = mean.get(quantity) * scale * (1.0 + 0.05 * random.normal());
         Some(number.max(0.0) as u64)

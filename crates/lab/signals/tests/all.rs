@@ -1,7 +1,7 @@
 //! Phases are told from signals on ranges that nothing was tuned on.
 
 use dovetail_phases::job_phases::{Phase, PhaseRule, job_phases};
-use dovetail_signals::{Case, Collected, Confusion, Half, Kind};
+use dovetail_signals::{Case, Collected, Confusion, Half, JobBehavior};
 
 /// Seeds of the sample; the benchmark has twice as many.
 const SEEDS: std::ops::Range<u64> = 0..12;
@@ -13,7 +13,7 @@ const LEAST: [f64; 3] = [0.9, 0.9, 0.8];
 /// By step.
 fn judged(collected: Collected) -> [Confusion; STEPS_MS.len()] {
     let mut sums = [(); STEPS_MS.len()].map(|()| Confusion::default());
-    for kind in Kind::ALL {
+    for kind in JobBehavior::ALL {
         for seed in SEEDS {
             let case = Case::run(kind, seed, Half::HeldOut);
             for (sum, step_ms) in sums.iter_mut().zip(STEPS_MS) {
@@ -58,7 +58,7 @@ fn what_utilisation_alone_cannot_separate_is_said_to_be_unknown() {
 
 #[test]
 fn the_same_seed_gives_the_same_record_and_labels_fill_the_time() {
-    for kind in Kind::ALL {
+    for kind in JobBehavior::ALL {
         let record = || Case::run(kind, 7, Half::Tuning).record(30_000, Collected::All);
         assert_eq!(record(), record());
         let case = Case::run(kind, 7, Half::Tuning);

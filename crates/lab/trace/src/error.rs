@@ -2,10 +2,10 @@
 
 use std::io;
 
-use dovetail_units::place::{CARRIAGE_RETURNS, Place};
+use dovetail_units::place::{CARRIAGE_RETURNS, FilePosition};
 use serde::Serialize;
 
-use crate::format::Format;
+use crate::format::TraceFormat;
 
 /// Why a file could not be read or written, or a trace not be made.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +28,7 @@ pub enum TraceError {
         file: String,
     },
     /// The first line ends with a carriage return and no line feed.
-    #[error("{}: {CARRIAGE_RETURNS}", Place::line(.file, 1))]
+    #[error("{}: {CARRIAGE_RETURNS}", FilePosition::line(.file, 1))]
     CarriageReturns {
         /// Path as given.
         file: String,
@@ -37,7 +37,7 @@ pub enum TraceError {
     #[error(
         "{}: cannot continue reading: {source}; the file may be truncated or damaged; fetch it \
          again",
-        Place::line(.file, *.line)
+        FilePosition::line(.file, *.line)
     )]
     Read {
         /// Path as given.
@@ -56,7 +56,7 @@ pub enum TraceError {
         source: io::Error,
     },
     /// There is no data row, or none was good.
-    #[error("{}: {}; expected {expected}", Place::file(.file), no_rows(*.skipped, .first))]
+    #[error("{}: {}; expected {expected}", FilePosition::file(.file), no_rows(*.skipped, .first))]
     NoRows {
         /// Path as given.
         file: String,
@@ -70,7 +70,7 @@ pub enum TraceError {
     /// The header is of no known format.
     #[error(
         "{}: unknown format: header `{header}`; expected one of: {known}",
-        Place::line(.file, 1)
+        FilePosition::line(.file, 1)
     )]
     UnknownFormat {
         /// Path as given.
@@ -85,7 +85,7 @@ pub enum TraceError {
     WrongKind {
         /// Path as given.
         file: String,
-        found: Format,
+        found: TraceFormat,
         /// `jobs` or `machines`.
         holds: &'static str,
         /// `jobs` or `machines`.
@@ -94,7 +94,7 @@ pub enum TraceError {
     /// The header is of a known format but not usable.
     #[error(
         "{}: {problem}; expected {expected}",
-        Place::line(.file, *.line).column(.column.as_deref())
+        FilePosition::line(.file, *.line).column(.column.as_deref())
     )]
     Header {
         /// Path as given.
@@ -180,7 +180,7 @@ impl TraceError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{}: {} {problem}; expected {expected}",
-    Place::line(.file, *.line).column(.column.as_deref()), quoted(.text, .column.is_some())
+    FilePosition::line(.file, *.line).column(.column.as_deref()), quoted(.text, .column.is_some())
 )]
 pub struct RowError {
     /// Path as given.

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// A file format; `docs/reference/trace-formats.md` describes each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Format {
+pub enum TraceFormat {
     /// dovetail's own CSV of jobs.
     Jobs,
     /// dovetail's own CSV of machines.
@@ -27,7 +27,7 @@ pub enum Format {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReadOptions {
     /// The format; `None` tells it from the first line.
-    pub format: Option<Format>,
+    pub format: Option<TraceFormat>,
     /// Leave bad rows out and list them, instead of stopping at the first.
     pub skip_bad_rows: bool,
     /// What a processor of a Standard Workload Format file is.
@@ -46,16 +46,16 @@ pub enum SwfProcessors {
 }
 
 /// All formats, in the order in which they are described.
-pub const FORMATS: [Format; 6] = [
-    Format::Jobs,
-    Format::Nodes,
-    Format::JobTable,
-    Format::OpenbPods,
-    Format::OpenbNodes,
-    Format::Swf,
+pub const FORMATS: [TraceFormat; 6] = [
+    TraceFormat::Jobs,
+    TraceFormat::Nodes,
+    TraceFormat::JobTable,
+    TraceFormat::OpenbPods,
+    TraceFormat::OpenbNodes,
+    TraceFormat::Swf,
 ];
 
-impl Format {
+impl TraceFormat {
     /// The name for the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -114,7 +114,7 @@ impl Format {
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for TraceFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

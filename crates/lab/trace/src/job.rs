@@ -12,7 +12,7 @@ const MICROS_PER_MS: u64 = 1_000;
 /// One job of a trace: `pod_count` identical pods that start together.
 ///
 /// An absent `Option` means that the source does not say; it never stands for zero.
-/// A request of 0 CPU or memory means that the source states none (see [`crate::Known`]).
+/// A request of 0 CPU or memory means that the source states none (see [`crate::KnownFields`]).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct TraceJob {
     /// Name of the job, unique within its trace.
@@ -54,9 +54,9 @@ pub struct TraceJob {
     #[serde(skip_serializing_if = "StopCosts::is_unknown")]
     pub stop_costs: StopCosts,
     /// How the job ended in the source.
-    pub outcome: Outcome,
+    pub outcome: RecordedOutcome,
     /// Where the source did not see all of it: then it ran for longer than `duration_ms`.
-    pub cut: Cut,
+    pub cut: UnseenEnds,
     /// The times to the microsecond, where `submit_ms` and `duration_ms` round them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exact: Option<ExactTimes>,
@@ -105,7 +105,7 @@ pub struct ExactTimes {
 /// How a job ended in the cluster the trace was taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum RecordedOutcome {
     /// It did its work.
     Completed,
     /// It ended with an error.
@@ -117,7 +117,7 @@ pub enum Outcome {
     Unknown,
 }
 
-impl Outcome {
+impl RecordedOutcome {
     /// The name used in files and reports.
     pub fn name(self) -> &'static str {
         match self {
@@ -132,7 +132,7 @@ impl Outcome {
 /// Which ends of a job its source did not see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cut {
+pub enum UnseenEnds {
     /// It was seen from start to end, or the source does not say.
     #[default]
     Nowhere,
@@ -143,7 +143,7 @@ pub enum Cut {
     Both,
 }
 
-impl Cut {
+impl UnseenEnds {
     pub(crate) const ALL: [Self; 4] = [Self::Nowhere, Self::Begin, Self::End, Self::Both];
 
     /// The name used in files; empty where nothing is cut.

@@ -27,7 +27,7 @@ pub struct TraceNode {
 
 /// The machines of one cluster, in the order of their source.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Cluster {
+pub struct TraceCluster {
     /// The machines.
     pub nodes: Vec<TraceNode>,
     /// Where they come from: a file, or the generator and its seed.
@@ -38,7 +38,7 @@ pub struct Cluster {
     pub notes: Vec<String>,
 }
 
-impl Cluster {
+impl TraceCluster {
     /// GPUs of all machines.
     pub fn total_gpus(&self) -> u64 {
         self.nodes.iter().map(|node| u64::from(node.gpu_count)).sum()

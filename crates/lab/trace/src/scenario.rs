@@ -130,7 +130,7 @@ const MOST_JOBS: usize = 1_000_000;
 
 /// What is wrong with a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct ScenarioProblem {
     pub field: &'static str,
     /// Of several tables of one name, which, from 0.
     pub table: usize,
@@ -139,9 +139,9 @@ pub struct Problem {
 
 impl Scenario {
     /// What no stream can be drawn from, if anything.
-    pub fn problem(&self) -> Option<Problem> {
+    pub fn problem(&self) -> Option<ScenarioProblem> {
         let Stream { load, length, jobs } = &self.stream;
-        let at = |field, table, what| Some(Problem { field, table, what });
+        let at = |field, table, what| Some(ScenarioProblem { field, table, what });
         if !(load.is_finite() && *load > 0.0) {
             return at("stream.load", 0, "expected a number above 0");
         }
@@ -172,7 +172,7 @@ impl Scenario {
     /// # Errors
     /// A sentence that says why there is no such stream.
     pub fn jobs(&self, seed: u64, cluster_gpus: u64) -> Result<Vec<TraceJob>, String> {
-        if let Some(Problem { field, what, .. }) = self.problem() {
+        if let Some(ScenarioProblem { field, what, .. }) = self.problem() {
             return Err(format!("{field}: {what}"));
         }
         let length_ms = self.stream.length.0;

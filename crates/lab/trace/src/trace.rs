@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::error::{RowError, SkippedRow, TraceError};
-use crate::format::Format;
+use crate::format::TraceFormat;
 use crate::job::TraceJob;
 
 /// The jobs of one source, in the order of the source, which need not be the order of submission.
@@ -13,12 +13,12 @@ pub struct Trace {
     /// Where they come from: a file, or the generator and its seed.
     pub source: String,
     /// The format of the file; `None` for jobs that come from none.
-    pub format: Option<Format>,
+    pub format: Option<TraceFormat>,
     /// Line of each job in the file, from 1, the header included; empty for jobs that come from
     /// none.
     pub lines: Vec<u64>,
     /// What the source states at all.
-    pub known: Known,
+    pub known: KnownFields,
     /// Rows that were left out, with reasons; empty unless asked for.
     pub skipped: Vec<SkippedRow>,
     /// What else the reader wants known, for example columns it does not use.
@@ -29,7 +29,7 @@ pub struct Trace {
 ///
 /// Where a flag is false the value in the jobs is 0 and means "not stated".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Known {
+pub struct KnownFields {
     /// `submit_ms` is known; without it the trace has an order but no time.
     pub submit_times: bool,
     /// `cpu_milli` is known.
@@ -42,7 +42,7 @@ pub struct Known {
     pub cuts: bool,
 }
 
-impl Default for Known {
+impl Default for KnownFields {
     fn default() -> Self {
         Self { submit_times: true, cpu: true, memory: true, gpu_models: true, cuts: false }
     }
@@ -114,18 +114,18 @@ impl Trace {
     fn row_without_run_time(&self, job: usize, expected: String) -> RowError {
         let TraceJob { id, start_ms, .. } = &self.jobs[job];
         let column = self.format.and_then(|format| match format {
-            Format::Jobs => Some("duration_ms"),
-            Format::Swf => Some("run_time"),
+            TraceFormat::Jobs => Some("duration_ms"),
+            TraceFormat::Swf => Some("run_time"),
             // Its run time is the one minus the other, and the first that is empty is missing.
-            Format::OpenbPods if start_ms.is_none() => Some("scheduled_time"),
-            Format::OpenbPods => Some("deletion_time"),
-            Format::JobTable | Format::Nodes | Format::OpenbNodes => None,
+            TraceFormat::OpenbPods if start_ms.is_none() => Some("scheduled_time"),
+            TraceFormat::OpenbPods => Some("deletion_time"),
+            TraceFormat::JobTable | TraceFormat::Nodes | TraceFormat::OpenbNodes => None,
         });
         RowError {
             file: self.source.clone(),
             line: self.lines.get(job).copied().unwrap_or(0),
             column: column.map(str::to_owned),
-            text: if self.format == Some(Format::Swf) { "-1" } else { "" }.to_owned(),
+            text: if self.format == Some(TraceFormat::Swf) { "-1" } else { "" }.to_owned(),
             problem: format!("has no run time of job {id}"),
             expected,
         }

@@ -20,7 +20,7 @@ kill -s KILL -- "-$1"
 "#;
 
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(super) struct ProcessGuard {
     folder: PathBuf,
     keep: bool,
     /// Leads the process group: as long as it is not reaped, no other group gets its number.
@@ -30,7 +30,7 @@ pub(super) struct Guard {
     alive: Option<ChildStdin>,
 }
 
-impl Guard {
+impl ProcessGuard {
     /// Starts the watchdog of a folder and an empty process group.
     pub(super) fn start(folder: &Path) -> Result<Self, StartError> {
         let shell = |script: &str, arguments: &[&std::ffi::OsStr]| {
@@ -71,7 +71,7 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for ProcessGuard {
     fn drop(&mut self) {
         drop(self.alive.take());
         // Best effort: what cannot be waited for or removed is left to the system.

@@ -25,7 +25,7 @@ pub use options::{NodesLookedAt, Options, User};
 use crate::binaries::{Program, Release};
 use access::Access;
 use certificates::Authority;
-use guard::Guard;
+use guard::ProcessGuard;
 use http::LoopbackClient;
 use process::Process;
 use programs::Programs;
@@ -56,7 +56,7 @@ pub struct Cluster {
     started: Started,
     options: Options,
     // Last: it kills what did not end before.
-    guard: Guard,
+    guard: ProcessGuard,
 }
 
 /// What runs inside a guard.
@@ -89,7 +89,7 @@ impl Cluster {
     }
 
     fn attempt(options: &Options, programs: &Programs) -> Result<Self, StartError> {
-        let mut guard = Guard::start(&options.make_folder()?)?;
+        let mut guard = ProcessGuard::start(&options.make_folder()?)?;
         let started = Started::launch(options, programs, &guard);
         if let Err(error) = &started
             && !error.is_port_taken()
@@ -199,7 +199,11 @@ impl Cluster {
 }
 
 impl Started {
-    fn launch(options: &Options, programs: &Programs, guard: &Guard) -> Result<Self, StartError> {
+    fn launch(
+        options: &Options,
+        programs: &Programs,
+        guard: &ProcessGuard,
+    ) -> Result<Self, StartError> {
         let folder = guard.folder();
         let ports = ports::free_ports()?;
         let authority = Authority::create(folder)?;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::StartError;
-use super::guard::Guard;
+use super::guard::ProcessGuard;
 use super::programs::Invocation;
 
 /// How many of the last lines of a log an error quotes.
@@ -25,18 +25,18 @@ pub(super) struct Process {
     program: &'static str,
     child: Child,
     log: PathBuf,
-    output: Arc<Output>,
+    output: Arc<ProcessOutput>,
 }
 
 /// What a process said, shared with the thread that reads it.
 #[derive(Debug, Default)]
-struct Output {
-    said: Mutex<Said>,
+struct ProcessOutput {
+    said: Mutex<ProcessLines>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Said {
+struct ProcessLines {
     last_lines: VecDeque<String>,
     lines: u64,
     /// Whether the line that the caller waits for was among them.
@@ -51,7 +51,7 @@ impl Process {
     pub(super) fn spawn(
         invocation: Invocation,
         folder: &Path,
-        guard: &Guard,
+        guard: &ProcessGuard,
     ) -> Result<Self, StartError> {
         let Invocation { program, path, arguments, mark } = invocation;
         let log = folder.join(format!("{program}.log"));
@@ -68,7 +68,7 @@ impl Process {
             .process_group(guard.group())
             .spawn()
             .map_err(failed)?;
-        let output = Arc::new(Output::default());
+        let output = Arc::new(ProcessOutput::default());
         let shared = Arc::clone(&output);
         std::thread::spawn(move || shared.read(reader, file, mark));
         Ok(Self { program, child, log, output })
@@ -128,7 +128,7 @@ impl Drop for Process {
     }
 }
 
-impl Output {
+impl ProcessOutput {
     fn read(&self, reader: PipeReader, mut log: File, mark: Option<&str>) {
         for line in BufReader::new(reader).split(b'\n') {
             let Ok(line) = line else { break };
@@ -148,7 +148,7 @@ impl Output {
         self.changed.notify_all();
     }
 
-    fn said(&self) -> MutexGuard<'_, Said> {
+    fn said(&self) -> MutexGuard<'_, ProcessLines> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

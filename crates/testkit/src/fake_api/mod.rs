@@ -16,8 +16,10 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-pub use dovetail_rehearsal::api::{Bound, Fault, FaultRecord, FaultRule, Kind, On, Settings, Verb};
-use dovetail_rehearsal::api::{Call, Failure, Query, Server};
+use dovetail_rehearsal::api::{ApiFailure, ApiServer, Call, Query};
+pub use dovetail_rehearsal::api::{
+    ApiFault, Bound, FaultRecord, FaultRule, On, ResourceKind, Settings, Verb,
+};
 use serde_json::Value;
 use tokio::sync::watch as signal;
 
@@ -26,7 +28,7 @@ use shared::{Shared, now_ms};
 /// A refusal of a direct call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} ({code} {reason})")]
-pub struct Refused {
+pub struct RefusedCall {
     /// HTTP code.
     pub code: u16,
     /// Reason of the `Status`.
@@ -35,8 +37,8 @@ pub struct Refused {
     pub message: String,
 }
 
-impl From<Failure> for Refused {
-    fn from(failure: Failure) -> Self {
+impl From<ApiFailure> for RefusedCall {
+    fn from(failure: ApiFailure) -> Self {
         Self { code: failure.code, reason: failure.reason, message: failure.message }
     }
 }
@@ -68,7 +70,7 @@ impl FakeApi {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
         let url = format!("http://{}", listener.local_addr()?);
-        let shared = Arc::new(Shared::new(Server::new(settings, now_ms())));
+        let shared = Arc::new(Shared::new(ApiServer::new(settings, now_ms())));
         let (stop, stopped) = signal::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let serving = shared.clone();
@@ -84,7 +86,7 @@ impl FakeApi {
     }
 
     /// Adds a kind, as a CustomResourceDefinition would.
-    pub fn register(&self, kind: Kind) {
+    pub fn register(&self, kind: ResourceKind) {
         self.shared.change(|server| server.register(kind));
     }
 
@@ -129,7 +131,7 @@ impl FakeApi {
     /// Forgets all history, as etcd's compaction does: continued lists and watches from older
     /// versions get 410.
     pub fn compact(&self) {
-        self.shared.change(Server::compact);
+        self.shared.change(ApiServer::compact);
     }
 
     /// Version of the latest write.
@@ -151,7 +153,12 @@ impl FakeApi {
     ///
     /// # Errors
     /// What the server would refuse.
-    pub fn create(&self, plural: &str, namespace: &str, object: &Value) -> Result<Value, Refused> {
+    pub fn create(
+        &self,
+        plural: &str,
+        namespace: &str,
+        object: &Value,
+    ) -> Result<Value, RefusedCall> {
         self.direct(Verb::Create, plural, namespace, "", "", object)
     }
 
@@ -159,7 +166,7 @@ impl FakeApi {
     ///
     /// # Errors
     /// When there is none.
-    pub fn get(&self, plural: &str, namespace: &str, name: &str) -> Result<Value, Refused> {
+    pub fn get(&self, plural: &str, namespace: &str, name: &str) -> Result<Value, RefusedCall> {
         self.direct(Verb::Get, plural, namespace, name, "", &Value::Null)
     }
 
@@ -174,7 +181,7 @@ impl FakeApi {
         name: &str,
         subresource: &str,
         patch: &Value,
-    ) -> Result<Value, Refused> {
+    ) -> Result<Value, RefusedCall> {
         self.direct(Verb::Patch, plural, namespace, name, subresource, patch)
     }
 
@@ -188,7 +195,7 @@ impl FakeApi {
         namespace: &str,
         name: &str,
         options: &Value,
-    ) -> Result<Value, Refused> {
+    ) -> Result<Value, RefusedCall> {
         self.direct(Verb::Delete, plural, namespace, name, "", options)
     }
 
@@ -224,8 +231,8 @@ impl FakeApi {
         name: &str,
         subresource: &str,
         body: &Value,
-    ) -> Result<Value, Refused> {
-        let kind = self.shared.change(|server| server.kind(plural)).ok_or_else(|| Refused {
+    ) -> Result<Value, RefusedCall> {
+        let kind = self.shared.change(|server| server.kind(plural)).ok_or_else(|| RefusedCall {
             code: 404,
             reason: "NotFound",
             message: format!("the fake server has no kind with the plural `{plural}`: register it"),

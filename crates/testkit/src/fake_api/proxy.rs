@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use dovetail_rehearsal::api::{Failure, Reply};
+use dovetail_rehearsal::api::{ApiFailure, ApiReply};
 use http_body_util::{BodyExt, Empty};
 use hyper::Request;
 use hyper::client::conn::http1::handshake;
@@ -26,7 +26,7 @@ impl Backends {
 
     /// The answer of a service or pod, or what the server says where none is behind it; none for
     /// any other path.
-    pub(super) async fn answer(&self, path: &str, query: Option<&str>) -> Option<Reply> {
+    pub(super) async fn answer(&self, path: &str, query: Option<&str>) -> Option<ApiReply> {
         let (service, rest) = split(path)?;
         let backends = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let address = backends().get(&service).copied();
@@ -36,7 +36,7 @@ impl Backends {
             Some(address) => forward(address, &target).await.ok(),
             None => None,
         };
-        Some(answered.unwrap_or_else(|| Reply::failure(&Failure::of_code(503))))
+        Some(answered.unwrap_or_else(|| ApiReply::failure(&ApiFailure::of_code(503))))
     }
 }
 
@@ -51,7 +51,7 @@ fn split(path: &str) -> Option<(String, &str)> {
 async fn forward(
     address: SocketAddr,
     target: &str,
-) -> Result<Reply, Box<dyn std::error::Error + Send + Sync>> {
+) -> Result<ApiReply, Box<dyn std::error::Error + Send + Sync>> {
     let stream = TcpStream::connect(address).await?;
     let (mut sender, connection) = handshake(TokioIo::new(stream)).await?;
     // It ends with the answer, or with an error that the answer tells.
@@ -59,5 +59,5 @@ async fn forward(
     let request = Request::get(target).header(HOST, address.to_string());
     let response = sender.send_request(request.body(Empty::<Bytes>::new())?).await?;
     let code = response.status().as_u16();
-    Ok(Reply::bytes(code, response.into_body().collect().await?.to_bytes()))
+    Ok(ApiReply::bytes(code, response.into_body().collect().await?.to_bytes()))
 }

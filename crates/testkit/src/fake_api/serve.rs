@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use dovetail_rehearsal::api::{Call, Failure, Fault, Reply, Route, Verb};
+use dovetail_rehearsal::api::{ApiFailure, ApiFault, ApiReply, Call, Route, Verb};
 use futures_util::stream;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
@@ -20,14 +20,14 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::shared::Shared;
-use super::stream::Stream;
+use super::stream::WatchStream;
 
 /// The server's end of a connection is closed without an answer.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the fake server closed the connection on purpose")]
-pub(super) struct Cut;
+pub(super) struct ClosedConnection;
 
-type Body = UnsyncBoxBody<Bytes, Cut>;
+type Body = UnsyncBoxBody<Bytes, ClosedConnection>;
 
 /// Serves until told to stop. Every open connection ends with it.
 pub(super) async fn serve(
@@ -54,7 +54,10 @@ pub(super) async fn serve(
     }
 }
 
-async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
+async fn answer(
+    shared: Arc<Shared>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, ClosedConnection> {
     let arrived = Instant::now();
     let (parts, body) = request.into_parts();
     if let Some(reply) = shared.backends.answer(parts.uri.path(), parts.uri.query()).await {
@@ -69,31 +72,31 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
         Some(Ok(other)) => {
             return Ok(respond(shared.change(|server| server.describe(&other))));
         }
-        Some(Err(failure)) => return Ok(respond(Reply::failure(&failure))),
-        None => return Ok(respond(Reply::text(404, "404 page not found\n"))),
+        Some(Err(failure)) => return Ok(respond(ApiReply::failure(&failure))),
+        None => return Ok(respond(ApiReply::text(404, "404 page not found\n"))),
     };
     let struck = shared.faults().strike(&call);
     let fault = struck.map(|(fault, _)| fault);
     if let Some(failure) = before_effect(&shared, &call, fault).await? {
-        return Ok(respond(Reply::failure(&failure)));
+        return Ok(respond(ApiReply::failure(&failure)));
     }
     if call.verb == Verb::Watch {
-        return Ok(match Stream::open(&shared, &call, struck) {
+        return Ok(match WatchStream::open(&shared, &call, struck) {
             Ok(stream) => body_of(stream),
-            Err(failure) => respond(Reply::failure(&failure)),
+            Err(failure) => respond(ApiReply::failure(&failure)),
         });
     }
     let content_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let content_type = content_type.unwrap_or("application/json").to_owned();
-    let body = body.collect().await.map_err(|_| Cut)?.to_bytes();
+    let body = body.collect().await.map_err(|_| ClosedConnection)?.to_bytes();
     if call.query.duration("timeout").is_some_and(|limit| arrived.elapsed() >= limit) {
-        return Ok(respond(Reply::failure(&Failure::of_code(504))));
+        return Ok(respond(ApiReply::failure(&ApiFailure::of_code(504))));
     }
     let reply = shared.change(|server| server.perform(&call, &content_type, &body));
-    let reply = reply.unwrap_or_else(|failure| Reply::failure(&failure));
+    let reply = reply.unwrap_or_else(|failure| ApiReply::failure(&failure));
     match fault {
-        Some(Fault::ReplyLost) => return Err(Cut),
-        Some(Fault::HoldReply) => shared.hold().await,
+        Some(ApiFault::ReplyLost) => return Err(ClosedConnection),
+        Some(ApiFault::HoldReply) => shared.hold().await,
         _ => {}
     }
     Ok(respond(reply))
@@ -103,22 +106,22 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
 async fn before_effect(
     shared: &Shared,
     call: &Call,
-    fault: Option<Fault>,
-) -> Result<Option<Failure>, Cut> {
+    fault: Option<ApiFault>,
+) -> Result<Option<ApiFailure>, ClosedConnection> {
     Ok(match fault {
-        Some(Fault::Conflict) => Some(Failure::modified(&call.kind, &call.name)),
-        Some(Fault::Gone) => Some(Failure::expired("too old resource version: 1 (2)")),
-        Some(Fault::TooManyRequests { retry_after_s }) => {
+        Some(ApiFault::Conflict) => Some(ApiFailure::modified(&call.kind, &call.name)),
+        Some(ApiFault::Gone) => Some(ApiFailure::expired("too old resource version: 1 (2)")),
+        Some(ApiFault::TooManyRequests { retry_after_s }) => {
             let message = "too many requests, please try again later";
-            Some(Failure::too_many_requests(message, retry_after_s))
+            Some(ApiFailure::too_many_requests(message, retry_after_s))
         }
-        Some(Fault::ServerError { code }) => Some(Failure::of_code(code)),
-        Some(Fault::Cut) => return Err(Cut),
-        Some(Fault::Slow { delay_ms }) => {
+        Some(ApiFault::ServerError { code }) => Some(ApiFailure::of_code(code)),
+        Some(ApiFault::Cut) => return Err(ClosedConnection),
+        Some(ApiFault::Slow { delay_ms }) => {
             tokio::time::sleep(Duration::from_millis(delay_ms)).await;
             None
         }
-        Some(Fault::Hold) => {
+        Some(ApiFault::Hold) => {
             shared.hold().await;
             None
         }
@@ -126,7 +129,7 @@ async fn before_effect(
     })
 }
 
-fn respond(reply: Reply) -> Response<Body> {
+fn respond(reply: ApiReply) -> Response<Body> {
     let full = Full::new(reply.body).map_err(|never: Infallible| match never {});
     let mut response = Response::new(full.boxed_unsync());
     *response.status_mut() =
@@ -139,7 +142,7 @@ fn respond(reply: Reply) -> Response<Body> {
     response
 }
 
-fn body_of(stream: Stream) -> Response<Body> {
+fn body_of(stream: WatchStream) -> Response<Body> {
     let pieces = stream::unfold(stream, |mut stream| async move {
         let piece = stream.next().await?;
         Some((piece.map(Frame::data), stream))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dovetail_rehearsal::api::{CollectionName, Faults, Server};
+use dovetail_rehearsal::api::{ApiServer, CollectionName, Faults};
 use tokio::sync::watch;
 
 use super::proxy::Backends;
@@ -11,7 +11,7 @@ use super::proxy::Backends;
 /// What all connections share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    server: Mutex<Server>,
+    server: Mutex<ApiServer>,
     /// Tell of every write to a collection that somebody watches.
     changed: Mutex<BTreeMap<CollectionName, watch::Sender<u64>>>,
     written: watch::Sender<u64>,
@@ -30,7 +30,7 @@ pub(super) fn now_ms() -> u64 {
 }
 
 impl Shared {
-    pub(super) fn new(server: Server) -> Self {
+    pub(super) fn new(server: ApiServer) -> Self {
         Self {
             written: watch::Sender::new(server.revision()),
             server: Mutex::new(server),
@@ -44,7 +44,7 @@ impl Shared {
     }
 
     /// Does something with the server, at the present, and tells who waits for it what was written.
-    pub(super) fn change<R>(&self, change: impl FnOnce(&mut Server) -> R) -> R {
+    pub(super) fn change<R>(&self, change: impl FnOnce(&mut ApiServer) -> R) -> R {
         let mut server = lock(&self.server);
         server.pass(now_ms());
         let result = change(&mut server);
@@ -78,7 +78,7 @@ impl Shared {
         let mut released = self.released.subscribe();
         self.held.send_modify(|held| *held += 1);
         // The client may hang up while it waits.
-        let _held = Held(self);
+        let _held = HeldRequest(self);
         // The sender lives in `self`.
         _ = released.changed().await;
     }
@@ -89,9 +89,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Counts a held request until it goes on or goes away.
-struct Held<'a>(&'a Shared);
+struct HeldRequest<'a>(&'a Shared);
 
-impl Drop for Held<'_> {
+impl Drop for HeldRequest<'_> {
     fn drop(&mut self) {
         self.0.held.send_modify(|held| *held -= 1);
     }

@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use dovetail_rehearsal::api::{Call, Ending, Failure, Fault, Watch};
+use dovetail_rehearsal::api::{ApiFailure, ApiFault, Call, Ending, OpenWatch};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::serve::Cut;
+use super::serve::ClosedConnection;
 use super::shared::Shared;
 
 /// One open watch.
-pub(super) struct Stream {
+pub(super) struct WatchStream {
     shared: Arc<Shared>,
-    watch: Watch,
+    watch: OpenWatch,
     changed: watch::Receiver<u64>,
     /// Counts the orders to send a bookmark.
     bookmark_orders: watch::Receiver<u64>,
@@ -24,18 +24,17 @@ pub(super) struct Stream {
     is_over: bool,
 }
 
-impl Stream {
-    /// Opens a watch.
+impl WatchStream {
     pub(super) fn open(
         shared: &Arc<Shared>,
         call: &Call,
-        fault: Option<(Fault, u64)>,
-    ) -> Result<Self, Failure> {
+        fault: Option<(ApiFault, u64)>,
+    ) -> Result<Self, ApiFailure> {
         // What is written from now on is told, or is in what the watch begins with.
         let changed = shared.changes_of(&call.kind.collection());
         let (watch, interval) = shared.change(|server| {
             let interval = server.settings().bookmark_interval;
-            Watch::open(server, call, fault).map(|watch| (watch, interval))
+            OpenWatch::open(server, call, fault).map(|watch| (watch, interval))
         })?;
         Ok(Self {
             bookmark_orders: shared.bookmark_orders.subscribe(),
@@ -50,7 +49,7 @@ impl Stream {
     }
 
     /// The next piece of the stream; `None` at its end.
-    pub(super) async fn next(&mut self) -> Option<Result<Bytes, Cut>> {
+    pub(super) async fn next(&mut self) -> Option<Result<Bytes, ClosedConnection>> {
         loop {
             if let Some(piece) = self.watch.next_piece() {
                 return Some(Ok(piece));
@@ -66,7 +65,7 @@ impl Stream {
                     self.is_over = true;
                     // Lets what was sent leave before the connection goes.
                     tokio::task::yield_now().await;
-                    return Some(Err(Cut));
+                    return Some(Err(ClosedConnection));
                 }
                 None => self.wait_and_read().await,
             }

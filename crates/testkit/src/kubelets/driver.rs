@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dovetail_rehearsal::kubelets::{Identity, Kubelets, Step, Wish, Write};
+use dovetail_rehearsal::kubelets::{Identity, KubeletWrite, Kubelets, PodTransition, Wish};
 use futures_util::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::runtime::WatchStreamExt;
@@ -15,9 +15,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::Counts;
+use super::KubeletCounts;
 use super::pauses::Pauses;
-use super::request::{Outcome, perform};
+use super::request::{RequestOutcome, perform};
 
 /// Below the limits at which load balancers cut a silent connection.
 const WATCH_SECONDS: u32 = 200;
@@ -25,13 +25,13 @@ const WATCH_SECONDS: u32 = 200;
 pub(super) struct Driver {
     client: Client,
     world: Arc<Mutex<Kubelets>>,
-    counts: watch::Sender<Counts>,
+    counts: watch::Sender<KubeletCounts>,
     /// By due time; equal times keep their order.
-    timers: BTreeMap<(Instant, u64), (String, Step)>,
+    timers: BTreeMap<(Instant, u64), (String, PodTransition)>,
     timers_made: u64,
     /// Requests that wait for one of those under way to end.
-    queue: VecDeque<(Identity, Write)>,
-    requests: JoinSet<(Identity, Write, Outcome)>,
+    queue: VecDeque<(Identity, KubeletWrite)>,
+    requests: JoinSet<(Identity, KubeletWrite, RequestOutcome)>,
     requests_in_flight: usize,
 }
 
@@ -42,7 +42,7 @@ impl Driver {
     pub(super) fn new(
         client: Client,
         world: Arc<Mutex<Kubelets>>,
-        counts: watch::Sender<Counts>,
+        counts: watch::Sender<KubeletCounts>,
         requests_in_flight: usize,
     ) -> Self {
         Self {
@@ -119,7 +119,10 @@ impl Driver {
         }
     }
 
-    fn request_done(&mut self, done: Result<(Identity, Write, Outcome), tokio::task::JoinError>) {
+    fn request_done(
+        &mut self,
+        done: Result<(Identity, KubeletWrite, RequestOutcome), tokio::task::JoinError>,
+    ) {
         // A request that panicked is a bug of ours: let the test see it.
         let (identity, write, outcome) = match done {
             Ok(done) => done,
@@ -154,7 +157,7 @@ impl Driver {
         }
     }
 
-    fn send(&mut self, identity: Identity, write: Write) {
+    fn send(&mut self, identity: Identity, write: KubeletWrite) {
         let client = self.client.clone();
         self.requests.spawn(async move {
             let outcome = perform(&client, &identity, &write).await;

@@ -21,21 +21,21 @@ use tokio::task::JoinHandle;
 
 pub use dovetail_rehearsal::kubelets::{EXIT_CODE, KubeletOptions, RUN_MS};
 
-use dovetail_rehearsal::kubelets::{self as model, Write};
+use dovetail_rehearsal::kubelets::{self as model, KubeletWrite};
 use driver::{Driver, lock};
-use request::Outcome;
+use request::RequestOutcome;
 
 /// The kubelets of all nodes. They stop when the value is dropped.
 pub struct Kubelets {
     client: Client,
     world: Arc<Mutex<model::Kubelets>>,
-    counts: watch::Receiver<Counts>,
+    counts: watch::Receiver<KubeletCounts>,
     task: JoinHandle<()>,
 }
 
 /// What the kubelets have told the API server so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct KubeletCounts {
     /// Pods that run or ran.
     pub running: u64,
     /// Pods that a node did not take.
@@ -52,21 +52,21 @@ pub struct Counts {
     nodes_listed: bool,
 }
 
-impl Counts {
+impl KubeletCounts {
     /// Everything that changed a pod.
     #[must_use]
     pub fn transitions(&self) -> u64 {
         self.running + self.rejected + self.ended + self.deleted
     }
 
-    fn add(&mut self, write: &Write, outcome: Outcome) {
+    fn add(&mut self, write: &KubeletWrite, outcome: RequestOutcome) {
         match (outcome, write) {
-            (Outcome::Done, Write::Reject(_)) => self.rejected += 1,
-            (Outcome::Done, Write::Run) => self.running += 1,
-            (Outcome::Done, Write::End(_)) => self.ended += 1,
-            (Outcome::Done, Write::Delete) => self.deleted += 1,
-            (Outcome::Refused, _) => self.refused += 1,
-            (Outcome::Gone, _) => {}
+            (RequestOutcome::Done, KubeletWrite::Reject(_)) => self.rejected += 1,
+            (RequestOutcome::Done, KubeletWrite::Run) => self.running += 1,
+            (RequestOutcome::Done, KubeletWrite::End(_)) => self.ended += 1,
+            (RequestOutcome::Done, KubeletWrite::Delete) => self.deleted += 1,
+            (RequestOutcome::Refused, _) => self.refused += 1,
+            (RequestOutcome::Gone, _) => {}
         }
     }
 }
@@ -79,7 +79,7 @@ impl Kubelets {
     pub fn start(client: Client, options: KubeletOptions) -> Self {
         let requests_in_flight = options.requests_in_flight;
         let world = Arc::new(Mutex::new(model::Kubelets::new(options)));
-        let (sender, counts) = watch::channel(Counts::default());
+        let (sender, counts) = watch::channel(KubeletCounts::default());
         let driver = Driver::new(client.clone(), Arc::clone(&world), sender, requests_in_flight);
         let task = tokio::spawn(driver.run());
         Self { client, world, counts, task }
@@ -87,7 +87,7 @@ impl Kubelets {
 
     /// What has happened so far.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> KubeletCounts {
         *self.counts.borrow()
     }
 
@@ -106,8 +106,8 @@ impl Kubelets {
     pub async fn wait_until(
         &self,
         within: Duration,
-        enough: impl Fn(&Counts) -> bool,
-    ) -> Result<Counts, KubeletError> {
+        enough: impl Fn(&KubeletCounts) -> bool,
+    ) -> Result<KubeletCounts, KubeletError> {
         let mut counts = self.counts.clone();
         let waited = tokio::time::timeout(within, counts.wait_for(enough)).await;
         match waited {
@@ -168,7 +168,7 @@ pub enum KubeletError {
         /// How long was waited.
         within: Duration,
         /// How far they came.
-        counts: Counts,
+        counts: KubeletCounts,
     },
     /// Their task ended.
     #[error("the kubelets ended by a panic: its message is above")]

@@ -1,6 +1,6 @@
 //! One request of a kubelet, repeated until the API server took it or cannot any more.
 
-use dovetail_rehearsal::kubelets::{Identity, Write};
+use dovetail_rehearsal::kubelets::{Identity, KubeletWrite};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
@@ -9,7 +9,7 @@ use super::pauses::Pauses;
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum RequestOutcome {
     Done,
     /// The pod is not there any more, or another one has its name.
     Gone,
@@ -17,17 +17,23 @@ pub(super) enum Outcome {
     Refused,
 }
 
-pub(super) async fn perform(client: &Client, identity: &Identity, write: &Write) -> Outcome {
+pub(super) async fn perform(
+    client: &Client,
+    identity: &Identity,
+    write: &KubeletWrite,
+) -> RequestOutcome {
     for pause in Pauses::default() {
-        let Err(error) = attempt(client, identity, write).await else { return Outcome::Done };
+        let Err(error) = attempt(client, identity, write).await else {
+            return RequestOutcome::Done;
+        };
         if let kube::Error::Api(status) = &error {
             match status.code {
-                404 | 409 => return Outcome::Gone,
+                404 | 409 => return RequestOutcome::Gone,
                 // Too many requests: the same one may succeed later.
                 429 => {}
                 400..500 => {
                     report(identity, &error);
-                    return Outcome::Refused;
+                    return RequestOutcome::Refused;
                 }
                 _ => {}
             }
@@ -37,7 +43,11 @@ pub(super) async fn perform(client: &Client, identity: &Identity, write: &Write)
     unreachable!("the pauses never end")
 }
 
-async fn attempt(client: &Client, identity: &Identity, write: &Write) -> Result<(), kube::Error> {
+async fn attempt(
+    client: &Client,
+    identity: &Identity,
+    write: &KubeletWrite,
+) -> Result<(), kube::Error> {
     let api: Api<Pod> = Api::namespaced(client.clone(), &identity.namespace);
     let now_ms = jiff::Timestamp::now().as_millisecond().max(0).cast_unsigned();
     let Some(status) = write.status(identity, now_ms) else {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::World;
+use super::GeneratedCluster;
 use super::node::{HOSTNAME, RACK, REGION, ZONE, ZONES};
 use super::node_choice::label_expression;
 use super::random::Draw;
@@ -13,7 +13,7 @@ pub(super) const DRIVER: &str = "disk.csi.example.com";
 pub(super) const CAPACITY_DRIVER: &str = "local.csi.example.com";
 
 /// What is there before any pod: classes, drivers, what each node can attach, how much is left.
-pub(super) fn add_storage(nodes: &[String], world: &mut World, draw: &mut Draw) {
+pub(super) fn add_storage(nodes: &[String], world: &mut GeneratedCluster, draw: &mut Draw) {
     let delayed = "WaitForFirstConsumer";
     let mut zonal =
         json!({"metadata": {"name": "zonal"}, "provisioner": DRIVER, "volumeBindingMode": delayed});
@@ -111,7 +111,7 @@ pub(super) fn add_claim(
     state: ClaimState,
     owner: Option<Value>,
     nodes: &[String],
-    world: &mut World,
+    world: &mut GeneratedCluster,
     draw: &mut Draw,
 ) {
     let mut claim = json!({
@@ -146,7 +146,7 @@ pub(super) fn add_claim(
     world.persistent_volume_claims.push(claim);
 }
 
-fn bind(claim: &mut Value, state: ClaimState, world: &mut World, draw: &mut Draw) {
+fn bind(claim: &mut Value, state: ClaimState, world: &mut GeneratedCluster, draw: &mut Draw) {
     let name = format!("pv-{}", world.persistent_volumes.len());
     claim["spec"]["storageClassName"] = json!("delayed");
     claim["spec"]["volumeName"] = json!(name);
@@ -213,7 +213,7 @@ fn break_claim(claim: &mut Value, draw: &mut Draw) -> bool {
 }
 
 /// An attachment of a volume that a pod on the node may or may not use.
-pub(super) fn add_attachment(node: &str, world: &mut World, draw: &mut Draw) {
+pub(super) fn add_attachment(node: &str, world: &mut GeneratedCluster, draw: &mut Draw) {
     if world.persistent_volumes.is_empty() {
         return;
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::oracle::Answer;
+use super::oracle::OracleAnswer;
 
 /// Counts over pairs of a pending pod and a node.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,7 +39,7 @@ pub struct PluginCoverage {
 
 impl Coverage {
     /// Counts a world's answer.
-    pub fn add(&mut self, answer: &Answer) {
+    pub fn add(&mut self, answer: &OracleAnswer) {
         let (mut pairs, mut feasible) = (0, 0);
         for pod in &answer.pods {
             self.pods += 1;

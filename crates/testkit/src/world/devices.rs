@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::World;
+use super::GeneratedCluster;
 use super::random::Draw;
 
 const GPU: &str = "gpu.example.com";
@@ -20,9 +20,14 @@ const CLASSES: [&str; 9] = ["gpu", "gpu", "gpu", "large", "nic", "nic", "any", "
 /// A random world of 2 to 5 nodes with devices, and 6 pending pods with claims. Each world has some
 /// of the features of dynamic resource allocation; all worlds together have those of Kubernetes
 /// 1.37 that are on by default.
-pub fn generate_devices(seed: u64) -> World {
+pub fn generate_devices(seed: u64) -> GeneratedCluster {
     let mut draw = Draw::new(seed ^ 0xd0_0d);
-    let mut scene = Scene { draw: &mut draw, world: World::default(), free: Vec::new(), made: 0 };
+    let mut scene = DeviceScene {
+        draw: &mut draw,
+        world: GeneratedCluster::default(),
+        free: Vec::new(),
+        made: 0,
+    };
     scene.classes();
     for number in 0..2 + scene.draw.below(4) {
         scene.node(number);
@@ -36,9 +41,9 @@ pub fn generate_devices(seed: u64) -> World {
     scene.world
 }
 
-struct Scene<'d> {
+struct DeviceScene<'d> {
     draw: &'d mut Draw,
-    world: World,
+    world: GeneratedCluster,
     /// Devices that nobody has, by node: driver, pool and name. Those with counters are not among
     /// them but for one of each pool.
     free: Vec<(String, [String; 3])>,
@@ -46,7 +51,7 @@ struct Scene<'d> {
     made: usize,
 }
 
-impl Scene<'_> {
+impl DeviceScene<'_> {
     fn classes(&mut self) {
         let class = |name: &str, expressions: &[&str]| {
             let selectors: Vec<Value> =

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use super::World;
+use super::GeneratedCluster;
 use super::node::{HOSTNAME, ZONE};
 
 /// A world and what the documentation says about its one pending pod.
@@ -14,7 +14,7 @@ use super::node::{HOSTNAME, ZONE};
 pub struct DocumentedWorld {
     /// What is shown, as a sentence.
     pub name: &'static str,
-    pub world: World,
+    pub world: GeneratedCluster,
     /// The nodes on which the pod may run, by name.
     pub feasible: Vec<&'static str>,
 }
@@ -38,12 +38,12 @@ fn shown(
 ) -> DocumentedWorld {
     let namespaces = ["default", "team-a", "team-b"]
         .map(|namespace| json!({"metadata": {"name": namespace, "labels": {"team": namespace}}}));
-    let world = World {
+    let world = GeneratedCluster {
         nodes,
         pods,
         pending: vec![pending],
         namespaces: namespaces.to_vec(),
-        ..World::default()
+        ..GeneratedCluster::default()
     };
     DocumentedWorld { name, world, feasible: feasible.to_vec() }
 }

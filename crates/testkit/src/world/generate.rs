@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::World;
+use super::GeneratedCluster;
 use super::claim::{add_attachment, add_storage};
 use super::node::{Climate, node};
-use super::pod::{DEMANDS, Demand, Setting, existing, pending};
+use super::pod::{DEMANDS, PodDemand, PodSetting, existing, pending};
 use super::random::Draw;
 
 /// A random world of 4 to 10 nodes, up to 24 existing pods and 6 pending pods.
@@ -13,10 +13,10 @@ use super::random::Draw;
 /// The same seed gives the same world on every platform. Objects are as the API server would store
 /// them. Each world has a pod that asks for nothing and one that hardly any node suits, so that
 /// neither all nor none of its pairs fit; the other pods draw one to four demands.
-pub fn generate(seed: u64) -> World {
+pub fn generate(seed: u64) -> GeneratedCluster {
     let mut draw = Draw::new(seed);
     let draw = &mut draw;
-    let mut world = World { namespaces: namespaces(), ..World::default() };
+    let mut world = GeneratedCluster { namespaces: namespaces(), ..GeneratedCluster::default() };
     let climate = Climate::draw(draw);
     let names: Vec<String> =
         (0..4 + draw.below(7)).map(|number| format!("node-{number}")).collect();
@@ -28,13 +28,13 @@ pub fn generate(seed: u64) -> World {
     if volumes {
         add_storage(&names, &mut world, draw);
     }
-    let setting = Setting { volumes, crowded: climate.crowded };
+    let setting = PodSetting { volumes, crowded: climate.crowded };
     for number in 0..draw.below(25) {
         let pod = existing(&format!("running-{number}"), &names, &setting, &mut world, draw);
         world.pods.push(pod);
     }
     let modest = pending("modest", &[], &names, &mut world, draw);
-    let choice = draw.pick(&[Demand::NodeName, Demand::NodeSelector]);
+    let choice = draw.pick(&[PodDemand::NodeName, PodDemand::NodeSelector]);
     let picky = pending("picky", &[choice], &names, &mut world, draw);
     world.pending.extend([modest, picky]);
     for number in 0..4 {
@@ -53,11 +53,11 @@ pub fn generate(seed: u64) -> World {
 }
 
 /// One demand for most pods, so that single filters decide; several for the rest.
-fn demands(volumes: bool, draw: &mut Draw) -> Vec<Demand> {
+fn demands(volumes: bool, draw: &mut Draw) -> Vec<PodDemand> {
     let count = draw.pick(&[1, 1, 1, 1, 1, 1, 2, 2, 3, 4]);
     let mut demands = Vec::new();
     while demands.len() < count {
-        let demand = if draw.chance(3) { Demand::Gate } else { draw.pick(&DEMANDS) };
+        let demand = if draw.chance(3) { PodDemand::Gate } else { draw.pick(&DEMANDS) };
         if !demands.contains(&demand) && (volumes || !needs_storage(demand)) {
             demands.push(demand);
         }
@@ -65,16 +65,16 @@ fn demands(volumes: bool, draw: &mut Draw) -> Vec<Demand> {
     demands
 }
 
-fn needs_storage(demand: Demand) -> bool {
+fn needs_storage(demand: PodDemand) -> bool {
     matches!(
         demand,
-        Demand::OncePodClaim
-            | Demand::AffineVolume
-            | Demand::ZonedVolume
-            | Demand::DelayedVolume
-            | Demand::SelectedVolume
-            | Demand::BrokenClaim
-            | Demand::Attachments
+        PodDemand::OncePodClaim
+            | PodDemand::AffineVolume
+            | PodDemand::ZonedVolume
+            | PodDemand::DelayedVolume
+            | PodDemand::SelectedVolume
+            | PodDemand::BrokenClaim
+            | PodDemand::Attachments
     )
 }
 

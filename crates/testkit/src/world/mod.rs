@@ -1,10 +1,11 @@
 //! Worlds: clusters as the API server stores them, for tests that compare with kube-scheduler.
 //!
-//! - [`World`]: API objects as plain JSON, one moment of a cluster and the pods that wait.
+//! - [`GeneratedCluster`]: API objects as plain JSON, one moment of a cluster and the pods that
+//!   wait.
 //! - [`generate()`]: a random world from a seed; it draws on every filter that kube-scheduler has.
 //! - [`generate_devices()`]: the same of devices that drivers publish, and of claims.
 //! - [`documented()`]: the worlds of Kubernetes' own documentation, with what it says about them.
-//! - [`World::known_to`]: what an older release makes of it.
+//! - [`GeneratedCluster::known_to`]: what an older release makes of it.
 //! - [`Oracle`]: kube-scheduler's filter plugins in a process of their own, asked about a world.
 //! - [`selector()`]: a random selector of devices; [`SelectorOracle`]: its evaluation upstream.
 //! - [`Coverage`]: how often each filter accepted, rejected, and was the only one to reject.
@@ -38,8 +39,8 @@ pub use devices::generate_devices;
 pub use documented::{DocumentedWorld, documented};
 pub use generate::generate;
 pub use oracle::{
-    Answer, DeviceAnswer, NodeAnswer, Oracle, OracleError, PodAnswer, Rejection, SelectorAnswer,
-    SelectorOracle,
+    DeviceAnswer, NodeAnswer, Oracle, OracleAnswer, OracleError, PodAnswer, Rejection,
+    SelectorAnswer, SelectorOracle,
 };
 pub use selector::{selected_devices, selector};
 pub use shrink::shrink;
@@ -49,7 +50,7 @@ pub use shrink::shrink;
 /// `pods` exist, `pending` are asked about: each alone, against `pods` only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-pub struct World {
+pub struct GeneratedCluster {
     /// `v1` Node.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Value>,
@@ -97,7 +98,7 @@ pub struct World {
     pub device_taint_rules: Vec<Value>,
 }
 
-impl World {
+impl GeneratedCluster {
     /// The world on one line, without line breaks.
     pub fn to_line(&self) -> String {
         // order-free: serde_json keeps maps sorted.

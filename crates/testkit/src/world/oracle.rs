@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::World;
+use super::GeneratedCluster;
 use crate::binaries::{BuildError, Program, Release, program};
 
 /// A running oracle: it reads worlds and answers them one by one, until it is dropped.
@@ -39,8 +39,8 @@ impl Oracle {
     /// # Errors
     /// When the oracle ended, or refuses the world: then it holds something that the API does not
     /// know, or that kube-scheduler does not read.
-    pub fn judge(&mut self, world: &World) -> Result<Answer, OracleError> {
-        let answer: Answer = self.0.ask(world.to_line())?;
+    pub fn judge(&mut self, world: &GeneratedCluster) -> Result<OracleAnswer, OracleError> {
+        let answer: OracleAnswer = self.0.ask(world.to_line())?;
         if answer.error.is_empty() { Ok(answer) } else { Err(OracleError::World(answer.error)) }
     }
 }
@@ -152,7 +152,7 @@ pub struct DeviceAnswer {
 
 /// What kube-scheduler says about one world.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Answer {
+pub struct OracleAnswer {
     #[serde(default)]
     error: String,
     /// One entry per pending pod, in the world's order.

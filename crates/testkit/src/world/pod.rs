@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::World;
+use super::GeneratedCluster;
 use super::affinity::{APPS, NAMESPACES, REVISIONS, add_pod_terms};
 use super::claim::ClaimState;
 use super::node_choice::{
@@ -18,7 +18,7 @@ use super::volume::{add_disk, add_own_claim, add_shared_claim};
 /// One thing that a pending pod asks for. A pod draws a few, so that a filter often is the only one
 /// that rejects it.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Demand {
+pub(super) enum PodDemand {
     NodeName,
     NodeSelector,
     NodeAffinity,
@@ -42,48 +42,48 @@ pub(super) enum Demand {
 }
 
 /// Demands, those that often meet no resistance more than once.
-pub(super) const DEMANDS: [Demand; 33] = [
-    Demand::NodeName,
-    Demand::NodeSelector,
-    Demand::NodeAffinity,
-    Demand::NodeAffinity,
-    Demand::NoToleration,
-    Demand::NoToleration,
-    Demand::SomeTolerations,
-    Demand::HostPorts,
-    Demand::HostPorts,
-    Demand::HostPorts,
-    Demand::Capacity,
-    Demand::Capacity,
-    Demand::Capacity,
-    Demand::Disk,
-    Demand::Disk,
-    Demand::Disk,
-    Demand::OncePodClaim,
-    Demand::AffineVolume,
-    Demand::ZonedVolume,
-    Demand::ZonedVolume,
-    Demand::DelayedVolume,
-    Demand::DelayedVolume,
-    Demand::SelectedVolume,
-    Demand::BrokenClaim,
-    Demand::Attachments,
-    Demand::Attachments,
-    Demand::Spread,
-    Demand::Spread,
-    Demand::Spread,
-    Demand::Affinity,
-    Demand::Affinity,
-    Demand::AntiAffinity,
-    Demand::NeededFeature,
+pub(super) const DEMANDS: [PodDemand; 33] = [
+    PodDemand::NodeName,
+    PodDemand::NodeSelector,
+    PodDemand::NodeAffinity,
+    PodDemand::NodeAffinity,
+    PodDemand::NoToleration,
+    PodDemand::NoToleration,
+    PodDemand::SomeTolerations,
+    PodDemand::HostPorts,
+    PodDemand::HostPorts,
+    PodDemand::HostPorts,
+    PodDemand::Capacity,
+    PodDemand::Capacity,
+    PodDemand::Capacity,
+    PodDemand::Disk,
+    PodDemand::Disk,
+    PodDemand::Disk,
+    PodDemand::OncePodClaim,
+    PodDemand::AffineVolume,
+    PodDemand::ZonedVolume,
+    PodDemand::ZonedVolume,
+    PodDemand::DelayedVolume,
+    PodDemand::DelayedVolume,
+    PodDemand::SelectedVolume,
+    PodDemand::BrokenClaim,
+    PodDemand::Attachments,
+    PodDemand::Attachments,
+    PodDemand::Spread,
+    PodDemand::Spread,
+    PodDemand::Spread,
+    PodDemand::Affinity,
+    PodDemand::Affinity,
+    PodDemand::AntiAffinity,
+    PodDemand::NeededFeature,
 ];
 
 /// A pod that runs, or is being deleted, on one of the nodes.
 pub(super) fn existing(
     name: &str,
     nodes: &[String],
-    setting: &Setting,
-    world: &mut World,
+    setting: &PodSetting,
+    world: &mut GeneratedCluster,
     draw: &mut Draw,
 ) -> Value {
     let volumes = setting.volumes;
@@ -132,7 +132,7 @@ pub(super) fn existing(
 }
 
 /// What is the same for all pods of a world.
-pub(super) struct Setting {
+pub(super) struct PodSetting {
     /// There is storage.
     pub(super) volumes: bool,
     /// Pods may together hold more than their node has.
@@ -151,19 +151,20 @@ fn drop_what_is_not_there(spec: &mut Value, node: &Value) {
 /// A pod that waits, with these demands.
 pub(super) fn pending(
     name: &str,
-    demands: &[Demand],
+    demands: &[PodDemand],
     nodes: &[String],
-    world: &mut World,
+    world: &mut GeneratedCluster,
     draw: &mut Draw,
 ) -> Value {
     let mut pod = blank(name, draw);
-    let appetite = if demands.contains(&Demand::Capacity) {
+    let appetite = if demands.contains(&PodDemand::Capacity) {
         Appetite::Large
     } else {
         draw.pick(&[Appetite::None, Appetite::Small])
     };
     add_containers(&mut pod["spec"], appetite, draw);
-    if !demands.contains(&Demand::NoToleration) && !demands.contains(&Demand::SomeTolerations) {
+    if !demands.contains(&PodDemand::NoToleration) && !demands.contains(&PodDemand::SomeTolerations)
+    {
         add_universal_toleration(&mut pod["spec"]);
     }
     pod["status"] = json!({"phase": "Pending"});
@@ -175,27 +176,27 @@ pub(super) fn pending(
 
 fn add_demand(
     pod: &mut Value,
-    demand: Demand,
+    demand: PodDemand,
     nodes: &[String],
-    world: &mut World,
+    world: &mut GeneratedCluster,
     draw: &mut Draw,
 ) {
     let spec = &mut pod["spec"];
     match demand {
-        Demand::NodeName => add_node_name(spec, nodes, draw),
-        Demand::NodeSelector => add_node_selector(spec, nodes, draw),
-        Demand::NodeAffinity => add_node_affinity(spec, nodes, draw),
-        Demand::NoToleration | Demand::Capacity => {}
-        Demand::SomeTolerations => add_tolerations(spec, draw),
-        Demand::HostPorts => add_host_ports(spec, draw),
-        Demand::Disk => add_disk(pod, draw),
-        Demand::OncePodClaim => add_shared_claim(pod, true, world, draw),
-        Demand::AffineVolume => add_own_claim(pod, ClaimState::Affine, nodes, world, draw),
-        Demand::ZonedVolume => add_own_claim(pod, ClaimState::Zoned, nodes, world, draw),
-        Demand::DelayedVolume => add_own_claim(pod, ClaimState::Delayed, nodes, world, draw),
-        Demand::SelectedVolume => add_own_claim(pod, ClaimState::Selected, nodes, world, draw),
-        Demand::BrokenClaim => add_own_claim(pod, ClaimState::Broken, nodes, world, draw),
-        Demand::Attachments => {
+        PodDemand::NodeName => add_node_name(spec, nodes, draw),
+        PodDemand::NodeSelector => add_node_selector(spec, nodes, draw),
+        PodDemand::NodeAffinity => add_node_affinity(spec, nodes, draw),
+        PodDemand::NoToleration | PodDemand::Capacity => {}
+        PodDemand::SomeTolerations => add_tolerations(spec, draw),
+        PodDemand::HostPorts => add_host_ports(spec, draw),
+        PodDemand::Disk => add_disk(pod, draw),
+        PodDemand::OncePodClaim => add_shared_claim(pod, true, world, draw),
+        PodDemand::AffineVolume => add_own_claim(pod, ClaimState::Affine, nodes, world, draw),
+        PodDemand::ZonedVolume => add_own_claim(pod, ClaimState::Zoned, nodes, world, draw),
+        PodDemand::DelayedVolume => add_own_claim(pod, ClaimState::Delayed, nodes, world, draw),
+        PodDemand::SelectedVolume => add_own_claim(pod, ClaimState::Selected, nodes, world, draw),
+        PodDemand::BrokenClaim => add_own_claim(pod, ClaimState::Broken, nodes, world, draw),
+        PodDemand::Attachments => {
             for _ in 0..1 + draw.below(2) {
                 add_own_claim(pod, ClaimState::Anywhere, nodes, world, draw);
             }
@@ -203,11 +204,11 @@ fn add_demand(
                 add_shared_claim(pod, false, world, draw);
             }
         }
-        Demand::Spread => add_spread(pod, draw),
-        Demand::Affinity => add_pod_terms(pod, "podAffinity", 2, draw),
-        Demand::AntiAffinity => add_pod_terms(pod, "podAntiAffinity", 2, draw),
-        Demand::NeededFeature => add_needed_feature(spec, draw),
-        Demand::Gate => spec["schedulingGates"] = json!([{"name": "example.com/quota"}]),
+        PodDemand::Spread => add_spread(pod, draw),
+        PodDemand::Affinity => add_pod_terms(pod, "podAffinity", 2, draw),
+        PodDemand::AntiAffinity => add_pod_terms(pod, "podAntiAffinity", 2, draw),
+        PodDemand::NeededFeature => add_needed_feature(spec, draw),
+        PodDemand::Gate => spec["schedulingGates"] = json!([{"name": "example.com/quota"}]),
     }
 }
 

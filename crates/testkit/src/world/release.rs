@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::World;
+use super::GeneratedCluster;
 use crate::binaries::Release;
 
-impl World {
+impl GeneratedCluster {
     /// The world as servers and schedulers of a release see it: what they do not know, or do not
     /// look at with their default feature gates, is left out.
     #[must_use]

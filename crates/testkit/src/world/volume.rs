@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::World;
+use super::GeneratedCluster;
 use super::claim::{ClaimState, add_claim};
 use super::random::Draw;
 
@@ -43,7 +43,7 @@ pub(super) fn add_own_claim(
     pod: &mut Value,
     state: ClaimState,
     nodes: &[String],
-    world: &mut World,
+    world: &mut GeneratedCluster,
     draw: &mut Draw,
 ) {
     let namespace = text(&pod["metadata"]["namespace"]);
@@ -67,7 +67,12 @@ pub(super) fn add_own_claim(
 
 /// A bound claim that exists already in the pod's namespace, so that two pods share it; none where
 /// there is none. `once` makes it a claim that one pod alone may use.
-pub(super) fn add_shared_claim(pod: &mut Value, once: bool, world: &mut World, draw: &mut Draw) {
+pub(super) fn add_shared_claim(
+    pod: &mut Value,
+    once: bool,
+    world: &mut GeneratedCluster,
+    draw: &mut Draw,
+) {
     let namespace = text(&pod["metadata"]["namespace"]);
     let mut bound: Vec<&mut Value> = world
         .persistent_volume_claims

@@ -1,7 +1,7 @@
 //! What goes wrong on demand goes wrong as it does in life.
 
 use dovetail_testkit::FakeApi;
-use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
+use dovetail_testkit::fake_api::{ApiFault, FaultRule, On, Verb};
 use serde_json::{Value, json};
 
 use crate::session::{Events, Session};
@@ -20,7 +20,7 @@ fn add(api: &FakeApi, name: &str) {
     api.create("pods", "default", &pod).expect("a new pod");
 }
 
-fn strike(api: &FakeApi, on: On, fault: Fault) {
+fn strike(api: &FakeApi, on: On, fault: ApiFault) {
     api.set_faults(1, vec![FaultRule::first(on, 1, fault)]);
 }
 
@@ -39,11 +39,11 @@ async fn refusals_come_with_their_codes_and_without_effect() {
     let (api, session) = start();
     add(&api, "p");
     let cases = [
-        (Fault::Conflict, 409, "Conflict"),
-        (Fault::Gone, 410, "Expired"),
-        (Fault::TooManyRequests { retry_after_s: 3 }, 429, "TooManyRequests"),
-        (Fault::ServerError { code: 500 }, 500, "InternalError"),
-        (Fault::ServerError { code: 503 }, 503, "ServiceUnavailable"),
+        (ApiFault::Conflict, 409, "Conflict"),
+        (ApiFault::Gone, 410, "Expired"),
+        (ApiFault::TooManyRequests { retry_after_s: 3 }, 429, "TooManyRequests"),
+        (ApiFault::ServerError { code: 500 }, 500, "InternalError"),
+        (ApiFault::ServerError { code: 503 }, 503, "ServiceUnavailable"),
     ];
     for (fault, code, reason) in cases {
         strike(&api, On::binds(), fault);
@@ -60,9 +60,9 @@ async fn a_lost_reply_hides_an_effect_and_a_cut_prevents_it() {
     let (api, session) = start();
     add(&api, "lost");
     add(&api, "cut");
-    strike(&api, On::binds(), Fault::ReplyLost);
+    strike(&api, On::binds(), ApiFault::ReplyLost);
     bind(&session, "lost").await.expect_err("no answer");
-    strike(&api, On::binds(), Fault::Cut);
+    strike(&api, On::binds(), ApiFault::Cut);
     bind(&session, "cut").await.expect_err("no answer");
     let bound: Vec<String> = api.bound().into_iter().map(|bound| bound.pod).collect();
     assert_eq!(bound, ["lost"]);
@@ -71,7 +71,7 @@ async fn a_lost_reply_hides_an_effect_and_a_cut_prevents_it() {
 #[tokio::test]
 async fn held_requests_wait_before_or_after_their_effect() {
     let (api, session) = start();
-    for (name, fault, done) in [("a", Fault::Hold, 0), ("b", Fault::HoldReply, 2)] {
+    for (name, fault, done) in [("a", ApiFault::Hold, 0), ("b", ApiFault::HoldReply, 2)] {
         add(&api, name);
         strike(&api, On::binds(), fault);
         let (answer, ()) = tokio::join!(bind(&session, name), async {
@@ -86,7 +86,7 @@ async fn held_requests_wait_before_or_after_their_effect() {
 #[tokio::test]
 async fn a_cut_watch_breaks_behind_the_events_it_sent() {
     let (api, session) = start();
-    strike(&api, On::new(&[Verb::Watch], "pods"), Fault::CutWatch { after_events: 2 });
+    strike(&api, On::new(&[Verb::Watch], "pods"), ApiFault::CutWatch { after_events: 2 });
     let mut events = watch(&session, "").await;
     ["a", "b", "c"].iter().for_each(|name| add(&api, name));
     assert_eq!(events.names(2).await, ["ADDED a", "ADDED b"]);
@@ -97,7 +97,7 @@ async fn a_cut_watch_breaks_behind_the_events_it_sent() {
 async fn an_expired_watch_says_410_and_ends() {
     let (api, session) = start();
     let on = On::new(&[Verb::Watch], "pods");
-    strike(&api, on, Fault::ExpireWatch { after_events: 1 });
+    strike(&api, on, ApiFault::ExpireWatch { after_events: 1 });
     let mut events = watch(&session, "").await;
     ["a", "b"].iter().for_each(|name| add(&api, name));
     assert_eq!(events.names(1).await, ["ADDED a"]);
@@ -110,7 +110,7 @@ async fn an_expired_watch_says_410_and_ends() {
 async fn a_silent_watch_says_nothing_while_others_hear_everything() {
     let (api, session) = start();
     let on = On::new(&[Verb::Watch], "pods");
-    strike(&api, on, Fault::SilentWatch { after_events: 1 });
+    strike(&api, on, ApiFault::SilentWatch { after_events: 1 });
     let mut silent = watch(&session, "").await;
     let mut sound = watch(&session, "").await;
     ["a", "b"].iter().for_each(|name| add(&api, name));
@@ -130,12 +130,12 @@ async fn a_silent_watch_says_nothing_while_others_hear_everything() {
 async fn events_come_twice_or_in_another_order_but_in_order_per_object() {
     let (api, session) = start();
     let on = On::new(&[Verb::Watch], "pods");
-    strike(&api, on.clone(), Fault::DuplicateEvents { per_million: 1_000_000 });
+    strike(&api, on.clone(), ApiFault::DuplicateEvents { per_million: 1_000_000 });
     let mut events = watch(&session, "").await;
     add(&api, "a");
     assert_eq!(events.names(2).await, ["ADDED a", "ADDED a"]);
 
-    strike(&api, on, Fault::ReorderEvents { window_ms: 50 });
+    strike(&api, on, ApiFault::ReorderEvents { window_ms: 50 });
     let version = api.revision();
     let mut events = watch(&session, &format!("resourceVersion={version}")).await;
     let names: Vec<String> = (0..20).map(|number| format!("r{number}")).collect();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dovetail_testkit::cluster::Options;
-use dovetail_testkit::{ControlPlane, EXIT_CODE, KubeletOptions, Kubelets, RUN_MS, Shape};
+use dovetail_testkit::{ControlPlane, EXIT_CODE, KubeletOptions, Kubelets, MachineShape, RUN_MS};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const WITHIN: Duration = Duration::from_secs(120);
 
 async fn create_nodes(client: &Client, names: &[&str]) {
-    let shape = "8xH100".parse::<Shape>().unwrap();
+    let shape = "8xH100".parse::<MachineShape>().unwrap();
     let nodes = Api::<Node>::all(client.clone());
     for name in names {
         let node: Node = serde_json::from_value(shape.node(name)).unwrap();

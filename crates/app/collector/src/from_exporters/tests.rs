@@ -2,7 +2,7 @@ use dovetail_account::rollup::HOUR_MS;
 use dovetail_costing::teams::Teams;
 use dovetail_settings::Settings;
 use dovetail_sources::own_prices::OwnPriceFlags;
-use dovetail_store::{Address, Detail, Question};
+use dovetail_store::{Address, Detail, SumQuery};
 
 use super::*;
 
@@ -42,7 +42,7 @@ fn ledger(folder: &tempfile::TempDir) -> Ledger {
 
 /// Minutes of GPUs by pod (empty: nobody) and cause.
 fn minutes(ledger: &mut Ledger) -> BTreeMap<(String, String), i128> {
-    let question = Question {
+    let question = SumQuery {
         cluster: Some("west".to_owned()),
         from_hour: BEGIN_HOUR,
         to_hour: BEGIN_HOUR + 1,
@@ -67,7 +67,7 @@ fn minutes_of_several_programs_follow_each_other_and_what_nobody_saw_is_unknown(
     let mut ledger = ledger(&folder);
     let (settings, prices) = (Settings::of_nothing(), OwnPriceFlags::default());
     let teams = Teams::new(&settings.cost, &[]);
-    let sources = Sources {
+    let sources = BillInputs {
         teams: &teams,
         prices: &prices,
         list_prices: None,

@@ -11,7 +11,7 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use dovetail_bill::import::{Bill, Machines, read};
+use dovetail_bill::import::{Bill, BilledMachines, read};
 use dovetail_console::plain::plain;
 use dovetail_model::Money;
 use dovetail_price::{Exchange, ExchangeRate};
@@ -102,7 +102,7 @@ fn apply_lines(
     exchange: &Exchange,
 ) -> Result<BillOut> {
     let ids = account.nodes.iter().enumerate();
-    let machines = Machines::new(ids.map(|(place, node)| (node.id_of_provider(), place)));
+    let machines = BilledMachines::new(ids.map(|(place, node)| (node.id_of_provider(), place)));
     let bill = read(input, name, &machines).map_err(|error| BadInput(plain(&error.to_string())))?;
     let (bill, rate) = in_usd(bill, name, exchange)?;
     if let Some(problem) = bill.is_too_much() {

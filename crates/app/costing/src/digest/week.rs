@@ -9,7 +9,7 @@ use dovetail_account::device_time::Span;
 use dovetail_account::rollup::{DAY_MS, HOUR_MS};
 use dovetail_account::split::SplitMethod;
 use dovetail_console::plain::plain;
-use dovetail_store::{Detail, Question, SumRow, default_method};
+use dovetail_store::{Detail, SumQuery, SumRow, default_method};
 use dovetail_units::time::time;
 use serde::Serialize;
 
@@ -168,7 +168,7 @@ fn rows(
     span: Span,
     workload: bool,
 ) -> Result<Vec<SumRow>> {
-    let question = Question {
+    let question = SumQuery {
         cluster: cluster.map(str::to_owned),
         from_hour: span.from_ms / HOUR_MS,
         to_hour: span.to_ms / HOUR_MS,

@@ -2,7 +2,7 @@
 
 use dovetail_account::cost::HeldTime;
 use dovetail_account::device_time::Span;
-use dovetail_metrics::kube_state::{Kept, kept_over};
+use dovetail_metrics::kube_state::{PodSum, kept_over};
 use dovetail_sources::prometheus::Asker;
 
 /// Asks what pods kept of CPU and memory in a span, and hands over each pod with its time. `false`,
@@ -11,7 +11,7 @@ pub fn ask_kept(
     asker: &mut Asker,
     span: Span,
     notes: &mut Vec<String>,
-    mut take: impl FnMut(&Kept, HeldTime),
+    mut take: impl FnMut(&PodSum, HeldTime),
 ) -> bool {
     let window_ms = span.to_ms - span.from_ms;
     let step_ms = asker.step_ms.min(window_ms);
@@ -24,7 +24,7 @@ pub fn ask_kept(
                 return false;
             }
         };
-        for kept in Kept::read(series) {
+        for kept in PodSum::read(series) {
             take(&kept, time(resource, kept.sum, step_ms));
         }
     }

@@ -8,7 +8,7 @@ use dovetail_account::signal::ActivityRule;
 use dovetail_account::split::ListPrices;
 use dovetail_console::table::counted;
 use dovetail_inventory::facts::Gathered;
-use dovetail_metrics::exporter::{Holder, Misplaced, ObservedTime};
+use dovetail_metrics::exporter::{DeviceHolder, Misplaced, ObservedTime};
 use dovetail_metrics::kube_state::{
     AskedEarlier, BeginSeries, EARLIER_MS, EarlierQueries, KubeState, KubeTable, MachineSeries,
     NodeSeries, PodBegins, asked_for_devices, last_seen, node_history, reused,
@@ -17,7 +17,7 @@ use dovetail_settings::Settings;
 use dovetail_sources::node_prices::{NodeToPrice, Prices};
 use dovetail_sources::own_prices::OwnPriceFlags;
 use dovetail_sources::placement::Placements;
-use dovetail_sources::prometheus::{Asker, Observed};
+use dovetail_sources::prometheus::{Asker, ObservedPeriod};
 
 use super::left_open::LeftOpen;
 use super::machine::{Machine, machines};
@@ -29,7 +29,7 @@ pub const NO_GPU_WAS_SEEN: &str = "no GPU was found: the server has no GPU expor
                                    period; whether the cluster has GPUs is unknown";
 
 /// What a bill is made with.
-pub struct Sources<'s> {
+pub struct BillInputs<'s> {
     pub teams: &'s Teams,
     pub prices: &'s OwnPriceFlags,
     pub list_prices: Option<ListPrices>,
@@ -43,7 +43,7 @@ pub struct Sources<'s> {
 
 /// All that is known before anybody is charged.
 pub struct Look {
-    pub seen: Observed,
+    pub seen: ObservedPeriod,
     pub kube: KubeState,
     pub machines: Vec<Machine>,
     pub prices: Prices,
@@ -58,7 +58,7 @@ impl Look {
     ///
     /// # Errors
     /// A server that does not answer, or prices that cannot be.
-    pub fn of(asker: &mut Asker, sources: &Sources<'_>) -> Result<Self> {
+    pub fn of(asker: &mut Asker, sources: &BillInputs<'_>) -> Result<Self> {
         let from_ms = asker.period.from_ms;
         Self::with_objects_since(from_ms, asker, sources)
     }
@@ -70,7 +70,7 @@ impl Look {
     pub(crate) fn with_objects_since(
         from_ms: u64,
         asker: &mut Asker,
-        sources: &Sources<'_>,
+        sources: &BillInputs<'_>,
     ) -> Result<Self> {
         let seen = asker.observe()?;
         let mut notes = Vec::new();
@@ -89,7 +89,7 @@ impl Look {
     ///
     /// # Errors
     /// Prices that cannot be.
-    pub fn of_exporters(seen: Observed, sources: &Sources<'_>) -> Result<Self> {
+    pub fn of_exporters(seen: ObservedPeriod, sources: &BillInputs<'_>) -> Result<Self> {
         let kube = KubeState::default();
         let (seen, misplaced) = trusted(seen, &kube, sources);
         let left = LeftOpen::of_misplaced(misplaced);
@@ -102,10 +102,10 @@ impl Look {
     }
 
     fn of_seen(
-        seen: Observed,
+        seen: ObservedPeriod,
         kube: KubeState,
         (notes, mut left): (Vec<String>, LeftOpen),
-        sources: &Sources<'_>,
+        sources: &BillInputs<'_>,
     ) -> Result<Self> {
         let machines = machines(&seen.time, &kube, sources);
         let to_price: Vec<NodeToPrice<'_>> = machines.iter().map(Machine::to_price).collect();
@@ -123,8 +123,8 @@ impl Look {
     }
 
     /// What is to be known of the figures beside what they leave open.
-    pub fn told(&self, sources: &Sources<'_>) -> Vec<String> {
-        let Self { seen: Observed { time, observation, .. }, kube, .. } = self;
+    pub fn told(&self, sources: &BillInputs<'_>) -> Vec<String> {
+        let Self { seen: ObservedPeriod { time, observation, .. }, kube, .. } = self;
         let mut notes = Vec::new();
         if observation.refused().samples > 0 {
             notes.push(
@@ -174,18 +174,18 @@ fn unseen(objects: &Gathered, machines: &[Machine]) -> BTreeMap<String, i64> {
 
 /// What was seen without holders that cannot have been, and with these.
 fn trusted(
-    mut seen: Observed,
+    mut seen: ObservedPeriod,
     kube: &KubeState,
-    sources: &Sources<'_>,
-) -> (Observed, Vec<Misplaced>) {
+    sources: &BillInputs<'_>,
+) -> (ObservedPeriod, Vec<Misplaced>) {
     let placements = Placements::of(sources.gathered, Some(kube));
-    let doubt = |node: &str, holder: &Holder, held| placements.doubt(node, holder, held);
+    let doubt = |node: &str, holder: &DeviceHolder, held| placements.doubt(node, holder, held);
     let misplaced = seen.time.distrust(doubt);
     (seen, misplaced)
 }
 
 /// The step and the distance of samples, where one does not hold until the next.
-fn too_far_apart(step_ms: u64, seen: &Observed) -> Option<(u64, u64)> {
+fn too_far_apart(step_ms: u64, seen: &ObservedPeriod) -> Option<(u64, u64)> {
     let apart_ms = seen.observation.sample_distance_ms()?;
     let longest_ms = step_ms.saturating_mul(ActivityRule::default().max_gap_intervals.into());
     (apart_ms > longest_ms).then_some((step_ms, apart_ms))

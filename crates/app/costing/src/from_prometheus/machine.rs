@@ -12,7 +12,7 @@ use dovetail_metrics::kube_state::{KubeNode, KubeState, label};
 use dovetail_price::{PriceBook, node_place, place_labels};
 use dovetail_sources::node_prices::NodeToPrice;
 
-use super::look::Sources;
+use super::look::BillInputs;
 use crate::from_objects::words;
 use crate::teams::Labels;
 
@@ -82,7 +82,7 @@ impl<'m> Places<'m> {
 }
 
 /// Machines by name and time, from devices, with what objects and series say of them.
-pub fn machines(time: &ObservedTime, kube: &KubeState, sources: &Sources<'_>) -> Vec<Machine> {
+pub fn machines(time: &ObservedTime, kube: &KubeState, sources: &BillInputs<'_>) -> Vec<Machine> {
     let mut by_name: BTreeMap<&str, Vec<&ObservedDevice>> = BTreeMap::new();
     for device in &time.devices {
         by_name.entry(&device.node).or_default().push(device);
@@ -121,7 +121,7 @@ fn machine(
     span: Span,
     node: Option<&KubeNode>,
     devices: &[&ObservedDevice],
-    sources: &Sources<'_>,
+    sources: &BillInputs<'_>,
 ) -> Machine {
     let is_its = |device: &&&ObservedDevice| {
         let Span { from_ms, to_ms } = device.history.installed;
@@ -152,7 +152,7 @@ fn machine(
 }
 
 /// What objects say, which are of the machine that has the name now.
-fn with_objects(name: &str, machines: &mut [Machine], sources: &Sources<'_>) {
+fn with_objects(name: &str, machines: &mut [Machine], sources: &BillInputs<'_>) {
     let Some(objects) = sources.gathered else { return };
     let mut nodes = objects.facts.nodes.iter();
     let Some(node) = nodes.find(|node| *node.node.name == *name) else { return };

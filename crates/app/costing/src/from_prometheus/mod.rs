@@ -37,12 +37,12 @@ use super::account::{Account, Basis, CostNode, DayOf, Stretch, days_of};
 
 pub use kept::{add, ask_kept};
 pub use left_open::LeftOpen;
-pub use look::{Look, NO_GPU_WAS_SEEN, Sources};
+pub use look::{BillInputs, Look, NO_GPU_WAS_SEEN};
 pub use machine::{Machine, Places};
 pub use pods::Pods;
 
 /// The account of the asker's period, day by day.
-pub fn account(asker: &mut Asker, look: &Look, sources: &Sources<'_>) -> Result<Account> {
+pub fn account(asker: &mut Asker, look: &Look, sources: &BillInputs<'_>) -> Result<Account> {
     let (period, step_ms) = (asker.period, asker.step_ms);
     let mut notes = [look.left.in_words(false), look.notes.clone()].concat();
     notes.extend(look.prices.notes.iter().cloned());

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use dovetail_audit::ObjectRef;
 use dovetail_inventory::facts::Tenant;
-use dovetail_metrics::kube_state::{Kept, KubeState, label};
+use dovetail_metrics::kube_state::{KubeState, PodSum, label};
 
-use super::look::Sources;
+use super::look::BillInputs;
 use crate::account::CostPod;
 use crate::from_objects::words;
 use crate::names::{model, queue, wanted};
@@ -15,7 +15,7 @@ use crate::usage::grouping::owner_name;
 
 /// Pods by namespace, name and which of that name they are, numbered as they are met.
 pub struct Pods<'p> {
-    sources: &'p Sources<'p>,
+    sources: &'p BillInputs<'p>,
     kube: &'p KubeState,
     tenants: BTreeMap<(&'p str, &'p str), &'p Tenant>,
     numbers: BTreeMap<(String, String, u32), u32>,
@@ -26,7 +26,7 @@ pub struct Pods<'p> {
 
 impl<'p> Pods<'p> {
     /// No pods yet; their owners come from objects, else from series.
-    pub fn new(sources: &'p Sources<'p>, kube: &'p KubeState) -> Self {
+    pub fn new(sources: &'p BillInputs<'p>, kube: &'p KubeState) -> Self {
         let tenants = sources.gathered.iter().flat_map(|objects| &objects.tenants);
         let tenants = tenants.map(|tenant| ((&*tenant.namespace, &*tenant.pod), tenant));
         let tenants = tenants.collect();
@@ -49,7 +49,7 @@ impl<'p> Pods<'p> {
     }
 
     /// The number of a pod that kept CPU or memory.
-    pub(crate) fn of_kept(&mut self, kept: &Kept) -> u32 {
+    pub(crate) fn of_kept(&mut self, kept: &PodSum) -> u32 {
         let turn = self.kube.turn_of(&kept.namespace, &kept.pod, kept.uid.as_deref());
         self.number(&kept.namespace, &kept.pod, turn)
     }

@@ -34,7 +34,7 @@ pub fn add(
             return nothing;
         }
     }
-    let names = Names::of(time, kube);
+    let names = ExporterNodeNames::of(time, kube);
     if let Some(address) = names.without_node.first() {
         notes.push(plain(&format!(
             "exporters report node addresses that kube-state-metrics does not have (such as \
@@ -99,13 +99,13 @@ fn ask_pods(
 
 /// Under which names exporters know the nodes of kube-state-metrics.
 #[derive(Default)]
-struct Names {
+struct ExporterNodeNames {
     of_nodes: BTreeMap<String, BTreeSet<String>>,
     /// Addresses of exporters that are no node's.
     without_node: BTreeSet<String>,
 }
 
-impl Names {
+impl ExporterNodeNames {
     /// By name, its first part, its address, and where the pods stand that hold its devices.
     fn of(time: &ObservedTime, kube: &KubeState) -> Self {
         let mut by_other: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();

@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::held::{HeldMember, JobBill, JobTime, Samples};
 use crate::account::Basis;
 use crate::document::{hours, share};
-use crate::flags::Terms;
+use crate::flags::BillTerms;
 
 /// Name and version of the form.
 const SCHEMA: &str = "dovetail-cost-job/1";
@@ -101,7 +101,7 @@ pub struct SureHours {
 
 impl Document {
     /// Everything that is said; most time first.
-    pub fn of(job: &JobTime, terms: &Terms, now_ms: u64) -> Result<Self> {
+    pub fn of(job: &JobTime, terms: &BillTerms, now_ms: u64) -> Result<Self> {
         let JobBill { mut rows, total, rest } = job.bill(terms)?;
         rows.sort_by_key(|row| (std::cmp::Reverse(row.gpu_milli_ms), row.phase));
         let account = &job.account;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use dovetail_account::cost::{CostSum, Paid};
 use dovetail_account::split::{Headline, headline};
-use dovetail_audit::{Class, Workload};
+use dovetail_audit::{Workload, WorkloadClass};
 use dovetail_console::plain::plain;
 use dovetail_model::Money;
 use dovetail_phases::job_phases::{
@@ -16,7 +16,7 @@ use dovetail_units::amount::tenths;
 
 use super::name::Job;
 use crate::account::Account;
-use crate::flags::Terms;
+use crate::flags::BillTerms;
 use crate::statement::{all_charges, methods};
 
 /// A job with the account that it is part of.
@@ -76,8 +76,9 @@ const EACH_FOR_ITSELF: [&str; 12] = [
 
 /// Whether the pods of a job work together, so that one can wait for another.
 pub fn is_together(job: &Job, workload: Option<&Workload>) -> bool {
-    let by_object = workload
-        .is_some_and(|workload| workload.is_gang || workload.class == Some(Class::Training));
+    let by_object = workload.is_some_and(|workload| {
+        workload.is_gang || workload.class == Some(WorkloadClass::Training)
+    });
     by_object || !EACH_FOR_ITSELF.contains(&job.kind())
 }
 
@@ -86,7 +87,7 @@ impl JobTime {
     ///
     /// # Errors
     /// A method that cannot split a node's price.
-    pub fn bill(&self, terms: &Terms) -> Result<JobBill> {
+    pub fn bill(&self, terms: &BillTerms) -> Result<JobBill> {
         let mut total = CostSum::default();
         let mut costs: BTreeMap<(u32, usize), Option<Money>> = BTreeMap::new();
         for (node, charge) in all_charges(&self.account, terms.method, terms.unused)? {
@@ -122,7 +123,7 @@ impl JobTime {
     ///
     /// # Errors
     /// A method that cannot split a node's price.
-    pub fn range(&self, terms: &Terms) -> Result<Option<Headline>> {
+    pub fn range(&self, terms: &BillTerms) -> Result<Option<Headline>> {
         let mut figures = Vec::new();
         for method in methods(&self.account, terms.method) {
             let mut total = CostSum::default();

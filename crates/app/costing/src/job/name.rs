@@ -13,7 +13,7 @@ const MOST_NAMED: usize = 8;
 
 /// A name as it was asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct WantedJob<'a> {
     pub name: &'a str,
     pub namespace: Option<&'a str>,
 }
@@ -34,7 +34,7 @@ impl Job {
     }
 }
 
-impl Wanted<'_> {
+impl WantedJob<'_> {
     /// The one job of the account that is meant.
     ///
     /// # Errors
@@ -176,7 +176,7 @@ mod tests {
             ("speech/tune", "tune-0"),
         ]);
         let find = |name: &str, namespace: Option<&str>| {
-            Wanted { name, namespace }.find(&account).map(|job| (job.name, job.pods.len()))
+            WantedJob { name, namespace }.find(&account).map(|job| (job.name, job.pods.len()))
         };
         let vision = ("Job vision/train".to_owned(), 2);
         for name in ["Job vision/train", "vision/train", "job/train", "train-1", "vision/train-0"] {

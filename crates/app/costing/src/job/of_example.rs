@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
 use dovetail_account::cost::NodeBill;
-use dovetail_account::device_time::{DeviceState, Span, Work};
+use dovetail_account::device_time::{ActiveWork, DeviceState, Span};
 use dovetail_account::split::NodeParts;
 use dovetail_console::app::App;
 use dovetail_model::Money;
 use dovetail_phases::job_phases::{PhaseRule, job_phases};
 use dovetail_price::{canonical_gpu_model, node_place};
-use dovetail_signals::{Case, Collected, Half, Kind};
+use dovetail_signals::{Case, Collected, Half, JobBehavior};
 use dovetail_sources::example;
 use dovetail_sources::node_prices::NodeToPrice;
 
 use super::held::{HeldMember, JobTime, Samples};
-use super::name::{Job, Wanted};
+use super::name::{Job, WantedJob};
 use crate::account::{Account, Basis, CostNode, CostPod, Stretch};
 use crate::flags::AccountFlags;
 
@@ -27,18 +27,18 @@ const STEP_MS: u64 = 30_000;
 const MODEL: &str = "NVIDIA-H100-80GB-HBM3";
 
 /// The kind of job that is asked for.
-pub fn kind(wanted: &Wanted<'_>) -> Option<Kind> {
+pub fn kind(wanted: &WantedJob<'_>) -> Option<JobBehavior> {
     let name = wanted.name.strip_prefix("signals/").unwrap_or(wanted.name);
     let in_namespace = wanted.namespace.is_none_or(|namespace| namespace == NAMESPACE);
-    Kind::ALL.into_iter().find(|kind| in_namespace && name == name_of(*kind))
+    JobBehavior::ALL.into_iter().find(|kind| in_namespace && name == name_of(*kind))
 }
 
-fn name_of(kind: Kind) -> String {
+fn name_of(kind: JobBehavior) -> String {
     format!("{kind:?}").to_lowercase()
 }
 
 /// A job of the kind on one node, at list prices.
-pub fn time(app: &App, flags: &AccountFlags, kind: Kind) -> Result<JobTime> {
+pub fn time(app: &App, flags: &AccountFlags, kind: JobBehavior) -> Result<JobTime> {
     let record = Case::run(kind, SEED, Half::HeldOut).record(STEP_MS, Collected::All);
     let split = job_phases(&record, &PhaseRule::default()).context("a generated job")?;
     let mut pods: Vec<CostPod> = Vec::new();
@@ -55,7 +55,7 @@ pub fn time(app: &App, flags: &AccountFlags, kind: Kind) -> Result<JobTime> {
             job: format!("Job {NAMESPACE}/{name}"),
             ..CostPod::default()
         });
-        let state = DeviceState::Active(Work::NotSeparable);
+        let state = DeviceState::Active(ActiveWork::NotSeparable);
         *gpus.entry((Some(pod), state)).or_default() += gpu_milli_ms;
         members.push(HeldMember { pod, node: 0, gpu_milli_ms, phases, is_for_any_holder: false });
     }

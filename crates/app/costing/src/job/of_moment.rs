@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_account::signal::ActivityRule;
-use dovetail_audit::Part;
+use dovetail_audit::NodePart;
 use dovetail_console::plain::plain;
 use dovetail_metrics::file::UsageSeries;
 use dovetail_phases::job_phases::{
-    Confidence, JobRecord, Member, MemberPhases, Phase, PhaseRule, Run, RunEnd, Sample, job_phases,
-    ranks,
+    Confidence, ContainerRun, DeviceSample, JobRecord, Member, MemberPhases, Phase, PhaseRule,
+    RunEnd, job_phases, ranks,
 };
 use dovetail_sources::uses::Uses;
 
@@ -24,10 +24,10 @@ use crate::from_objects::Parts;
 const MOST_SAMPLES: u64 = 1_000_000;
 
 /// A part of the job's GPUs, and the samples of it.
-struct Place<'m> {
+struct SampledPart<'m> {
     pod: u32,
     node: usize,
-    part: Part<'m>,
+    part: NodePart<'m>,
     series: Option<&'m UsageSeries>,
 }
 
@@ -83,8 +83,8 @@ pub fn time(account: Account, job: Job, moment: &AtMoment, parts: &Parts<'_>) ->
 }
 
 /// Why nothing of a month is known of a job whose states do not last.
-fn too_recent(places: &[Place<'_>]) -> Option<&'static str> {
-    let is_recent = |place: &Place<'_>| !place.part.lasting.goes_on;
+fn too_recent(places: &[SampledPart<'_>]) -> Option<&'static str> {
+    let is_recent = |place: &SampledPart<'_>| !place.part.lasting.goes_on;
     if places.is_empty() || !places.iter().all(is_recent) {
         return None;
     }
@@ -119,7 +119,7 @@ fn places<'m>(
     job: &Job,
     moment: &'m AtMoment,
     parts: &Parts<'m>,
-) -> Vec<Place<'m>> {
+) -> Vec<SampledPart<'m>> {
     let numbers: BTreeMap<(&str, &str), u32> = job
         .pods
         .iter()
@@ -149,14 +149,14 @@ fn places<'m>(
             let series = part
                 .used
                 .and_then(|used| series.get(&(namespace, &*held.pod, &*used.gpu)).copied());
-            places.push(Place { pod: *pod, node: *node, part: *part, series });
+            places.push(SampledPart { pod: *pod, node: *node, part: *part, series });
         }
     }
     places
 }
 
 /// What the state of its pod says of a part. What is too recent says nothing of a month.
-fn by_state(part: &Part<'_>) -> Option<MemberPhases> {
+fn by_state(part: &NodePart<'_>) -> Option<MemberPhases> {
     if !part.lasting.goes_on {
         return Some(unmeasured());
     }
@@ -169,7 +169,12 @@ fn by_state(part: &Part<'_>) -> Option<MemberPhases> {
     Some(MemberPhases::all(phase, Confidence::High, second))
 }
 
-fn record(account: &Account, places: &[Place<'_>], group: &[usize], uses: &Uses) -> JobRecord {
+fn record(
+    account: &Account,
+    places: &[SampledPart<'_>],
+    group: &[usize],
+    uses: &Uses,
+) -> JobRecord {
     let period = uses.period.span;
     let shortest_ms = (period.to_ms - period.from_ms) / MOST_SAMPLES + 1;
     let step_ms = uses.period.step_ms.max(shortest_ms);
@@ -184,7 +189,7 @@ fn record(account: &Account, places: &[Place<'_>], group: &[usize], uses: &Uses)
             name: format!("{}/{} gpu {}", pod.namespace, pod.name, series.gpu),
             gpu_milli: place.part.gpu_milli,
             held,
-            runs: vec![Run { span: held, end: RunEnd::Open }],
+            runs: vec![ContainerRun { span: held, end: RunEnd::Open }],
             samples: samples(series, of_several, period, step_ms),
             // What was measured from the first moment on had begun before.
             ran_before: from_ms < period.from_ms.saturating_add(2 * step_ms),
@@ -209,20 +214,25 @@ fn record(account: &Account, places: &[Place<'_>], group: &[usize], uses: &Uses)
 
 /// Activity on a grid; of two samples in one step the later counts. For whom a device of several
 /// pods computed nobody knows.
-fn samples(series: &UsageSeries, of_several: bool, period: Span, step_ms: u64) -> Vec<Sample> {
+fn samples(
+    series: &UsageSeries,
+    of_several: bool,
+    period: Span,
+    step_ms: u64,
+) -> Vec<DeviceSample> {
     let rule = ActivityRule::default();
-    let mut samples: Vec<Sample> = Vec::new();
+    let mut samples: Vec<DeviceSample> = Vec::new();
     for read in &series.activity {
         let place = (read.at_ms.saturating_sub(period.from_ms) / step_ms) as usize;
         if samples.len() <= place {
-            samples.resize(place + 1, Sample::default());
+            samples.resize(place + 1, DeviceSample::default());
         }
         let micro_percent = read.activity_micro_percent;
         let is_active = micro_percent > rule.threshold_micro_percent;
-        samples[place] = Sample {
+        samples[place] = DeviceSample {
             util_micro_percent: Some(micro_percent),
             is_of_several: of_several && is_active,
-            ..Sample::default()
+            ..DeviceSample::default()
         };
     }
     samples

@@ -8,16 +8,16 @@ use dovetail_account::device_time::{Span, device_intervals};
 use dovetail_audit::ObjectRef;
 use dovetail_console::app::App;
 use dovetail_console::plain::plain;
-use dovetail_metrics::exporter::{Doubt, Holder, Misplaced};
+use dovetail_metrics::exporter::{DeviceHolder, HolderDoubt, Misplaced};
 use dovetail_metrics::job::{
-    Grid, Holding, JobReadings, NODE_NAMES, NodeNames, job_queries, node_queries, records,
+    DeviceHolding, Grid, JobReadings, NODE_NAMES, NodeNames, job_queries, node_queries, records,
 };
 use dovetail_phases::job_phases::{PhaseRule, job_phases};
 use dovetail_settings::errors::BadInput;
-use dovetail_sources::prometheus::{Asker, Observed};
+use dovetail_sources::prometheus::{Asker, ObservedPeriod};
 
 use super::held::{HeldMember, JobTime, Samples, is_together};
-use super::name::{Job, Wanted};
+use super::name::{Job, WantedJob};
 use super::of_several::{for_any_holder, mark};
 use crate::account::{Account, CostPod};
 use crate::flags::OverTime;
@@ -43,7 +43,7 @@ pub fn time(
     let workload = over.objects.iter().flat_map(|objects| &objects.gathered.facts.workloads);
     let workload = workload.into_iter().find(|workload| words(&workload.owner) == job.name);
     let together = is_together(&job, workload);
-    let holdings: Vec<Holding<'_>> = held.iter().map(|(_, holding)| *holding).collect();
+    let holdings: Vec<DeviceHolding<'_>> = held.iter().map(|(_, holding)| *holding).collect();
     let count = usize::try_from((period.to_ms - period.from_ms).div_ceil(step_ms)).unwrap_or(0);
     let grid = Grid { from_ms: period.from_ms, step_ms, count };
     let groups = records(&holdings, together, &readings, &look.seen.observation, grid);
@@ -67,7 +67,7 @@ pub fn time(
         }
         let members_of = group.holdings.into_iter().zip(split.members).zip(shared);
         for ((place, phases), shared) in members_of {
-            let (pod, Holding { device, gpu_milli, held, .. }) = held[place];
+            let (pod, DeviceHolding { device, gpu_milli, held, .. }) = held[place];
             let Some(node) = nodes.get(device.node.as_str()) else { continue };
             members.push(HeldMember {
                 pod,
@@ -86,9 +86,9 @@ pub fn time(
 
 /// Why nothing is known of a job whose pods series name where they cannot have been; `None` where
 /// they name none.
-pub fn doubted(wanted: &Wanted<'_>, look: &Look) -> Option<anyhow::Error> {
+pub fn doubted(wanted: &WantedJob<'_>, look: &Look) -> Option<anyhow::Error> {
     let is_meant = |one: &&Misplaced| {
-        let Holder { namespace, pod, .. } = &one.holder;
+        let DeviceHolder { namespace, pod, .. } = &one.holder;
         let turn = look.kube.turn_at(namespace, pod, one.held.from_ms);
         let owner = look.kube.top_owner(namespace, pod, turn);
         let job = match owner {
@@ -100,8 +100,8 @@ pub fn doubted(wanted: &Wanted<'_>, look: &Look) -> Option<anyhow::Error> {
     };
     let one = look.left.misplaced.iter().find(is_meant)?;
     let reason = match one.doubt {
-        Doubt::Elsewhere => "where the API server has no such pod",
-        Doubt::AsksForNone | Doubt::Scraped => "which the pod did not request",
+        HolderDoubt::Elsewhere => "where the API server has no such pod",
+        HolderDoubt::AsksForNone | HolderDoubt::Scraped => "which the pod did not request",
     };
     Some(
         BadInput(plain(&format!(
@@ -118,7 +118,7 @@ fn readings(
     asker: &mut Asker,
     account: &Account,
     job: &Job,
-    seen: &Observed,
+    seen: &ObservedPeriod,
 ) -> (JobReadings, Vec<String>) {
     let mut names: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for number in &job.pods {
@@ -148,8 +148,8 @@ fn readings(
 /// Nodes whose GPUs nobody else held: what such a node does it does for the job.
 fn nodes_alone<'s>(
     account: &Account,
-    held: &[(u32, Holding<'_>)],
-    seen: &'s Observed,
+    held: &[(u32, DeviceHolding<'_>)],
+    seen: &'s ObservedPeriod,
 ) -> BTreeSet<&'s str> {
     let pods = held.iter().map(|(number, _)| name_of(account, *number));
     let pods: BTreeSet<(&str, &str, u32)> = pods.collect();
@@ -202,7 +202,7 @@ fn held<'a>(
     job: &Job,
     look: &'a Look,
     period: Span,
-) -> Result<Vec<(u32, Holding<'a>)>> {
+) -> Result<Vec<(u32, DeviceHolding<'a>)>> {
     let numbers = job.pods.iter().map(|number| (name_of(account, *number), *number));
     let numbers: BTreeMap<(&str, &str, u32), u32> = numbers.collect();
     let seen = &look.seen;
@@ -227,7 +227,10 @@ fn held<'a>(
                 let (namespace, pod, turn) = name_of(account, number);
                 let uid = look.kube.lives(namespace, pod).get(turn as usize);
                 let uid = uid.map_or("", |life| &life.uid);
-                (number, Holding { device, namespace, pod, uid, container, gpu_milli, held: span })
+                (
+                    number,
+                    DeviceHolding { device, namespace, pod, uid, container, gpu_milli, held: span },
+                )
             }));
         }
     }

@@ -3,12 +3,12 @@
 
 use dovetail_account::device_time::Span;
 use dovetail_account::signal::UnknownReason;
-use dovetail_metrics::exporter::Holder;
-use dovetail_metrics::job::{Grid, Holding};
-use dovetail_phases::job_phases::Sample;
+use dovetail_metrics::exporter::DeviceHolder;
+use dovetail_metrics::job::{DeviceHolding, Grid};
+use dovetail_phases::job_phases::DeviceSample;
 
 /// When the device of a holding computed for one of several pods that had it, as the bill has it.
-pub(crate) fn for_any_holder(holding: &Holding<'_>, holders: &[Holder]) -> Vec<Span> {
+pub(crate) fn for_any_holder(holding: &DeviceHolding<'_>, holders: &[DeviceHolder]) -> Vec<Span> {
     let is_ours = |number: u32| {
         let holder = holders.get(number as usize);
         holder.is_some_and(|holder| {
@@ -26,7 +26,7 @@ pub(crate) fn for_any_holder(holding: &Holding<'_>, holders: &[Holder]) -> Vec<S
 }
 
 /// Marks samples of these spans: what the device did in them is not known to be the pod's.
-pub fn mark(samples: &mut [Sample], grid: Grid, spans: &[Span]) {
+pub fn mark(samples: &mut [DeviceSample], grid: Grid, spans: &[Span]) {
     let step_ms = grid.step_ms.max(1);
     let place = |at_ms: u64| {
         let place = at_ms.saturating_sub(grid.from_ms) / step_ms;

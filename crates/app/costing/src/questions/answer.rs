@@ -8,7 +8,7 @@ use serde::ser::{SerializeMap, Serializer};
 
 /// An answer.
 #[derive(Debug, Serialize)]
-pub struct Answer {
+pub struct CostAnswer {
     pub name: String,
     pub question: String,
     pub how: String,
@@ -24,12 +24,12 @@ pub struct Answer {
 
 /// Cells by name, in their order.
 #[derive(Clone, Debug, Default)]
-pub struct AnswerRow(pub Vec<(&'static str, Cell)>);
+pub struct AnswerRow(pub Vec<(&'static str, AnswerCell)>);
 
 /// One value with its unit; what nobody knows is `None`.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
-pub enum Cell {
+pub enum AnswerCell {
     Text(String),
     Hours(Option<f64>),
     UsdMicros(Option<i64>),
@@ -44,7 +44,7 @@ pub enum Cell {
     List(Vec<AnswerRow>),
 }
 
-impl Cell {
+impl AnswerCell {
     /// For people.
     pub fn text(&self) -> String {
         match self {

@@ -8,10 +8,10 @@ use dovetail_account::cost::Paid;
 use dovetail_account::device_time::Span;
 use dovetail_account::device_time::device_intervals;
 use dovetail_account::signal::ActivityRule;
-use dovetail_account::utilisation::Level;
+use dovetail_account::utilisation::BusyLevel;
 use dovetail_console::app::App;
 use dovetail_metrics::kube_state::pod_ends;
-use dovetail_metrics::serving::Counted;
+use dovetail_metrics::serving::ServingCounter;
 use dovetail_sources::prometheus::Asker;
 use dovetail_sources::serving;
 use dovetail_sources::uses::Uses;
@@ -20,16 +20,16 @@ use super::attempts::OfPeriod;
 use super::attempts::{RunPods, of_objects};
 use super::by_request::ServedByJob;
 use super::training::Training;
-use super::waits::{self, Waits};
+use super::waits::{self, QueuedPods};
 use crate::account::{Account, Basis};
-use crate::flags::{AccountFlags, AtMoment, Source, Terms, parts};
+use crate::flags::{AccountFlags, AtMoment, BillSource, BillTerms, parts};
 use crate::from_objects::Parts;
-use crate::from_prometheus::{Look, Sources};
+use crate::from_prometheus::{BillInputs, Look};
 use crate::levels::levels as levels_of;
 use crate::statement::{NodeCharges, all_charges};
 
 /// A bill with all that is known of its pods.
-pub struct Asked {
+pub struct QuestionInput {
     pub account: Account,
     /// Charges with the places of their nodes.
     pub charges: NodeCharges,
@@ -44,7 +44,7 @@ pub struct Asked {
     /// Pods that may be attempts of runs.
     pub(crate) run_pods: RunPods,
     /// Pods that were asked for.
-    pub waits: Waits,
+    pub waits: QueuedPods,
     /// What servers counted, by workload; `None` where nobody was asked.
     pub served: Option<BTreeMap<String, ServedByJob>>,
 }
@@ -55,7 +55,7 @@ pub struct HeldLevels {
     pub pod: u32,
     pub gpu_milli: i64,
     /// Ascending; they do not overlap.
-    pub levels: Vec<Level>,
+    pub levels: Vec<BusyLevel>,
     /// Whether the device computed for one of several pods: of this one is only known when it did
     /// not, so what is known of it says nothing of the rest.
     pub(crate) is_known_idle_alone: bool,
@@ -68,7 +68,7 @@ pub struct Sampled {
     pub step_ms: u64,
 }
 
-impl Asked {
+impl QuestionInput {
     /// Whether a pod holds any of a GPU.
     pub(crate) fn has_holders(&self) -> bool {
         let mut paid = self.charges.iter().map(|(_, charge)| charge.paid);
@@ -87,12 +87,12 @@ impl Asked {
 /// A sample holds so many steps at most.
 const MOST_STEPS: u64 = 3;
 
-impl Asked {
+impl QuestionInput {
     /// Reads everything.
-    pub fn of(app: &App, flags: &AccountFlags, terms: &Terms) -> Result<Self> {
+    pub fn of(app: &App, flags: &AccountFlags, terms: &BillTerms) -> Result<Self> {
         let section = &app.settings.cost;
         match flags.source(app, &terms.teams)? {
-            Source::Moment(mut moment) => {
+            BillSource::Moment(mut moment) => {
                 let parts = parts(&moment.gathered, &mut moment.told)?;
                 let (account, _) = flags.of_moment(app, terms, &moment, &parts, false)?;
                 let held = levels_of_moment(&account, &moment, &parts);
@@ -114,14 +114,14 @@ impl Asked {
                     served: None,
                 })
             }
-            Source::Server(mut over) => {
+            BillSource::Server(mut over) => {
                 let (mut account, _, mut look) = flags.over_time(app, terms, &mut over)?;
                 let (span, step_ms) = (over.asker.period, over.asker.step_ms);
                 let held = levels_over_time(&account, &look, span)?;
                 let charges = all_charges(&account, terms.method, terms.unused)?;
                 add_pod_ends(&mut over.asker, &mut look, &mut account.notes);
                 let objects = over.objects.as_ref().map(|objects| &objects.gathered);
-                let sources = Sources {
+                let sources = BillInputs {
                     teams: &terms.teams,
                     prices: &flags.prices,
                     list_prices: terms.list_prices,
@@ -180,8 +180,10 @@ fn served(asker: &mut Asker, account: &mut Account) -> BTreeMap<String, ServedBy
         of_job.models.extend(of_pod.models.iter().cloned());
         for (counted, count) in &of_pod.counts {
             let sum = match counted {
-                Counted::Requests => &mut of_job.requests,
-                Counted::PromptTokens | Counted::GeneratedTokens => &mut of_job.tokens,
+                ServingCounter::Requests => &mut of_job.requests,
+                ServingCounter::PromptTokens | ServingCounter::GeneratedTokens => {
+                    &mut of_job.tokens
+                }
             };
             *sum.get_or_insert(0.0) += count;
         }
@@ -199,7 +201,7 @@ fn numbers(account: &Account) -> BTreeMap<(&str, &str, u32), u32> {
 fn levels_of_moment(account: &Account, moment: &AtMoment, parts: &Parts<'_>) -> Vec<HeldLevels> {
     let Some(uses) = &moment.uses else { return Vec::new() };
     let numbers = numbers(account);
-    let series: BTreeMap<(&str, &str, &str), Vec<Level>> = uses
+    let series: BTreeMap<(&str, &str, &str), Vec<BusyLevel>> = uses
         .series
         .iter()
         .map(|series| {
@@ -215,7 +217,7 @@ fn levels_of_moment(account: &Account, moment: &AtMoment, parts: &Parts<'_>) -> 
         let namespace = &*moment.gathered.facts.workloads[of.workload].owner.namespace;
         let Some(pod) = numbers.get(&(namespace, &*of.pod, 0)) else { continue };
         let levels = part.used.and_then(|used| series.get(&(namespace, &*of.pod, &*used.gpu)));
-        let unknown = || vec![Level { span: uses.period.span, micro_percent: None }];
+        let unknown = || vec![BusyLevel { span: uses.period.span, micro_percent: None }];
         let mut levels = levels.cloned().unwrap_or_else(unknown);
         if part.used.is_some_and(|used| used.is_of_several) {
             // For whom a device of several pods computed nobody knows.
@@ -232,7 +234,7 @@ fn levels_of_moment(account: &Account, moment: &AtMoment, parts: &Parts<'_>) -> 
 }
 
 /// Each sample holds until the next, for three steps at most; the rest to the end is unknown.
-fn levels(samples: Vec<(u64, u32)>, uses: &Uses) -> Vec<Level> {
+fn levels(samples: Vec<(u64, u32)>, uses: &Uses) -> Vec<BusyLevel> {
     let end_ms = uses.period.span.to_ms;
     let step_ms = uses.period.step_ms;
     let mut levels = Vec::with_capacity(samples.len());
@@ -241,8 +243,9 @@ fn levels(samples: Vec<(u64, u32)>, uses: &Uses) -> Vec<Level> {
         let is_late = next_ms.saturating_sub(*at_ms) > MOST_STEPS * step_ms;
         let known_ms = if is_late { at_ms + step_ms } else { next_ms };
         let span = |from_ms, to_ms| Span { from_ms, to_ms };
-        levels.push(Level { span: span(*at_ms, known_ms), micro_percent: Some(*micro_percent) });
-        levels.push(Level { span: span(known_ms, next_ms), micro_percent: None });
+        levels
+            .push(BusyLevel { span: span(*at_ms, known_ms), micro_percent: Some(*micro_percent) });
+        levels.push(BusyLevel { span: span(known_ms, next_ms), micro_percent: None });
     }
     levels.retain(|level| level.span.from_ms < level.span.to_ms);
     levels
@@ -253,7 +256,7 @@ fn levels_over_time(account: &Account, look: &Look, period: Span) -> Result<Vec<
     let numbers = numbers(account);
     let mut held = Vec::new();
     for device in &look.seen.time.devices {
-        let mut of_holding: BTreeMap<(u32, i64), Vec<Level>> = BTreeMap::new();
+        let mut of_holding: BTreeMap<(u32, i64), Vec<BusyLevel>> = BTreeMap::new();
         let mut of_several: BTreeSet<u32> = BTreeSet::new();
         for interval in device_intervals(&device.history, period)? {
             let Some(number) = interval.holder else { continue };

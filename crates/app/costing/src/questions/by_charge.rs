@@ -11,9 +11,9 @@ use dovetail_model::Money;
 use dovetail_price::Purchase;
 use dovetail_units::amount::rounded_percent;
 
-use super::answer::{Answer, AnswerRow, Cell};
-use super::asked::Asked;
-use super::name::Name;
+use super::answer::{AnswerCell, AnswerRow, CostAnswer};
+use super::asked::QuestionInput;
+use super::name::QuestionName;
 use crate::account::CostPod;
 use crate::dimension::UNKNOWN;
 use crate::document::{hours, share, share_of_any};
@@ -24,17 +24,17 @@ use crate::statement::NodeCharges;
 const MOST_NAMED: usize = 10;
 
 /// A cell of money.
-pub fn micros(money: Option<Money>) -> Cell {
-    Cell::UsdMicros(money.map(|money| money.usd_micros))
+pub fn micros(money: Option<Money>) -> AnswerCell {
+    AnswerCell::UsdMicros(money.map(|money| money.usd_micros))
 }
 
 /// A cell of GPU-hours.
-pub fn gpu_hours(gpu_milli_ms: i128) -> Cell {
-    Cell::Hours(Some(hours(gpu_milli_ms)))
+pub fn gpu_hours(gpu_milli_ms: i128) -> AnswerCell {
+    AnswerCell::Hours(Some(hours(gpu_milli_ms)))
 }
 
 /// The workloads that waste most.
-pub fn top(asked: &Asked) -> Answer {
+pub fn top(asked: &QuestionInput) -> CostAnswer {
     let mut by_state: BTreeMap<&str, BTreeMap<DeviceState, i128>> = BTreeMap::new();
     let mut teams: BTreeMap<&str, Option<&str>> = BTreeMap::new();
     let held = asked.charges.iter().filter_map(|(_, charge)| {
@@ -62,22 +62,22 @@ pub fn top(asked: &Asked) -> Answer {
         let most = states.max_by_key(|(state, time)| (**time, std::cmp::Reverse(**state)));
         let team = teams.get(job).copied().flatten().unwrap_or(UNKNOWN);
         AnswerRow(vec![
-            ("job", Cell::Text(plain(job))),
-            ("team", Cell::Text(plain(team))),
+            ("job", AnswerCell::Text(plain(job))),
+            ("team", AnswerCell::Text(plain(team))),
             ("waste_gpu_hours", gpu_hours(sum.waste_gpu_milli_ms)),
             ("waste_usd_micros", micros(known::waste(sum))),
             (
                 "waste_share",
-                Cell::Share(Some(share(sum.waste_gpu_milli_ms, sum.allocated_gpu_milli_ms))),
+                AnswerCell::Share(Some(share(sum.waste_gpu_milli_ms, sum.allocated_gpu_milli_ms))),
             ),
-            ("mostly", Cell::Text(most.map(|(state, _)| state.name()).unwrap_or_default())),
+            ("mostly", AnswerCell::Text(most.map(|(state, _)| state.name()).unwrap_or_default())),
         ])
     };
     let is_blind = blind == held && held > 0;
     let named: i128 = wasters.iter().take(MOST_NAMED).map(|(_, sum)| sum.waste_gpu_milli_ms).sum();
-    Answer {
-        name: Name::Top.text(),
-        question: Name::Top.words(),
+    CostAnswer {
+        name: QuestionName::Top.text(),
+        question: QuestionName::Top.words(),
         how: "GPU time allocated to a workload's pods while idle, starting, waiting for their gang or repeating \
               work, at the price of its node, most expensive first; percentages are of the GPU time allocated to the workload"
             .to_owned(),
@@ -109,7 +109,7 @@ fn part_named(wasters: usize, named: f64) -> String {
 }
 
 /// Why nothing is known of what held GPUs did.
-pub(crate) fn blind_reason(asked: &Asked) -> String {
+pub(crate) fn blind_reason(asked: &QuestionInput) -> String {
     match asked.sampled {
         None => "GPU use was not measured: add --usage FILE or --prometheus URL".to_owned(),
         Some(_) => "no signal shows whether GPUs were busy".to_owned(),
@@ -117,12 +117,12 @@ pub(crate) fn blind_reason(asked: &Asked) -> String {
 }
 
 /// What is said where there is nothing to be asked about.
-pub(crate) fn nobody_held(asked: &Asked) -> String {
+pub(crate) fn nobody_held(asked: &QuestionInput) -> String {
     format!("no pod had a GPU {}", asked.when())
 }
 
 /// Idle GPU-hours by team.
-pub fn idle(asked: &Asked) -> Answer {
+pub fn idle(asked: &QuestionInput) -> CostAnswer {
     let held = asked.charges.iter().filter_map(|(_, charge)| {
         let pod = &asked.account.pods[charge.holder? as usize];
         Some((pod.team.as_deref().unwrap_or(UNKNOWN), *charge))
@@ -132,18 +132,18 @@ pub fn idle(asked: &Asked) -> Answer {
     sums.values().for_each(|sum| all += sum);
     let row = |team: &str, sum: &CostSum| {
         // Where nothing is known of what they did, no idle time is not none.
-        let known = |cell: Cell, unknown: Cell| match known::is_any_measured(sum) {
+        let known = |cell: AnswerCell, unknown: AnswerCell| match known::is_any_measured(sum) {
             true => cell,
             false => unknown,
         };
         let idle_share = share_of_any(sum.idle_gpu_milli_ms, sum.allocated_gpu_milli_ms);
         let idle_hours = gpu_hours(sum.idle_gpu_milli_ms);
         AnswerRow(vec![
-            ("team", Cell::Text(plain(team))),
-            ("idle_gpu_hours", known(idle_hours, Cell::Hours(None))),
+            ("team", AnswerCell::Text(plain(team))),
+            ("idle_gpu_hours", known(idle_hours, AnswerCell::Hours(None))),
             ("idle_usd_micros", micros(known::idle(sum))),
             ("allocated_gpu_hours", gpu_hours(sum.allocated_gpu_milli_ms)),
-            ("idle_share", known(Cell::Share(idle_share), Cell::Share(None))),
+            ("idle_share", known(AnswerCell::Share(idle_share), AnswerCell::Share(None))),
             ("unknown_gpu_hours", gpu_hours(sum.blind_gpu_milli_ms)),
         ])
     };
@@ -154,9 +154,9 @@ pub fn idle(asked: &Asked) -> Answer {
     rows.push(row("total", &all));
     let is_blind = all.blind_gpu_milli_ms == all.allocated_gpu_milli_ms;
     let is_held = all.allocated_gpu_milli_ms > 0;
-    Answer {
-        name: Name::Idle.text(),
-        question: Name::Idle.words(),
+    CostAnswer {
+        name: QuestionName::Idle.text(),
+        question: QuestionName::Idle.words(),
         how: "every second in which an allocated GPU did no work according to the best available signal, at the price \
               of its node; percentages are of the GPU time allocated to the team, measured or not"
             .to_owned(),
@@ -175,12 +175,12 @@ pub fn idle(asked: &Asked) -> Answer {
 type PodsBeside = (BTreeSet<u32>, Option<Money>);
 
 /// What is said where no training is.
-pub(crate) fn no_training(asked: &Asked) -> String {
+pub(crate) fn no_training(asked: &QuestionInput) -> String {
     format!("no training had a GPU {}", asked.when())
 }
 
 /// Pods that hold no GPU on nodes that have some, by the place of the node.
-fn beside_by_node(asked: &Asked, charges: &NodeCharges) -> BTreeMap<usize, PodsBeside> {
+fn beside_by_node(asked: &QuestionInput, charges: &NodeCharges) -> BTreeMap<usize, PodsBeside> {
     let with_gpus: BTreeSet<u32> = charges
         .iter()
         .filter(|(_, charge)| matches!(charge.paid, Paid::Gpus(_)))
@@ -204,13 +204,13 @@ fn beside_by_node(asked: &Asked, charges: &NodeCharges) -> BTreeMap<usize, PodsB
 }
 
 /// What CPU and memory of all such pods cost by charges.
-pub(crate) fn cost_beside(asked: &Asked, charges: &NodeCharges) -> Option<Money> {
+pub(crate) fn cost_beside(asked: &QuestionInput, charges: &NodeCharges) -> Option<Money> {
     let mut costs = beside_by_node(asked, charges).into_values().map(|(_, cost)| cost);
     costs.try_fold(Money::ZERO, |sum, cost| Some(sum + cost?))
 }
 
 /// Nodes with GPUs and the pods on them that hold none.
-pub fn beside(asked: &Asked, method: SplitMethod) -> Answer {
+pub fn beside(asked: &QuestionInput, method: SplitMethod) -> CostAnswer {
     let by_node = beside_by_node(asked, &asked.charges);
     let mut order: Vec<(usize, PodsBeside)> = by_node.into_iter().collect();
     order.sort_by_key(|(node, (pods, _))| (std::cmp::Reverse(pods.len()), *node));
@@ -222,18 +222,18 @@ pub fn beside(asked: &Asked, method: SplitMethod) -> Answer {
         let more = jobs.len().saturating_sub(named.len());
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         AnswerRow(vec![
-            ("node", Cell::Text(plain(&node.name))),
-            ("gpu_type", Cell::Text(plain(&node.gpu_type))),
-            ("gpus", Cell::Count(u64::try_from(node.gpus).unwrap_or(0))),
-            ("pods_without_gpus", Cell::Count(pods.len() as u64)),
+            ("node", AnswerCell::Text(plain(&node.name))),
+            ("gpu_type", AnswerCell::Text(plain(&node.gpu_type))),
+            ("gpus", AnswerCell::Count(u64::try_from(node.gpus).unwrap_or(0))),
+            ("pods_without_gpus", AnswerCell::Count(pods.len() as u64)),
             ("cpu_memory_usd_micros", micros(*cost)),
-            ("of", Cell::Text(named.join(", ") + &more)),
+            ("of", AnswerCell::Text(named.join(", ") + &more)),
         ])
     };
     let nodes = asked.account.nodes.iter().filter(|node| node.gpus > 0).count();
-    Answer {
-        name: Name::Beside.text(),
-        question: Name::Beside.words(),
+    CostAnswer {
+        name: QuestionName::Beside.text(),
+        question: QuestionName::Beside.words(),
         how: "pods without GPUs on nodes with GPUs, except pods of DaemonSets; the cost is that of the CPU \
               and memory they request there, by the split method"
             .to_owned(),
@@ -270,7 +270,10 @@ fn beside_but(found: usize, nodes: usize, method: SplitMethod) -> String {
 }
 
 /// GPU-time of training by charges, by the place among [`Purchase::ALL`] of how its node is bought.
-pub(crate) fn of_training(asked: &Asked, charges: &NodeCharges) -> BTreeMap<usize, CostSum> {
+pub(crate) fn of_training(
+    asked: &QuestionInput,
+    charges: &NodeCharges,
+) -> BTreeMap<usize, CostSum> {
     let of_training = charges.iter().filter_map(|(node, charge)| {
         let pod = &asked.account.pods[charge.holder? as usize];
         let Paid::Gpus(state) = charge.paid else { return None };
@@ -283,20 +286,20 @@ pub(crate) fn of_training(asked: &Asked, charges: &NodeCharges) -> BTreeMap<usiz
 }
 
 /// GPU-time of training by how its capacity is bought.
-pub fn spot(asked: &Asked) -> Answer {
+pub fn spot(asked: &QuestionInput) -> CostAnswer {
     let sums = of_training(asked, &asked.charges);
     let all: i128 = sums.values().map(|sum| sum.gpu_milli_ms).sum();
     let row = |(place, sum): (&usize, &CostSum)| {
         AnswerRow(vec![
-            ("bought", Cell::Text(Purchase::ALL[*place].name().replace('_', " "))),
+            ("bought", AnswerCell::Text(Purchase::ALL[*place].name().replace('_', " "))),
             ("gpu_hours", gpu_hours(sum.gpu_milli_ms)),
-            ("share", Cell::Share(Some(share(sum.gpu_milli_ms, all)))),
+            ("share", AnswerCell::Share(Some(share(sum.gpu_milli_ms, all)))),
             ("cost_usd_micros", micros(sum.cost())),
         ])
     };
-    Answer {
-        name: Name::Spot.text(),
-        question: Name::Spot.words(),
+    CostAnswer {
+        name: QuestionName::Spot.text(),
+        question: QuestionName::Spot.words(),
         how: format!(
             "GPU time allocated to training, by the labels that name the purchase option of nodes, at the price of its \
              node; percentages are of all GPU time of training; {}",

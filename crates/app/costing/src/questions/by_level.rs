@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use dovetail_account::cost::{CostSum, add_up};
 use dovetail_account::device_time::Span;
-use dovetail_account::utilisation::{Level, LowRule, LowTime, Utilisation, low_time, mean_of};
+use dovetail_account::utilisation::{BusyLevel, LowRule, LowTime, Utilisation, low_time, mean_of};
 use dovetail_console::plain::plain;
 use dovetail_console::table::{counted, plural};
 use dovetail_units::amount::rounded_percent;
 
-use super::answer::{Answer, AnswerRow, Cell};
-use super::asked::{Asked, HeldLevels, Sampled};
+use super::answer::{AnswerCell, AnswerRow, CostAnswer};
+use super::asked::{HeldLevels, QuestionInput, Sampled};
 use super::by_charge::{blind_reason, gpu_hours, nobody_held};
-use super::name::Name;
+use super::name::QuestionName;
 use crate::dimension::UNKNOWN;
 use crate::document::{hours, share, share_of_any};
 use crate::known;
@@ -25,7 +25,7 @@ fn ratio(micro_percent: u32) -> f64 {
 }
 
 /// How busy each team's GPUs were, and how much of what it holds is active.
-pub fn teams(asked: &Asked) -> Answer {
+pub fn teams(asked: &QuestionInput) -> CostAnswer {
     let team_of = |pod: u32| asked.account.pods[pod as usize].team.as_deref().unwrap_or(UNKNOWN);
     let mut busy: BTreeMap<&str, Utilisation> = BTreeMap::new();
     // Those of which a mean says something of all their time.
@@ -51,13 +51,13 @@ pub fn teams(asked: &Asked) -> Answer {
             let active = known::is_any_measured(sum).then_some(sum.active_gpu_milli_ms);
             let active_share = active.and_then(|ms| share_of_any(ms, sum.allocated_gpu_milli_ms));
             AnswerRow(vec![
-                ("team", Cell::Text(plain(team))),
+                ("team", AnswerCell::Text(plain(team))),
                 ("allocated_gpu_hours", gpu_hours(sum.allocated_gpu_milli_ms)),
-                ("active_gpu_hours", Cell::Hours(active.map(hours))),
-                ("active_share", Cell::Share(active_share)),
-                ("utilisation", Cell::Share(mean)),
-                ("utilisation_at_least", Cell::Share(bounds.map(|bounds| ratio(bounds.0)))),
-                ("utilisation_at_most", Cell::Share(bounds.map(|bounds| ratio(bounds.1)))),
+                ("active_gpu_hours", AnswerCell::Hours(active.map(hours))),
+                ("active_share", AnswerCell::Share(active_share)),
+                ("utilisation", AnswerCell::Share(mean)),
+                ("utilisation_at_least", AnswerCell::Share(bounds.map(|bounds| ratio(bounds.0)))),
+                ("utilisation_at_most", AnswerCell::Share(bounds.map(|bounds| ratio(bounds.1)))),
             ])
         };
     let mut order: Vec<(&&str, &CostSum)> =
@@ -70,9 +70,9 @@ pub fn teams(asked: &Asked) -> Answer {
     rows.push(row("total", &all, Some(&all_busy), Some(&all_fair)));
     let is_held = all.allocated_gpu_milli_ms > 0;
     let known = share(all_busy.known_gpu_milli_ms, all_busy.held_gpu_milli_ms);
-    Answer {
-        name: Name::Teams.text(),
-        question: Name::Teams.words(),
+    CostAnswer {
+        name: QuestionName::Teams.text(),
+        question: QuestionName::Teams.words(),
         how: "active is time above 1% according to the best available signal; utilization is the mean of that signal, \
               weighted by how much of each GPU is allocated and for how long"
             .to_owned(),
@@ -93,7 +93,7 @@ pub fn teams(asked: &Asked) -> Answer {
 }
 
 /// Pods that were hardly busy for hours.
-pub fn low(asked: &Asked) -> Answer {
+pub fn low(asked: &QuestionInput) -> CostAnswer {
     let rule = LowRule::default();
     let mut by_pod: BTreeMap<u32, Vec<&HeldLevels>> = BTreeMap::new();
     for held in &asked.held {
@@ -103,7 +103,7 @@ pub fn low(asked: &Asked) -> Answer {
     let (pods, mut short, mut shared) = (by_pod.len(), 0, 0);
     for (pod, held) in by_pod {
         let shares = held.iter().any(|held| held.is_known_idle_alone);
-        let levels: Vec<Vec<Level>> = held.iter().map(|held| held.levels.clone()).collect();
+        let levels: Vec<Vec<BusyLevel>> = held.iter().map(|held| held.levels.clone()).collect();
         let gpu_milli = held.iter().map(|held| held.gpu_milli).sum();
         let mean = mean_of(&levels);
         let longest_ms = longest_known_ms(&mean);
@@ -120,11 +120,11 @@ pub fn low(asked: &Asked) -> Answer {
         let (number, gpu_milli, LowTime { lowest_micro_percent, low_ms }) = *low;
         let pod = &asked.account.pods[number as usize];
         AnswerRow(vec![
-            ("pod", Cell::Text(plain(&format!("{}/{}", pod.namespace, pod.name)))),
-            ("job", Cell::Text(plain(&pod.job))),
-            ("gpus", Cell::Hours(Some(gpu_milli as f64 / 1e3))),
-            ("lowest_6h_mean", Cell::Share(Some(ratio(lowest_micro_percent)))),
-            ("low_hours", Cell::Hours(Some(low_ms as f64 / 3.6e6))),
+            ("pod", AnswerCell::Text(plain(&format!("{}/{}", pod.namespace, pod.name)))),
+            ("job", AnswerCell::Text(plain(&pod.job))),
+            ("gpus", AnswerCell::Hours(Some(gpu_milli as f64 / 1e3))),
+            ("lowest_6h_mean", AnswerCell::Share(Some(ratio(lowest_micro_percent)))),
+            ("low_hours", AnswerCell::Hours(Some(low_ms as f64 / 3.6e6))),
             ("low_gpu_hours", gpu_hours(time(low))),
         ])
     };
@@ -140,9 +140,9 @@ pub fn low(asked: &Asked) -> Answer {
         0 => String::new(),
         more => format!("; {} not listed", plural(more, "more pod is", "more pods are")),
     };
-    Answer {
-        name: Name::Low.text(),
-        question: Name::Low.words(),
+    CostAnswer {
+        name: QuestionName::Low.text(),
+        question: QuestionName::Low.words(),
         how: "a pod is listed if the mean utilization of its GPUs was below 30% in any 6 hours \
              that were measured without a gap; hours are all hours in such windows within the \
              sampled period, not a run rate"
@@ -156,7 +156,7 @@ pub fn low(asked: &Asked) -> Answer {
 
 /// Why nobody can say which pods were hardly busy; `short` of the pods were not measured for long
 /// enough.
-fn why_unknown(asked: &Asked, pods: usize, short: usize, rule: &LowRule) -> Option<String> {
+fn why_unknown(asked: &QuestionInput, pods: usize, short: usize, rule: &LowRule) -> Option<String> {
     if !asked.has_holders() {
         return None;
     }
@@ -192,9 +192,9 @@ fn judged(pods: usize, short: usize, shared: usize) -> String {
 }
 
 /// The longest time without a gap of which the level is known.
-fn longest_known_ms(levels: &[Level]) -> u64 {
+fn longest_known_ms(levels: &[BusyLevel]) -> u64 {
     let (mut longest_ms, mut since_ms, mut end_ms) = (0, None, 0);
-    for Level { span, micro_percent } in levels {
+    for BusyLevel { span, micro_percent } in levels {
         if micro_percent.is_none() {
             since_ms = None;
             continue;

@@ -7,10 +7,10 @@ use dovetail_account::cost::{CostSum, add_up};
 use dovetail_console::plain::plain;
 use dovetail_console::table::plural;
 
-use super::answer::{Answer, AnswerRow, Cell};
-use super::asked::Asked;
+use super::answer::{AnswerCell, AnswerRow, CostAnswer};
+use super::asked::QuestionInput;
 use super::by_charge::{gpu_hours, micros};
-use super::name::Name;
+use super::name::QuestionName;
 use super::training::may_end;
 use crate::statement::NodeCharges;
 
@@ -28,16 +28,16 @@ pub struct ServedByJob {
 }
 
 /// Cost per 1,000 requests and per million tokens, by workload.
-pub fn answer(asked: &Asked) -> Answer {
+pub fn answer(asked: &QuestionInput) -> CostAnswer {
     let none = BTreeMap::new();
     let served = asked.served.as_ref().unwrap_or(&none);
     let mut found: Vec<(&str, CostSum)> = serving(asked, &asked.charges).into_iter().collect();
     found.sort_by_key(|(job, sum)| (Reverse((sum.cost(), sum.gpu_milli_ms)), *job));
     let unknown = found.iter().filter(|(job, _)| !served.contains_key(*job)).count();
     let more = found.len().saturating_sub(MOST_NAMED);
-    Answer {
-        name: Name::Requests.text(),
-        question: Name::Requests.words(),
+    CostAnswer {
+        name: QuestionName::Requests.text(),
+        question: QuestionName::Requests.words(),
         how: "the cost of all pods of a workload over the period, idle time included, divided by \
              what their servers counted (vLLM, SGLang, TGI, NIM, Triton); tokens are prompt and \
              generated tokens together"
@@ -74,7 +74,7 @@ pub fn answer(asked: &Asked) -> Answer {
 }
 
 /// Workloads with GPUs that serve, by charges.
-pub fn serving<'a>(asked: &'a Asked, charges: &NodeCharges) -> BTreeMap<&'a str, CostSum> {
+pub fn serving<'a>(asked: &'a QuestionInput, charges: &NodeCharges) -> BTreeMap<&'a str, CostSum> {
     let jobs = charges.iter().filter_map(|(_, charge)| {
         Some((asked.account.pods[charge.holder? as usize].job.as_str(), *charge))
     });
@@ -97,16 +97,16 @@ fn row(job: &str, sum: &CostSum, served: &BTreeMap<String, ServedByJob>) -> Answ
         let count = count.filter(|count| *count >= 1.0)?;
         Some((cost / count * many).round() as i64)
     };
-    let whole = |count: Option<f64>| Cell::Counted(count.map(|count| count.round() as u64));
+    let whole = |count: Option<f64>| AnswerCell::Counted(count.map(|count| count.round() as u64));
     AnswerRow(vec![
-        ("job", Cell::Text(plain(job))),
-        ("model", Cell::Text(names.join(", "))),
-        ("server", Cell::Text(of.servers.iter().copied().collect::<Vec<_>>().join(", "))),
+        ("job", AnswerCell::Text(plain(job))),
+        ("model", AnswerCell::Text(names.join(", "))),
+        ("server", AnswerCell::Text(of.servers.iter().copied().collect::<Vec<_>>().join(", "))),
         ("gpu_hours", gpu_hours(sum.allocated_gpu_milli_ms)),
         ("cost_usd_micros", micros(sum.cost())),
         ("requests", whole(of.requests)),
-        ("per_1000_requests_usd_micros", Cell::UnitUsdMicros(per(of.requests, 1e3))),
+        ("per_1000_requests_usd_micros", AnswerCell::UnitUsdMicros(per(of.requests, 1e3))),
         ("tokens", whole(of.tokens)),
-        ("per_million_tokens_usd_micros", Cell::UnitUsdMicros(per(of.tokens, 1e6))),
+        ("per_million_tokens_usd_micros", AnswerCell::UnitUsdMicros(per(of.tokens, 1e6))),
     ])
 }

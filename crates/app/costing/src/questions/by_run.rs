@@ -7,13 +7,13 @@ use dovetail_account::cost::CostSum;
 use dovetail_console::plain::plain;
 use dovetail_console::table::{counted, plural};
 use dovetail_model::Money;
-use dovetail_phases::runs::{Attempt, Run, RunAmount, RunPod, runs};
+use dovetail_phases::runs::{Run, RunAmount, RunAttempt, RunPod, runs};
 
-use super::answer::{Answer, AnswerRow, Cell};
-use super::asked::Asked;
+use super::answer::{AnswerCell, AnswerRow, CostAnswer};
+use super::asked::QuestionInput;
 use super::attempts::RunPods;
 use super::by_charge::{gpu_hours, micros, no_training};
-use super::name::Name;
+use super::name::QuestionName;
 use crate::dimension::UNKNOWN;
 use crate::statement::NodeCharges;
 
@@ -22,7 +22,7 @@ const MOST_NAMED: usize = 20;
 const MOST_LOST: usize = 20;
 
 /// Cost per run, failed attempts named.
-pub fn answer(asked: &Asked) -> Answer {
+pub fn answer(asked: &QuestionInput) -> CostAnswer {
     let known = &asked.run_pods;
     let all = runs(&known.pods);
     let mut held: Vec<&Run> = all.iter().filter(|run| run.total.gpu_milli_ms > 0).collect();
@@ -34,9 +34,9 @@ pub fn answer(asked: &Asked) -> Answer {
     if !held.is_empty() {
         rows.push(total(&held));
     }
-    Answer {
-        name: Name::Runs.text(),
-        question: Name::Runs.words(),
+    CostAnswer {
+        name: QuestionName::Runs.text(),
+        question: QuestionName::Runs.words(),
         how: how(asked),
         uncertainty: uncertainty(known, &held),
         unknown_because: (held.is_empty() && known.left_out > 0).then(|| {
@@ -51,7 +51,7 @@ pub fn answer(asked: &Asked) -> Answer {
 }
 
 /// What all runs with GPUs cost by charges, where their costs are those of the bill.
-pub fn cost(asked: &Asked, charges: &NodeCharges) -> Option<Money> {
+pub fn cost(asked: &QuestionInput, charges: &NodeCharges) -> Option<Money> {
     let known = &asked.run_pods;
     if !known.is_of_bill {
         return None;
@@ -71,7 +71,7 @@ pub fn cost(asked: &Asked, charges: &NodeCharges) -> Option<Money> {
     sum.cost()
 }
 
-fn how(asked: &Asked) -> String {
+fn how(asked: &QuestionInput) -> String {
     let costs = match asked.run_pods.is_of_bill {
         true => "costs are from the bill, with CPU and memory where the bill has them",
         false => {
@@ -117,19 +117,19 @@ fn row(known: &RunPods, run: &Run) -> AnswerRow {
     let team = first.and_then(|place| known.teams.get(*place)?.as_deref());
     let path = plain(&format!("{}/{}", run.namespace, run.name));
     let mut cells = vec![
-        ("run", Cell::Text(path)),
-        ("team", Cell::Text(plain(team.unwrap_or(UNKNOWN)))),
-        ("attempts", Cell::Count(run.attempts.len() as u64)),
+        ("run", AnswerCell::Text(path)),
+        ("team", AnswerCell::Text(plain(team.unwrap_or(UNKNOWN)))),
+        ("attempts", AnswerCell::Count(run.attempts.len() as u64)),
     ];
     cells.extend(amounts(&run.total, &run.lost));
     let failed = lost(&known.pods, run);
-    cells.push(("failed_attempts", Cell::Count(failed.len() as u64)));
-    cells.push(("joined_by", Cell::Text(run.join.name().to_owned())));
-    cells.push(("failed", Cell::List(failed.into_iter().take(MOST_LOST).collect())));
+    cells.push(("failed_attempts", AnswerCell::Count(failed.len() as u64)));
+    cells.push(("joined_by", AnswerCell::Text(run.join.name().to_owned())));
+    cells.push(("failed", AnswerCell::List(failed.into_iter().take(MOST_LOST).collect())));
     AnswerRow(cells)
 }
 
-fn amounts(total: &RunAmount, lost: &RunAmount) -> [(&'static str, Cell); 4] {
+fn amounts(total: &RunAmount, lost: &RunAmount) -> [(&'static str, AnswerCell); 4] {
     [
         ("gpu_hours", gpu_hours(total.gpu_milli_ms)),
         ("cost_usd_micros", micros(total.cost())),
@@ -149,19 +149,19 @@ fn total(held: &[&Run]) -> AnswerRow {
         attempts += run.attempts.len() as u64;
     }
     let mut cells = vec![
-        ("run", Cell::Text("total".to_owned())),
-        ("team", Cell::Text(String::new())),
-        ("attempts", Cell::Count(attempts)),
+        ("run", AnswerCell::Text("total".to_owned())),
+        ("team", AnswerCell::Text(String::new())),
+        ("attempts", AnswerCell::Count(attempts)),
     ];
     cells.extend(amounts(&all, &lost));
-    cells.push(("failed_attempts", Cell::Count(failed as u64)));
-    cells.push(("joined_by", Cell::Text(String::new())));
-    cells.push(("failed", Cell::List(Vec::new())));
+    cells.push(("failed_attempts", AnswerCell::Count(failed as u64)));
+    cells.push(("joined_by", AnswerCell::Text(String::new())));
+    cells.push(("failed", AnswerCell::List(Vec::new())));
     AnswerRow(cells)
 }
 
 /// How much of an attempt is told as failed.
-fn lost_of(attempt: &Attempt) -> usize {
+fn lost_of(attempt: &RunAttempt) -> usize {
     if attempt.end.is_lost() { 1 } else { attempt.failed_pods.len() }
 }
 
@@ -184,8 +184,8 @@ fn lost(pods: &[RunPod], run: &Run) -> Vec<AnswerRow> {
     });
     let row = |(amount, name, ended): (RunAmount, String, &'static str)| {
         AnswerRow(vec![
-            ("attempt", Cell::Text(name)),
-            ("ended", Cell::Text(ended.to_owned())),
+            ("attempt", AnswerCell::Text(name)),
+            ("ended", AnswerCell::Text(ended.to_owned())),
             ("gpu_hours", gpu_hours(amount.gpu_milli_ms)),
             ("cost_usd_micros", micros(amount.cost())),
         ])
@@ -194,7 +194,7 @@ fn lost(pods: &[RunPod], run: &Run) -> Vec<AnswerRow> {
 }
 
 /// An attempt by its number and owner; one pod by its own name.
-fn name_of(pods: &[RunPod], attempt: &Attempt, number: usize) -> String {
+fn name_of(pods: &[RunPod], attempt: &RunAttempt, number: usize) -> String {
     let name = match attempt.pods.as_slice() {
         [one] => pods.get(*one).map_or("", |pod| &pod.name),
         _ => &attempt.owner.name,

@@ -6,12 +6,12 @@ use dovetail_sources::old_prices::old_prices;
 use dovetail_units::time::time;
 use serde::Serialize;
 
-use super::answer::Answer;
-use super::asked::Asked;
-use super::name::Name;
+use super::answer::CostAnswer;
+use super::asked::QuestionInput;
+use super::name::QuestionName;
 use super::range::{RangeOut, ranges};
 use super::{by_charge, by_level, by_request, by_run, by_wait};
-use crate::flags::Terms;
+use crate::flags::BillTerms;
 use crate::too_recent::TooRecent;
 use crate::without_price::unpriced;
 
@@ -42,7 +42,7 @@ pub struct Document {
 #[derive(Debug, Serialize)]
 pub struct Answered {
     #[serde(flatten)]
-    pub answer: Answer,
+    pub answer: CostAnswer,
     /// Null where an answer has no dollars, or all methods agree on them.
     pub range: Option<RangeOut>,
 }
@@ -52,25 +52,31 @@ impl Document {
     ///
     /// # Errors
     /// A method that cannot split a node's price.
-    pub fn of(asked: &Asked, terms: &Terms, wanted: &[Name], now_ms: u64) -> Result<Self> {
+    pub fn of(
+        asked: &QuestionInput,
+        terms: &BillTerms,
+        wanted: &[QuestionName],
+        now_ms: u64,
+    ) -> Result<Self> {
         let account = &asked.account;
         let mut notes = account.notes.clone();
         notes.extend(old_prices(&account.prices, account.priced_at_ms(now_ms)));
         notes.splice(0..0, TooRecent::of(account).in_words());
         notes.extend(unpriced(account));
-        let answer = |name: &Name| match name {
-            Name::Top => by_charge::top(asked),
-            Name::Teams => by_level::teams(asked),
-            Name::Idle => by_charge::idle(asked),
-            Name::Low => by_level::low(asked),
-            Name::Beside => by_charge::beside(asked, terms.method),
-            Name::Spot => by_charge::spot(asked),
-            Name::Runs => by_run::answer(asked),
-            Name::Wait => by_wait::answer(asked),
-            Name::Requests => by_request::answer(asked),
+        let answer = |name: &QuestionName| match name {
+            QuestionName::Top => by_charge::top(asked),
+            QuestionName::Teams => by_level::teams(asked),
+            QuestionName::Idle => by_charge::idle(asked),
+            QuestionName::Low => by_level::low(asked),
+            QuestionName::Beside => by_charge::beside(asked, terms.method),
+            QuestionName::Spot => by_charge::spot(asked),
+            QuestionName::Runs => by_run::answer(asked),
+            QuestionName::Wait => by_wait::answer(asked),
+            QuestionName::Requests => by_request::answer(asked),
         };
         let mut ranges = ranges(asked, terms, wanted)?;
-        let answered = |name: &Name| Answered { answer: answer(name), range: ranges.remove(name) };
+        let answered =
+            |name: &QuestionName| Answered { answer: answer(name), range: ranges.remove(name) };
         let answers = wanted.iter().map(answered).collect();
         Ok(Self {
             schema: SCHEMA,

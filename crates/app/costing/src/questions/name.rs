@@ -4,7 +4,7 @@ use clap::ValueEnum;
 
 /// A question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Name {
+pub enum QuestionName {
     /// Which ten workloads waste the most?
     Top,
     /// How busy are each team's GPUs on average, and how much of their time is active?
@@ -25,7 +25,7 @@ pub enum Name {
     Requests,
 }
 
-impl Name {
+impl QuestionName {
     /// As on the command line.
     pub fn text(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())

@@ -9,11 +9,11 @@ use dovetail_model::Money;
 use dovetail_units::amount::usd;
 use serde::Serialize;
 
-use super::asked::Asked;
-use super::name::Name;
+use super::asked::QuestionInput;
+use super::name::QuestionName;
 use super::{by_charge, by_request, by_run};
 use crate::document::by_method;
-use crate::flags::Terms;
+use crate::flags::BillTerms;
 use crate::known;
 use crate::statement::{NodeCharges, all_charges, methods};
 
@@ -60,12 +60,12 @@ impl RangeOut {
 /// # Errors
 /// A method that cannot split a node's price.
 pub(crate) fn ranges(
-    asked: &Asked,
-    terms: &Terms,
-    wanted: &[Name],
-) -> Result<BTreeMap<Name, RangeOut>> {
-    let mut figures: BTreeMap<Name, Vec<(SplitMethod, Money)>> = BTreeMap::new();
-    let of_money: Vec<Name> =
+    asked: &QuestionInput,
+    terms: &BillTerms,
+    wanted: &[QuestionName],
+) -> Result<BTreeMap<QuestionName, RangeOut>> {
+    let mut figures: BTreeMap<QuestionName, Vec<(SplitMethod, Money)>> = BTreeMap::new();
+    let of_money: Vec<QuestionName> =
         wanted.iter().copied().filter(|name| of_dollars(*name).is_some()).collect();
     let methods = match of_money.is_empty() {
         true => Vec::new(),
@@ -85,7 +85,7 @@ pub(crate) fn ranges(
             figures.entry(*name).or_default().extend(cost.map(|cost| (method, cost)));
         }
     }
-    let range = |(name, figures): (Name, Vec<(SplitMethod, Money)>)| {
+    let range = |(name, figures): (QuestionName, Vec<(SplitMethod, Money)>)| {
         let found = headline(terms.method, &figures).filter(Headline::differs)?;
         let range = RangeOut {
             what: of_dollars(name)?,
@@ -99,20 +99,20 @@ pub(crate) fn ranges(
 }
 
 /// What the dollars of an answer are of; `None` of one without any.
-fn of_dollars(name: Name) -> Option<&'static str> {
+fn of_dollars(name: QuestionName) -> Option<&'static str> {
     Some(match name {
-        Name::Top => "what workloads waste",
-        Name::Idle => "idle GPU time",
-        Name::Beside => "CPU and memory of such pods",
-        Name::Spot => "GPU time of training",
-        Name::Runs => "all runs",
-        Name::Requests => "serving workloads",
-        Name::Teams | Name::Low | Name::Wait => return None,
+        QuestionName::Top => "what workloads waste",
+        QuestionName::Idle => "idle GPU time",
+        QuestionName::Beside => "CPU and memory of such pods",
+        QuestionName::Spot => "GPU time of training",
+        QuestionName::Runs => "all runs",
+        QuestionName::Requests => "serving workloads",
+        QuestionName::Teams | QuestionName::Low | QuestionName::Wait => return None,
     })
 }
 
 /// What an answer comes to by charges under one method.
-fn figure(name: Name, asked: &Asked, charges: &NodeCharges) -> Option<Money> {
+fn figure(name: QuestionName, asked: &QuestionInput, charges: &NodeCharges) -> Option<Money> {
     let held = || {
         let mut sum = CostSum::default();
         let held = charges.iter().filter(|(_, charge)| charge.holder.is_some());
@@ -125,18 +125,18 @@ fn figure(name: Name, asked: &Asked, charges: &NodeCharges) -> Option<Money> {
         sum.cost()
     };
     match name {
-        Name::Top => {
+        QuestionName::Top => {
             let sum = held();
             known::waste(&sum)
         }
-        Name::Idle => {
+        QuestionName::Idle => {
             let sum = held();
             known::idle(&sum)
         }
-        Name::Beside => by_charge::cost_beside(asked, charges),
-        Name::Spot => all(by_charge::of_training(asked, charges).into_values().collect()),
-        Name::Runs => by_run::cost(asked, charges),
-        Name::Requests => all(by_request::serving(asked, charges).into_values().collect()),
-        Name::Teams | Name::Low | Name::Wait => None,
+        QuestionName::Beside => by_charge::cost_beside(asked, charges),
+        QuestionName::Spot => all(by_charge::of_training(asked, charges).into_values().collect()),
+        QuestionName::Runs => by_run::cost(asked, charges),
+        QuestionName::Requests => all(by_request::serving(asked, charges).into_values().collect()),
+        QuestionName::Teams | QuestionName::Low | QuestionName::Wait => None,
     }
 }

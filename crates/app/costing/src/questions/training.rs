@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::{Class, Workload};
+use dovetail_audit::{Workload, WorkloadClass};
 
 use crate::from_objects::words;
 use crate::names::CLASS;
@@ -40,10 +40,10 @@ impl Training {
     /// By what objects say of owners; without them by kinds alone.
     pub fn of(workloads: Option<&[Workload]>) -> Self {
         let trains = |workload: &Workload| match workload.class {
-            Some(Class::Training) => true,
-            Some(Class::Inference | Class::Interactive) => false,
+            Some(WorkloadClass::Training) => true,
+            Some(WorkloadClass::Inference | WorkloadClass::Interactive) => false,
             // That a Job is a batch says only that nothing is known of it, unless a person said so.
-            Some(Class::Batch) | None => {
+            Some(WorkloadClass::Batch) | None => {
                 let is_batch =
                     workload.template.labels.get(CLASS).is_some_and(|value| value == "batch");
                 may_end(&workload.owner.kind) && !is_batch
@@ -101,12 +101,12 @@ mod tests {
             workload
         };
         let workloads = vec![
-            workload("Job", "plain", Some(Class::Batch), None),
-            workload("Job", "scores", Some(Class::Batch), Some("batch")),
-            workload("Pod", "chat", Some(Class::Inference), None),
-            workload("StatefulSet", "ranks", Some(Class::Training), Some("training")),
+            workload("Job", "plain", Some(WorkloadClass::Batch), None),
+            workload("Job", "scores", Some(WorkloadClass::Batch), Some("batch")),
+            workload("Pod", "chat", Some(WorkloadClass::Inference), None),
+            workload("StatefulSet", "ranks", Some(WorkloadClass::Training), Some("training")),
             workload("StatefulSet", "store", None, None),
-            workload("PyTorchJob", "train", Some(Class::Training), None),
+            workload("PyTorchJob", "train", Some(WorkloadClass::Training), None),
         ];
         let training = Training::of(Some(&workloads));
         let is = |job: &str| training.is(job, None);

@@ -11,21 +11,21 @@ use dovetail_sources::prometheus::Asker;
 
 use super::training::may_end;
 use crate::from_objects::{Parts, words};
-use crate::from_prometheus::{Look, Pods, Sources};
+use crate::from_prometheus::{BillInputs, Look, Pods};
 use crate::teams::{Labels, Teams};
 
 /// Pods that asked for GPUs.
-pub struct Waits {
+pub struct QueuedPods {
     pub pods: Vec<QueuedPod>,
     pub teams: Vec<Option<String>>,
     /// Pods of which nobody says when they were made or placed.
     pub left_out: usize,
     pub now_ms: u64,
-    pub free: Free,
+    pub free: FreeTime,
 }
 
 /// What was held by nobody.
-pub enum Free {
+pub enum FreeTime {
     /// Now, in milli-GPU by cause.
     Now(BTreeMap<FreeCause, i64>),
     /// Over a period, with how much; causes are not known.
@@ -33,7 +33,7 @@ pub enum Free {
 }
 
 /// From objects: pods that are still there.
-pub fn of_objects(gathered: &Gathered, parts: &Parts<'_>, teams: &Teams) -> Waits {
+pub fn of_objects(gathered: &Gathered, parts: &Parts<'_>, teams: &Teams) -> QueuedPods {
     let spaces: BTreeMap<&str, &Labels> =
         gathered.facts.namespaces.iter().map(|space| (&*space.name, &space.labels)).collect();
     let none = Labels::new();
@@ -47,8 +47,13 @@ pub fn of_objects(gathered: &Gathered, parts: &Parts<'_>, teams: &Teams) -> Wait
             }
         }
     }
-    let mut found =
-        Waits { pods: Vec::new(), teams: Vec::new(), left_out: 0, now_ms, free: Free::Now(now) };
+    let mut found = QueuedPods {
+        pods: Vec::new(),
+        teams: Vec::new(),
+        left_out: 0,
+        now_ms,
+        free: FreeTime::Now(now),
+    };
     for life in gathered.lives.iter().chain(&gathered.not_yet_created) {
         let is_placed = life.node.is_some();
         let Some(created_ms) =
@@ -76,9 +81,9 @@ pub fn of_objects(gathered: &Gathered, parts: &Parts<'_>, teams: &Teams) -> Wait
 pub fn over_time(
     asker: &mut Asker,
     look: &Look,
-    sources: &Sources<'_>,
+    sources: &BillInputs<'_>,
     notes: &mut Vec<String>,
-) -> Waits {
+) -> QueuedPods {
     let Span { from_ms, to_ms } = asker.period;
     let mut times = KubeTimes::default();
     for kind in TimeSeries::ALL {
@@ -88,12 +93,12 @@ pub fn over_time(
         }
     }
     let mut pods = Pods::new(sources, &look.kube);
-    let mut found = Waits {
+    let mut found = QueuedPods {
         pods: Vec::new(),
         teams: Vec::new(),
         left_out: 0,
         now_ms: to_ms,
-        free: Free::Over(free_over(look, asker.period)),
+        free: FreeTime::Over(free_over(look, asker.period)),
     };
     for ((namespace, name), PodTimes { created_ms, placed_ms }) in &times.pods {
         let Some(created_ms) = *created_ms else {

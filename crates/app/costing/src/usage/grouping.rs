@@ -1,7 +1,7 @@
 //! What a row of the report is about.
 
 use clap::ValueEnum;
-use dovetail_metrics::exporter::{Holder, ObservedDevice};
+use dovetail_metrics::exporter::{DeviceHolder, ObservedDevice};
 
 /// One row per value of this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -36,8 +36,8 @@ impl Grouping {
     }
 
     /// The row of some device-time.
-    pub fn key(self, device: &ObservedDevice, holder: Option<&Holder>) -> String {
-        let of = |holder: Option<&Holder>, text: fn(&Holder) -> String| {
+    pub fn key(self, device: &ObservedDevice, holder: Option<&DeviceHolder>) -> String {
+        let of = |holder: Option<&DeviceHolder>, text: fn(&DeviceHolder) -> String| {
             holder.map_or_else(|| NOBODY.to_owned(), text)
         };
         match self {

@@ -8,7 +8,7 @@ use dovetail_account::signal::Signal;
 use dovetail_account::{Amount, Priced};
 use dovetail_console::plain::plain;
 use dovetail_console::table::{facts, number, table, whole, wrapped};
-use dovetail_metrics::exporter::{ObservedDevice, ObservedTime, Refused};
+use dovetail_metrics::exporter::{ObservedDevice, ObservedTime, RefusedSeries};
 use dovetail_sources::prices::Prices;
 use dovetail_units::amount::percent;
 use dovetail_units::duration::{duration, duration_of_seconds};
@@ -18,7 +18,7 @@ use super::grouping::{Grouping, NOBODY, UNKNOWN};
 
 /// Where the samples come from.
 #[derive(Debug, Serialize)]
-pub struct Source {
+pub struct SampleSource {
     pub server: String,
     #[serde(skip)]
     pub period: Span,
@@ -29,7 +29,7 @@ pub struct Source {
 #[derive(Debug, Serialize)]
 pub struct GpuUsage<'a> {
     method: &'static str,
-    source: &'a Source,
+    source: &'a SampleSource,
     from_ms: u64,
     to_ms: u64,
     nodes: usize,
@@ -89,10 +89,10 @@ struct UsageRow {
 impl<'a> GpuUsage<'a> {
     /// Adds up a period; the rows are those of one namespace, where one is named.
     pub fn of(
-        source: &'a Source,
+        source: &'a SampleSource,
         (by, only): (Grouping, Option<&str>),
         time: &ObservedTime,
-        refused: Refused,
+        refused: RefusedSeries,
         prices: &Prices,
     ) -> Result<Self> {
         let mut groups: BTreeMap<(String, bool), DeviceTime<Amount>> = BTreeMap::new();
@@ -313,8 +313,8 @@ fn usd(usd: Option<f64>) -> String {
 mod tests {
     use dovetail_account::GpuPrice;
     use dovetail_account::signal::{ActivityRule, Scale};
-    use dovetail_metrics::exporter::{Measure, Observation, PodLabels};
-    use dovetail_metrics::prometheus::{Labels, Sample, Series};
+    use dovetail_metrics::exporter::{Observation, PodLabels, SeriesMeasure};
+    use dovetail_metrics::prometheus::{Labels, Series, SeriesSample};
 
     use super::*;
 
@@ -331,7 +331,8 @@ mod tests {
             labels.insert("namespace".into(), namespace.into());
         }
         let at = |hour: usize| hour as i64 * HOUR_MS as i64;
-        let samples = (0..4).map(|hour| Sample { at_ms: at(hour), value: values[hour] }).collect();
+        let samples =
+            (0..4).map(|hour| SeriesSample { at_ms: at(hour), value: values[hour] }).collect();
         Series { labels, samples }
     }
 
@@ -342,11 +343,11 @@ mod tests {
             series("b", Some("bad\u{1b}[2J"), [0.9, 0.9, 0.9, f64::NAN]),
             series("c", None, [0.0; 4]),
         ];
-        let busy = Measure::Busy(Signal::GrEngineActive);
+        let busy = SeriesMeasure::Busy(Signal::GrEngineActive);
         observation.take(busy, Scale::Ratio, &PodLabels::default(), all);
         let period = Span { from_ms: 0, to_ms: 4 * HOUR_MS };
         let time = observation.histories(period, HOUR_MS, &ActivityRule::default());
-        let source = Source { server: "http://m".into(), period, step_ms: HOUR_MS };
+        let source = SampleSource { server: "http://m".into(), period, step_ms: HOUR_MS };
         show(
             &GpuUsage::of(
                 &source,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use dovetail_console::clock::now_ms;
 use dovetail_console::plain::plain;
-use dovetail_guard::{Judgement, Load, QuantileVerdict, Unknown, Verdict, judge};
+use dovetail_guard::{Judgement, LatencyVerdict, Load, QuantileVerdict, Unknown, judge};
 use dovetail_metrics::latency::{BLOCKS, Blocks, LatencyError, read};
 use dovetail_metrics::prometheus::{AnswerError, QueryError};
 use dovetail_sharing::latency_query::{Asked, BUILT_IN, fill};
@@ -332,8 +332,10 @@ async fn measure_by(
         "" => BUILT_IN.to_vec(),
         own => vec![("spec.guard.query", own)],
     };
-    let unknown =
-        |unknown: Unknown| Judgement { verdict: Verdict::Unknown(unknown), quantiles: Vec::new() };
+    let unknown = |unknown: Unknown| Judgement {
+        verdict: LatencyVerdict::Unknown(unknown),
+        quantiles: Vec::new(),
+    };
     let [before, after] = periods.map(blocks);
     for (source, query) in queries {
         let ask = |pods: &str| {
@@ -376,10 +378,10 @@ fn signed(share: f64) -> String {
 /// A judgement in words, for events.
 fn words(workload: &Workload, source: String, judgement: &Judgement) -> (Outcome, String) {
     let outcome = match judgement.verdict {
-        Verdict::Better => Outcome::Better,
-        Verdict::Same => Outcome::Same,
-        Verdict::Worse => Outcome::Worse,
-        Verdict::Unknown(_) => Outcome::Unknown,
+        LatencyVerdict::Better => Outcome::Better,
+        LatencyVerdict::Same => Outcome::Same,
+        LatencyVerdict::Worse => Outcome::Worse,
+        LatencyVerdict::Unknown(_) => Outcome::Unknown,
     };
     let of = |one: &QuantileVerdict| {
         let name = format!("p{:.0}", one.quantile * 100.0);
@@ -393,7 +395,7 @@ fn words(workload: &Workload, source: String, judgement: &Judgement) -> (Outcome
     };
     let quantiles: Vec<String> = judgement.quantiles.iter().map(of).collect();
     let what = match (&judgement.verdict, quantiles.is_empty()) {
-        (Verdict::Unknown(unknown), true) => unknown.to_string(),
+        (LatencyVerdict::Unknown(unknown), true) => unknown.to_string(),
         _ => quantiles.join(", "),
     };
     let source = if source.is_empty() { source } else { format!(" ({source})") };

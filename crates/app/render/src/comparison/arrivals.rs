@@ -3,8 +3,10 @@
 use dovetail_units::amount::{fine_percent, whole};
 
 use crate::comparison::number::{UNKNOWN, learning, printable};
-use crate::comparison::page::{Block, Cell, Figure, Legend, Row, Section, Table};
-use crate::comparison::plot::{Axis, Frame, LINE_STYLES, Line, LinePlot, Mark};
+use crate::comparison::page::{
+    Legend, PageBlock, PageFigure, PageTable, Section, TableCell, TableRow,
+};
+use crate::comparison::plot::{Axis, Frame, LINE_STYLES, LinePlot, Mark, PlotLine};
 use crate::comparison::spread::Spread;
 use dovetail_sim::comparison::{ArrivalComparison, ArrivalPolicy, ArrivalRun};
 
@@ -15,7 +17,7 @@ const LAST: usize = 130;
 const CLOSE_UP_FROM: f64 = 80.0;
 
 /// A figure of one policy, by name.
-pub(crate) struct Measure {
+pub(crate) struct ArrivalMeasure {
     pub(crate) name: &'static str,
     /// As the terminal has room for it, with the unit.
     pub(crate) short: &'static str,
@@ -24,26 +26,26 @@ pub(crate) struct Measure {
 }
 
 /// What is compared, the most important first.
-pub(crate) const MEASURES: [Measure; 7] = [
-    Measure {
+pub(crate) const MEASURES: [ArrivalMeasure; 7] = [
+    ArrivalMeasure {
         name: "allocated at 130% requested",
         short: "% alloc at 130",
         of: |_, run| *run.allocation_percent.get(LAST)?,
         unit: fine_percent,
     },
-    Measure {
+    ArrivalMeasure {
         name: "allocated at 100% requested",
         short: "at 100",
         of: |_, run| *run.allocation_percent.get(100)?,
         unit: fine_percent,
     },
-    Measure {
+    ArrivalMeasure {
         name: "GPUs requested at the first rejection",
         short: "% first reject",
         of: |_, run| run.first_rejection_percent,
         unit: fine_percent,
     },
-    Measure {
+    ArrivalMeasure {
         name: "below the limit at the first rejection",
         short: "% below limit",
         of: |comparison, run| {
@@ -53,19 +55,19 @@ pub(crate) const MEASURES: [Measure; 7] = [
         },
         unit: fine_percent,
     },
-    Measure {
+    ArrivalMeasure {
         name: "fragmented at 130% requested",
         short: "% fragm",
         of: |_, run| *run.fragmentation_percent.get(LAST)?,
         unit: fine_percent,
     },
-    Measure {
+    ArrivalMeasure {
         name: "pods rejected",
         short: "rejected",
         of: |_, run| Some(run.failed_pods as f64),
         unit: whole,
     },
-    Measure {
+    ArrivalMeasure {
         name: "decisions per second",
         short: "decisions/s",
         of: |_, run| run.decisions_per_second,
@@ -73,7 +75,7 @@ pub(crate) const MEASURES: [Measure; 7] = [
     },
 ];
 
-impl Measure {
+impl ArrivalMeasure {
     /// Over the runs of a policy.
     pub(crate) fn spread(
         &self,
@@ -84,12 +86,12 @@ impl Measure {
     }
 
     /// The same as a cell.
-    fn cell(&self, comparison: &ArrivalComparison, policy: &ArrivalPolicy) -> Cell {
+    fn cell(&self, comparison: &ArrivalComparison, policy: &ArrivalPolicy) -> TableCell {
         let spread = self.spread(comparison, policy);
-        Cell {
+        TableCell {
             text: Spread::text(spread, self.unit),
             note: Spread::deviation_text(spread, self.unit).replace('%', ""),
-            ..Cell::default()
+            ..TableCell::default()
         }
     }
 }
@@ -110,22 +112,25 @@ pub(crate) fn section(place: usize, comparison: &ArrivalComparison) -> Section {
             whole(comparison.gpus as f64)
         ),
         blocks: vec![
-            Block::Table { table: table(comparison) },
-            Block::Figures { heading: String::new(), text: String::new(), figures },
-            Block::Notes { heading: "Method and uncertainty".to_owned(), notes: notes(comparison) },
+            PageBlock::Table { table: table(comparison) },
+            PageBlock::Figures { heading: String::new(), text: String::new(), figures },
+            PageBlock::Notes {
+                heading: "Method and uncertainty".to_owned(),
+                notes: notes(comparison),
+            },
         ],
         id,
     }
 }
 
-fn table(comparison: &ArrivalComparison) -> Table {
+fn table(comparison: &ArrivalComparison) -> PageTable {
     let header = MEASURES.iter().map(|measure| measure.name.to_owned());
-    let row = |policy: &ArrivalPolicy| Row {
+    let row = |policy: &ArrivalPolicy| TableRow {
         head: printable(&policy.policy),
         class: "",
         cells: MEASURES.iter().map(|measure| measure.cell(comparison, policy)).collect(),
     };
-    Table {
+    PageTable {
         caption: "Policies on the same arrivals".to_owned(),
         header: std::iter::once("policy".to_owned()).chain(header).collect(),
         rows: comparison.policies.iter().map(row).collect(),
@@ -185,12 +190,15 @@ fn curve(
     (0..=LAST).map(|at| (at as f64, point(at))).collect()
 }
 
-fn lines(comparison: &ArrivalComparison, of: fn(&ArrivalRun) -> &Vec<Option<f64>>) -> Vec<Line> {
+fn lines(
+    comparison: &ArrivalComparison,
+    of: fn(&ArrivalRun) -> &Vec<Option<f64>>,
+) -> Vec<PlotLine> {
     let line = |(style, policy): (usize, &ArrivalPolicy)| {
         let curve = curve(policy, of);
         let band =
             curve.iter().filter_map(|(x, point)| point.map(|(_, low, high)| (*x, low, high)));
-        Line {
+        PlotLine {
             label: printable(&policy.policy),
             style,
             band: if policy.runs.len() > 1 { band.collect() } else { Vec::new() },
@@ -200,7 +208,7 @@ fn lines(comparison: &ArrivalComparison, of: fn(&ArrivalRun) -> &Vec<Option<f64>
     comparison.policies.iter().enumerate().map(line).collect()
 }
 
-fn allocation(id: &str, comparison: &ArrivalComparison, close_up: bool) -> Figure {
+fn allocation(id: &str, comparison: &ArrivalComparison, close_up: bool) -> PageFigure {
     let lines = lines(comparison, |run| &run.allocation_percent);
     let (x, y, title, name) = match close_up {
         false => {
@@ -254,7 +262,7 @@ fn allocation(id: &str, comparison: &ArrivalComparison, close_up: bool) -> Figur
     legend.push(Legend { class: "limit".to_owned(), is_line: true, label, value });
     let table =
         (!close_up).then(|| curve_table(comparison, "Allocated, %", |run| &run.allocation_percent));
-    Figure {
+    PageFigure {
         title: title.to_owned(),
         svg: plot.svg(),
         legend,
@@ -265,7 +273,7 @@ fn allocation(id: &str, comparison: &ArrivalComparison, close_up: bool) -> Figur
     }
 }
 
-fn fragmentation(id: &str, comparison: &ArrivalComparison) -> Figure {
+fn fragmentation(id: &str, comparison: &ArrivalComparison) -> PageFigure {
     let lines = lines(comparison, |run| &run.fragmentation_percent);
     let values = lines.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y);
     let highs = lines.iter().flat_map(|line| &line.band).map(|(_, _, high)| *high);
@@ -287,7 +295,7 @@ fn fragmentation(id: &str, comparison: &ArrivalComparison) -> Figure {
         lines,
     };
     let table = curve_table(comparison, "Fragmented, %", |run| &run.fragmentation_percent);
-    Figure {
+    PageFigure {
         title: title.to_owned(),
         svg: plot.svg(),
         legend: legend(comparison),
@@ -313,19 +321,19 @@ fn curve_table(
     comparison: &ArrivalComparison,
     caption: &str,
     of: fn(&ArrivalRun) -> &Vec<Option<f64>>,
-) -> Table {
+) -> PageTable {
     let curves: Vec<_> = comparison.policies.iter().map(|policy| curve(policy, of)).collect();
     let cell = |point: Option<Reach>| match point {
-        Some((mean, ..)) => Cell::plain(format!("{mean:.2}")),
-        None => Cell::plain(UNKNOWN),
+        Some((mean, ..)) => TableCell::plain(format!("{mean:.2}")),
+        None => TableCell::plain(UNKNOWN),
     };
-    let row = |at: usize| Row {
+    let row = |at: usize| TableRow {
         head: format!("{at}%"),
         class: "",
         cells: curves.iter().map(|curve| cell(curve[at].1)).collect(),
     };
     let names = comparison.policies.iter().map(|policy| printable(&policy.policy));
-    Table {
+    PageTable {
         caption: caption.to_owned(),
         header: std::iter::once("requested".to_owned()).chain(names).collect(),
         rows: (0..=LAST).step_by(10).map(row).collect(),

@@ -1,7 +1,7 @@
 //! Comparisons of replays as one page.
 
 use crate::comparison::number::printable;
-use crate::comparison::page::{Head, ReportError, Section, laid_out};
+use crate::comparison::page::{PageHeader, ReportError, Section, laid_out};
 use crate::comparison::{arrivals, timed};
 use dovetail_sim::comparison::ReportData;
 
@@ -18,7 +18,7 @@ pub fn html(data: &ReportData) -> Result<String, ReportError> {
         .map(|(place, comparison)| timed::section(place, comparison))
         .chain(data.arrivals.iter().enumerate().map(|(p, c)| arrivals::section(p, c)))
         .collect();
-    let head = Head {
+    let head = PageHeader {
         title: &data.title,
         program: &data.program,
         command: data.command.as_deref(),

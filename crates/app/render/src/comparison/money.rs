@@ -4,7 +4,7 @@ use dovetail_model::FreeCause;
 use dovetail_units::amount::{brief, fine_percent};
 
 use crate::comparison::number::{UNKNOWN, printable, usd};
-use crate::comparison::page::{Block, Cell, Row, Table};
+use crate::comparison::page::{PageBlock, PageTable, TableCell, TableRow};
 use crate::comparison::spread::Spread;
 use dovetail_sim::comparison::{TimedComparison, TimedPolicy, TimedRun};
 use dovetail_sim::timeline::{AmountReport, ModelReport};
@@ -42,13 +42,13 @@ pub(crate) fn causes(comparison: &TimedComparison) -> Vec<FreeCause> {
 }
 
 /// Both tables.
-pub(crate) fn blocks(comparison: &TimedComparison) -> Vec<Block> {
+pub(crate) fn blocks(comparison: &TimedComparison) -> Vec<PageBlock> {
     let Some(shown) = comparison.all_shown().next() else { return Vec::new() };
-    let heading = |heading: &str| Block::Heading { heading: heading.to_owned() };
+    let heading = |heading: &str| PageBlock::Heading { heading: heading.to_owned() };
     let mut blocks = vec![
         heading("Money"),
-        Block::Table { table: states(comparison) },
-        Block::Table { table: prices(&shown.usage.models) },
+        PageBlock::Table { table: states(comparison) },
+        PageBlock::Table { table: prices(&shown.usage.models) },
     ];
     let unknown: Vec<String> =
         shown.usage.unknown_price_models.iter().map(|model| model_name(model.as_deref())).collect();
@@ -57,13 +57,13 @@ pub(crate) fn blocks(comparison: &TimedComparison) -> Vec<Block> {
             "No price is known for {}. Their GPU time is counted, but their cost is not included in any amount.",
             unknown.join(", ")
         );
-        blocks.push(Block::Notes { heading: String::new(), notes: vec![note] });
+        blocks.push(PageBlock::Notes { heading: String::new(), notes: vec![note] });
     }
     blocks
 }
 
 /// GPU-hours and dollars a month by state and cause.
-fn states(comparison: &TimedComparison) -> Table {
+fn states(comparison: &TimedComparison) -> PageTable {
     let mut rows: Vec<(&str, &'static str, OfRun)> = vec![
         ("installed", "", Box::new(|run| Some(run.usage()?.total.installed))),
         ("allocated", "", Box::new(|run| Some(run.usage()?.total.allocated))),
@@ -75,7 +75,7 @@ fn states(comparison: &TimedComparison) -> Table {
         rows.push((cause_label(cause), "part", Box::new(of)));
     }
     let policies = &comparison.policies;
-    let row = |(head, class, of): (&str, &'static str, OfRun)| Row {
+    let row = |(head, class, of): (&str, &'static str, OfRun)| TableRow {
         head: head.to_owned(),
         class,
         cells: policies.iter().flat_map(|policy| cells(policy, &of)).collect(),
@@ -84,7 +84,7 @@ fn states(comparison: &TimedComparison) -> Table {
         let name = printable(&policy.policy);
         [format!("{name}: GPU-hours"), format!("{name}: dollars per month")]
     });
-    Table {
+    PageTable {
         caption: "GPU-hours of the period and estimated cost per month, by state".to_owned(),
         header: std::iter::once(String::new()).chain(header).collect(),
         rows: rows.into_iter().map(row).collect(),
@@ -93,7 +93,7 @@ fn states(comparison: &TimedComparison) -> Table {
 
 type OfRun = Box<dyn Fn(&TimedRun) -> Option<AmountReport>>;
 
-fn cells(policy: &TimedPolicy, of: &OfRun) -> [Cell; 2] {
+fn cells(policy: &TimedPolicy, of: &OfRun) -> [TableCell; 2] {
     let amounts = || policy.runs.iter().map(of);
     let hours = Spread::of(amounts().map(|some| some.map(|some| some.gpu_hours)));
     let share = Spread::of(policy.runs.iter().map(|run| {
@@ -104,41 +104,41 @@ fn cells(policy: &TimedPolicy, of: &OfRun) -> [Cell; 2] {
     let money = Spread::of(amounts().map(|some| some.and_then(monthly)));
     let priced = Spread::of(amounts().map(|some| some.and_then(|some| some.priced_share)));
     [
-        Cell {
+        TableCell {
             text: Spread::full_text(hours, brief),
             note: share.map_or_else(String::new, |share| fine_percent(share.mean)),
-            ..Cell::default()
+            ..TableCell::default()
         },
-        Cell {
+        TableCell {
             text: Spread::full_text(money, usd),
             note: priced
                 .map_or_else(String::new, |p| format!("{} priced", fine_percent(p.mean * 100.0))),
-            ..Cell::default()
+            ..TableCell::default()
         },
     ]
 }
 
 /// The prices of the models of the cluster.
-fn prices(models: &[ModelReport]) -> Table {
+fn prices(models: &[ModelReport]) -> PageTable {
     let header = ["GPU model", "dollars per GPU-hour", "source", "GPU-hours installed"];
     let row = |model: &ModelReport| {
         let price = model.usd_micros_per_gpu_hour;
         let source = model.price_source.as_deref().map_or_else(|| UNKNOWN.to_owned(), printable);
-        Row {
+        TableRow {
             head: model_name(model.model.as_deref()),
             class: "",
             cells: vec![
-                Cell {
+                TableCell {
                     text: price.map_or_else(|| "unknown".to_owned(), exact_usd),
                     note: if model.price_is_assumed { "assumed" } else { "" }.to_owned(),
-                    ..Cell::default()
+                    ..TableCell::default()
                 },
-                Cell { is_words: true, ..Cell::plain(source) },
-                Cell::plain(brief(model.states.installed.gpu_hours)),
+                TableCell { is_words: true, ..TableCell::plain(source) },
+                TableCell::plain(brief(model.states.installed.gpu_hours)),
             ],
         }
     };
-    Table {
+    PageTable {
         caption: "Prices used".to_owned(),
         header: header.map(str::to_owned).to_vec(),
         rows: models.iter().map(row).collect(),

@@ -30,7 +30,7 @@ pub enum ReportError {
 }
 
 /// What stands around the sections.
-pub(crate) struct Head<'h> {
+pub(crate) struct PageHeader<'h> {
     pub(crate) title: &'h str,
     pub(crate) program: &'h str,
     pub(crate) command: Option<&'h str>,
@@ -38,7 +38,7 @@ pub(crate) struct Head<'h> {
 }
 
 /// Lays out sections as one file.
-pub(crate) fn laid_out(head: &Head<'_>, sections: &[Section]) -> Result<String, ReportError> {
+pub(crate) fn laid_out(head: &PageHeader<'_>, sections: &[Section]) -> Result<String, ReportError> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.add_template("report", include_str!("report.html.jinja"))?;
@@ -59,21 +59,21 @@ pub(crate) struct Section {
     pub(crate) id: String,
     pub(crate) title: String,
     pub(crate) intro: String,
-    pub(crate) blocks: Vec<Block>,
+    pub(crate) blocks: Vec<PageBlock>,
 }
 
 /// What a section is made of.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub(crate) enum Block {
+pub(crate) enum PageBlock {
     /// The figures that count.
     Tiles { tiles: Vec<Tile> },
     /// What the next blocks are about.
     Heading { heading: String },
     /// A table by itself.
-    Table { table: Table },
+    Table { table: PageTable },
     /// Pictures beside each other where there is room.
-    Figures { heading: String, text: String, figures: Vec<Figure> },
+    Figures { heading: String, text: String, figures: Vec<PageFigure> },
     /// Sentences.
     Notes { heading: String, notes: Vec<String> },
 }
@@ -88,13 +88,13 @@ pub(crate) struct Tile {
 
 /// A picture with its legend and its figures as a table.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Figure {
+pub(crate) struct PageFigure {
     pub(crate) title: String,
     /// Text of our own making; everything from outside is escaped in it.
     pub(crate) svg: String,
     pub(crate) legend: Vec<Legend>,
     pub(crate) note: String,
-    pub(crate) table: Option<Table>,
+    pub(crate) table: Option<PageTable>,
 }
 
 /// One entry of a legend.
@@ -110,22 +110,22 @@ pub(crate) struct Legend {
 
 /// Rows of cells with names.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Table {
+pub(crate) struct PageTable {
     pub(crate) caption: String,
     pub(crate) header: Vec<String>,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<TableRow>,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Row {
+pub(crate) struct TableRow {
     pub(crate) head: String,
     /// `group` for a heading, `part` for a part of the row before, or nothing.
     pub(crate) class: &'static str,
-    pub(crate) cells: Vec<Cell>,
+    pub(crate) cells: Vec<TableCell>,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Cell {
+pub(crate) struct TableCell {
     pub(crate) text: String,
     /// Beside it, smaller.
     pub(crate) note: String,
@@ -135,7 +135,7 @@ pub(crate) struct Cell {
     pub(crate) class: &'static str,
 }
 
-impl Cell {
+impl TableCell {
     pub(crate) fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }

@@ -5,7 +5,7 @@ use dovetail_units::duration::duration_of_seconds;
 
 use crate::comparison::money::{self, causes};
 use crate::comparison::number::{change, learning, points, printable, usd};
-use crate::comparison::page::{Block, Cell, Row, Section, Table, Tile};
+use crate::comparison::page::{PageBlock, PageTable, Section, TableCell, TableRow, Tile};
 use crate::comparison::spread::Spread;
 use crate::comparison::timed_figures;
 use dovetail_sim::comparison::{TimedComparison, TimedPolicy, TimedRun};
@@ -18,7 +18,7 @@ type OfRun = Box<dyn Fn(&TimedRun) -> Option<f64>>;
 type OfUsage = fn(&UsageReport) -> AmountReport;
 
 /// A row of the comparison.
-pub(crate) struct Measure {
+pub(crate) struct TimedMeasure {
     pub(crate) name: String,
     /// A part of the row before.
     pub(crate) is_part: bool,
@@ -29,12 +29,12 @@ pub(crate) struct Measure {
 }
 
 /// Rows of the comparison under one heading.
-pub(crate) struct Group {
+pub(crate) struct MeasureGroup {
     pub(crate) name: &'static str,
-    pub(crate) measures: Vec<Measure>,
+    pub(crate) measures: Vec<TimedMeasure>,
 }
 
-impl Measure {
+impl TimedMeasure {
     fn new(
         name: impl Into<String>,
         unit: fn(f64) -> String,
@@ -62,13 +62,13 @@ impl Measure {
     }
 
     /// As a cell, with the change against another policy.
-    fn cell(&self, policy: &TimedPolicy, reference: Option<&TimedPolicy>) -> Cell {
+    fn cell(&self, policy: &TimedPolicy, reference: Option<&TimedPolicy>) -> TableCell {
         let spread = self.spread(policy);
         let change = reference.map(|reference| self.change(policy, reference));
         let notes = [Spread::deviation_text(spread, self.unit), change.unwrap_or_default()];
         let notes: Vec<String> = notes.into_iter().filter(|note| !note.is_empty()).collect();
         let text = Spread::text(spread, self.unit);
-        Cell { text, note: notes.join(", "), ..Cell::default() }
+        TableCell { text, note: notes.join(", "), ..TableCell::default() }
     }
 
     /// Change of the mean against another policy.
@@ -89,22 +89,23 @@ fn mean_gpus(run: &TimedRun, amount: &AmountReport) -> Option<f64> {
 const MONEY: usize = 2;
 
 /// What is compared.
-pub(crate) fn groups(comparison: &TimedComparison) -> Vec<Group> {
-    let mut groups = vec![Group { name: "Queue and jobs", measures: of_jobs(comparison) }];
+pub(crate) fn groups(comparison: &TimedComparison) -> Vec<MeasureGroup> {
+    let mut groups = vec![MeasureGroup { name: "Queue and jobs", measures: of_jobs(comparison) }];
     let mut runs = comparison.policies.iter().flat_map(|policy| &policy.runs);
     if runs.any(|run| run.account.is_some()) {
         let name = "GPUs, on average over the period";
-        groups.push(Group { name, measures: of_gpus(comparison) });
-        groups.push(Group { name: "Dollars per month, estimated", measures: of_money() });
+        groups.push(MeasureGroup { name, measures: of_gpus(comparison) });
+        groups.push(MeasureGroup { name: "Dollars per month, estimated", measures: of_money() });
     }
     groups
 }
 
-fn of_jobs(comparison: &TimedComparison) -> Vec<Measure> {
-    let count =
-        |name, of: fn(&TimedRun) -> u64| Measure::new(name, whole, move |run| Some(of(run) as f64));
+fn of_jobs(comparison: &TimedComparison) -> Vec<TimedMeasure> {
+    let count = |name, of: fn(&TimedRun) -> u64| {
+        TimedMeasure::new(name, whole, move |run| Some(of(run) as f64))
+    };
     let seconds =
-        |name, of: fn(&TimedRun) -> Option<f64>| Measure::new(name, duration_of_seconds, of);
+        |name, of: fn(&TimedRun) -> Option<f64>| TimedMeasure::new(name, duration_of_seconds, of);
     let mut measures = vec![
         count("jobs", |run| run.metrics.jobs),
         seconds("time in queue, mean", |run| run.metrics.average_queue_s),
@@ -116,40 +117,41 @@ fn of_jobs(comparison: &TimedComparison) -> Vec<Measure> {
     if let Some(limit_s) = comparison.limit_average_jct_s.filter(|limit| *limit > 0.0) {
         let above =
             move |run: &TimedRun| Some((run.metrics.average_jct_s? / limit_s - 1.0) * 100.0);
-        measures.push(Measure::percent("mean above the limit", above).part());
+        measures.push(TimedMeasure::percent("mean above the limit", above).part());
     }
     measures.push(seconds("end of the last job", |run| run.metrics.makespan_s));
     if let Some(limit_s) = comparison.limit_makespan_s.filter(|limit| *limit > 0.0) {
         let above = move |run: &TimedRun| Some((run.metrics.makespan_s? / limit_s - 1.0) * 100.0);
-        measures.push(Measure::percent("above the limit", above).part());
+        measures.push(TimedMeasure::percent("above the limit", above).part());
     }
     let runs = || comparison.policies.iter().flat_map(|policy| &policy.runs);
     if runs().any(|run| run.metrics.unfinished_jobs > 0) {
         measures.push(count("unfinished jobs", |run| run.metrics.unfinished_jobs));
         let impossible = comparison.impossible_jobs as f64;
         measures.push(
-            Measure::new("of these can never start", whole, move |_| Some(impossible)).part(),
+            TimedMeasure::new("of these can never start", whole, move |_| Some(impossible)).part(),
         );
     }
     let used = |run: &TimedRun| Some(run.metrics.gpu_occupancy? * 100.0);
-    measures.push(Measure::percent("GPU time of finished work, until the last job ended", used));
+    measures
+        .push(TimedMeasure::percent("GPU time of finished work, until the last job ended", used));
     measures.push(count("restarts", |run| run.metrics.restarts));
     let redone = |run: &TimedRun| Some(run.metrics.repeated_gpu_hours);
-    measures.push(Measure::new("GPU-hours of lost work", brief, redone).part());
+    measures.push(TimedMeasure::new("GPU-hours of lost work", brief, redone).part());
     measures
 }
 
-fn of_gpus(comparison: &TimedComparison) -> Vec<Measure> {
+fn of_gpus(comparison: &TimedComparison) -> Vec<TimedMeasure> {
     let share = |run: &TimedRun| {
         let total = &run.usage()?.total;
         let installed = total.installed.gpu_milli_ms as f64;
         (installed > 0.0).then(|| total.allocated.gpu_milli_ms as f64 / installed * 100.0)
     };
     let gpus = |name, of: fn(&UsageReport) -> AmountReport| {
-        Measure::new(name, brief, move |run| mean_gpus(run, &of(run.usage()?)))
+        TimedMeasure::new(name, brief, move |run| mean_gpus(run, &of(run.usage()?)))
     };
     let mut measures = vec![
-        Measure::percent("allocated, share of installed", share),
+        TimedMeasure::percent("allocated, share of installed", share),
         gpus("installed", |usage| usage.total.installed),
         gpus("allocated", |usage| usage.total.allocated),
         gpus("unavailable", |usage| usage.total.unavailable),
@@ -158,15 +160,15 @@ fn of_gpus(comparison: &TimedComparison) -> Vec<Measure> {
     measures.extend(causes(comparison).into_iter().map(|cause| {
         let of =
             move |run: &TimedRun| mean_gpus(run, run.usage()?.total.free_by_cause.get(&cause)?);
-        Measure::new(money::cause_label(cause), brief, of).part()
+        TimedMeasure::new(money::cause_label(cause), brief, of).part()
     }));
     measures.push(gpus("free while jobs are pending", UsageReport::free_while_work_waited));
     measures
 }
 
-fn of_money() -> Vec<Measure> {
+fn of_money() -> Vec<TimedMeasure> {
     let usd = |name, of: fn(&UsageReport) -> AmountReport| {
-        Measure::new(name, usd, move |run| {
+        TimedMeasure::new(name, usd, move |run| {
             let micros = of(run.usage()?).estimated_usd_micros_per_month?;
             Some(micros as f64 / 1e6)
         })
@@ -174,7 +176,7 @@ fn of_money() -> Vec<Measure> {
     // The dollars of a total are those of its priced part.
     let priced = |of: OfUsage| {
         let share = move |run: &TimedRun| Some(of(run.usage()?).priced_share? * 100.0);
-        Measure::percent("of GPU time with a price", share).part()
+        TimedMeasure::percent("of GPU time with a price", share).part()
     };
     let totals: [(&str, OfUsage); 3] = [
         ("the cluster", |usage| usage.total.installed),
@@ -186,11 +188,13 @@ fn of_money() -> Vec<Measure> {
 
 pub(crate) fn section(place: usize, comparison: &TimedComparison) -> Section {
     let id = format!("timed-{place}");
-    let mut blocks =
-        vec![Block::Tiles { tiles: tiles(comparison) }, Block::Table { table: table(comparison) }];
+    let mut blocks = vec![
+        PageBlock::Tiles { tiles: tiles(comparison) },
+        PageBlock::Table { table: table(comparison) },
+    ];
     blocks.extend(timed_figures::blocks(&id, comparison));
     blocks.extend(money::blocks(comparison));
-    blocks.push(Block::Notes {
+    blocks.push(PageBlock::Notes {
         heading: "Method and uncertainty".to_owned(),
         notes: notes(comparison),
     });
@@ -209,7 +213,7 @@ pub(crate) fn section(place: usize, comparison: &TimedComparison) -> Section {
 
 /// The other policy that is best in a measure: the last policy may lose to it.
 fn best_other<'p>(
-    measure: &Measure,
+    measure: &TimedMeasure,
     policies: &'p [TimedPolicy],
     is_better: fn(f64, f64) -> bool,
 ) -> Option<&'p TimedPolicy> {
@@ -286,14 +290,14 @@ fn tiles(comparison: &TimedComparison) -> Vec<Tile> {
     .collect()
 }
 
-fn table(comparison: &TimedComparison) -> Table {
+fn table(comparison: &TimedComparison) -> PageTable {
     let policies = &comparison.policies;
-    let cell = |measure: &Measure, place: usize| {
+    let cell = |measure: &TimedMeasure, place: usize| {
         measure.cell(&policies[place], (place > 0).then_some(&policies[0]))
     };
     let rows = groups(comparison).into_iter().flat_map(|group| {
-        let heading = Row { head: group.name.to_owned(), class: "group", cells: Vec::new() };
-        let measures = group.measures.into_iter().map(|measure| Row {
+        let heading = TableRow { head: group.name.to_owned(), class: "group", cells: Vec::new() };
+        let measures = group.measures.into_iter().map(|measure| TableRow {
             cells: (0..policies.len()).map(|place| cell(&measure, place)).collect(),
             class: if measure.is_part { "part" } else { "" },
             head: measure.name,
@@ -305,7 +309,7 @@ fn table(comparison: &TimedComparison) -> Table {
         1 => String::new(),
         _ => format!("; small: change against {}", printable(&policies[0].policy)),
     };
-    Table {
+    PageTable {
         caption: format!("Policies on the same jobs{against}"),
         header: std::iter::once(String::new()).chain(names).collect(),
         rows: rows.collect(),

@@ -6,9 +6,9 @@ use dovetail_units::duration::duration;
 
 use crate::comparison::money::{cause_label, causes};
 use crate::comparison::number::printable;
-use crate::comparison::page::{Block, Cell, Figure, Legend, Row, Table};
+use crate::comparison::page::{Legend, PageBlock, PageFigure, PageTable, TableCell, TableRow};
 use crate::comparison::plot::{
-    Axis, Bar, BarPlot, Frame, LINE_STYLES, Layer, Line, LinePlot, StackPlot,
+    Axis, Bar, BarPlot, Frame, LINE_STYLES, LinePlot, PlotLine, StackLayer, StackPlot,
 };
 use dovetail_sim::comparison::{RunAccount, TimedComparison, TimedPolicy};
 use dovetail_sim::timeline::{Series, SeriesPoint};
@@ -20,11 +20,11 @@ const OWN_LAYERS: usize = 8;
 const TABLE_ROWS: usize = 12;
 
 /// All pictures.
-pub(crate) fn blocks(id: &str, comparison: &TimedComparison) -> Vec<Block> {
+pub(crate) fn blocks(id: &str, comparison: &TimedComparison) -> Vec<PageBlock> {
     if comparison.all_shown().next().is_none() {
         return Vec::new();
     }
-    let shown = Shown::of(comparison);
+    let shown = ShownCauses::of(comparison);
     let stacks = comparison.policies.iter().enumerate();
     let stacks = stacks.filter_map(|(place, policy)| {
         Some(stack(&format!("{id}-{place}"), policy, policy.shown()?, &shown))
@@ -34,7 +34,7 @@ pub(crate) fn blocks(id: &str, comparison: &TimedComparison) -> Vec<Block> {
         queue(id, comparison, &shown, "GPUs", |point| point.waiting_gpus),
     ];
     vec![
-        Block::Figures {
+        PageBlock::Figures {
             heading: "GPUs free by cause".to_owned(),
             text: "Each bar is one policy: how many GPUs were free on average, by the first cause \
                    that kept pending jobs from using them. Shorter is better, except for GPUs that \
@@ -42,14 +42,14 @@ pub(crate) fn blocks(id: &str, comparison: &TimedComparison) -> Vec<Block> {
                 .to_owned(),
             figures: vec![bars(id, comparison, &shown)],
         },
-        Block::Figures {
+        PageBlock::Figures {
             heading: "GPUs over time".to_owned(),
             text: "State of the GPUs over time: allocated at the bottom, free by cause above it, \
                    unavailable on top. Each step is the mean over its bin."
                 .to_owned(),
             figures: stacks.collect(),
         },
-        Block::Figures {
+        PageBlock::Figures {
             heading: "Queue over time".to_owned(),
             text: "How much work is submitted and not started: a lower line is a shorter queue. A job counts with the \
                    GPUs of its smallest size."
@@ -60,7 +60,7 @@ pub(crate) fn blocks(id: &str, comparison: &TimedComparison) -> Vec<Block> {
 }
 
 /// What all pictures of a comparison share.
-struct Shown {
+struct ShownCauses {
     /// Causes with a layer of their own, in their order.
     causes: Vec<FreeCause>,
     /// Whether there are more.
@@ -72,7 +72,7 @@ struct Shown {
     most_gpus: f64,
 }
 
-impl Shown {
+impl ShownCauses {
     fn of(comparison: &TimedComparison) -> Self {
         let runs = || comparison.all_shown();
         let weight = |cause: &FreeCause| -> i128 {
@@ -122,7 +122,7 @@ fn class_of(cause: FreeCause) -> String {
 }
 
 /// Free GPU-time by cause, one bar per policy.
-fn bars(id: &str, comparison: &TimedComparison, shown: &Shown) -> Figure {
+fn bars(id: &str, comparison: &TimedComparison, shown: &ShownCauses) -> PageFigure {
     let bar = |(policy, run): (&TimedPolicy, &RunAccount)| {
         let installed = run.usage.total.installed.gpu_milli_ms.max(1) as f64;
         let share = |milli_ms: i128| milli_ms as f64 / installed * 100.0;
@@ -171,7 +171,7 @@ fn bars(id: &str, comparison: &TimedComparison, shown: &Shown) -> Figure {
         },
         bars,
     };
-    Figure {
+    PageFigure {
         title: title.to_owned(),
         svg: plot.svg(),
         legend: cause_legend(shown, |_| String::new(), String::new()),
@@ -181,7 +181,7 @@ fn bars(id: &str, comparison: &TimedComparison, shown: &Shown) -> Figure {
 }
 
 fn cause_legend(
-    shown: &Shown,
+    shown: &ShownCauses,
     value: impl Fn(&FreeCause) -> String,
     rest_value: String,
 ) -> Vec<Legend> {
@@ -201,11 +201,11 @@ fn cause_legend(
 }
 
 /// All installed GPUs of one policy over time.
-fn stack(id: &str, policy: &TimedPolicy, run: &RunAccount, shown: &Shown) -> Figure {
+fn stack(id: &str, policy: &TimedPolicy, run: &RunAccount, shown: &ShownCauses) -> PageFigure {
     let points = &run.series.points;
     let mut edges: Vec<f64> = points.iter().map(|point| shown.time(point.at_ms)).collect();
     edges.extend(points.last().map(|point| shown.time(point.at_ms + point.length_ms)));
-    let layer = |label: &str, class: &str, of: &dyn Fn(&SeriesPoint) -> f64| Layer {
+    let layer = |label: &str, class: &str, of: &dyn Fn(&SeriesPoint) -> f64| StackLayer {
         label: label.to_owned(),
         class: class.to_owned(),
         values: points.iter().map(of).collect(),
@@ -252,7 +252,7 @@ fn stack(id: &str, policy: &TimedPolicy, run: &RunAccount, shown: &Shown) -> Fig
     let mut legend = vec![edge("c-allocated", "allocated", total.allocated.gpu_milli_ms)];
     legend.extend(cause_legend(shown, free, rest));
     legend.push(edge("c-unavailable", "unavailable", total.unavailable.gpu_milli_ms));
-    Figure {
+    PageFigure {
         title,
         svg: plot.svg(),
         legend,
@@ -262,15 +262,15 @@ fn stack(id: &str, policy: &TimedPolicy, run: &RunAccount, shown: &Shown) -> Fig
 }
 
 /// A series in few rows.
-fn series_table(series: &Series, shown: &Shown) -> Table {
+fn series_table(series: &Series, shown: &ShownCauses) -> PageTable {
     let per_row = series.points.len().div_ceil(TABLE_ROWS).max(1);
     let row = |points: &[SeriesPoint]| {
         let length: f64 = points.iter().map(|point| point.length_ms as f64).sum();
         let mean = |of: fn(&SeriesPoint) -> f64| {
             let sum: f64 = points.iter().map(|point| of(point) * point.length_ms as f64).sum();
-            Cell::plain(brief(sum / length))
+            TableCell::plain(brief(sum / length))
         };
-        Row {
+        TableRow {
             head: format!("from {:.1}", shown.time(points[0].at_ms)),
             class: "",
             cells: vec![
@@ -290,7 +290,7 @@ fn series_table(series: &Series, shown: &Shown) -> Table {
         "GPUs that pending jobs request",
     ];
     let header = std::iter::once(shown.unit.1).chain(titles);
-    Table {
+    PageTable {
         caption: "Means over parts of the period".to_owned(),
         header: header.map(str::to_owned).collect(),
         rows: series.points.chunks(per_row).map(row).collect(),
@@ -301,17 +301,17 @@ fn series_table(series: &Series, shown: &Shown) -> Table {
 fn queue(
     id: &str,
     comparison: &TimedComparison,
-    shown: &Shown,
+    shown: &ShownCauses,
     what: &str,
     of: fn(&SeriesPoint) -> f64,
-) -> Figure {
+) -> PageFigure {
     let line = |(style, policy): (usize, &TimedPolicy)| {
         let points = policy.shown()?.series.points.iter();
         let middle = |point: &SeriesPoint| shown.time(point.at_ms + point.length_ms / 2);
         let points = points.map(|point| (middle(point), Some(of(point)))).collect();
-        Some(Line { label: printable(&policy.policy), style, points, band: Vec::new() })
+        Some(PlotLine { label: printable(&policy.policy), style, points, band: Vec::new() })
     };
-    let lines: Vec<Line> = comparison.policies.iter().enumerate().filter_map(line).collect();
+    let lines: Vec<PlotLine> = comparison.policies.iter().enumerate().filter_map(line).collect();
     let values = lines.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y);
     let most = values.fold(0.0, f64::max);
     let title = format!("Waiting {what}");
@@ -336,5 +336,5 @@ fn queue(
         limit: Vec::new(),
         marks: Vec::new(),
     };
-    Figure { title, svg: plot.svg(), legend, note: String::new(), table: None }
+    PageFigure { title, svg: plot.svg(), legend, note: String::new(), table: None }
 }

@@ -2,7 +2,7 @@
 
 use dovetail_console::shortened::shortened;
 use dovetail_console::table::{fits, table, wrapped};
-use dovetail_costing::questions::answer::{Answer, AnswerRow, Cell};
+use dovetail_costing::questions::answer::{AnswerCell, AnswerRow, CostAnswer};
 use dovetail_costing::questions::document::{Answered, Document};
 use dovetail_units::amount::{tenths, whole};
 use dovetail_units::duration::duration_of_seconds;
@@ -55,7 +55,7 @@ fn one(Answered { answer, range }: &Answered) -> String {
     match answer.rows.first() {
         None => text += "None.\n",
         Some(first) => {
-            let drawn = first.0.iter().filter(|(_, cell)| !matches!(cell, Cell::List(_)));
+            let drawn = first.0.iter().filter(|(_, cell)| !matches!(cell, AnswerCell::List(_)));
             let mut wanted: Vec<&str> = drawn.map(|(name, _)| *name).collect();
             let (mut header, mut rows) = columns(answer, &wanted);
             let about = wanted.first().copied().unwrap_or_default();
@@ -81,10 +81,10 @@ fn listed(row: &AnswerRow) -> String {
     let name = row.0.first().map(|(_, cell)| cell.text()).unwrap_or_default();
     let mut lines = String::new();
     for (key, cell) in &row.0 {
-        let Cell::List(parts) = cell else { continue };
+        let AnswerCell::List(parts) = cell else { continue };
         let part = |part: &AnswerRow| {
             let cells = part.0.iter().map(|(key, cell)| match cell {
-                Cell::Hours(_) => format!("{} {}", cell.text(), heading(key)),
+                AnswerCell::Hours(_) => format!("{} {}", cell.text(), heading(key)),
                 _ => shown(key, cell),
             });
             cells.collect::<Vec<_>>().join(", ")
@@ -98,7 +98,7 @@ fn listed(row: &AnswerRow) -> String {
 }
 
 /// A cell; names of states and causes as people write them.
-fn shown(key: &str, cell: &Cell) -> String {
+fn shown(key: &str, cell: &AnswerCell) -> String {
     match key {
         "cause" | "mostly" => cell.text().replace('_', " "),
         _ => cell.text(),
@@ -106,7 +106,7 @@ fn shown(key: &str, cell: &Cell) -> String {
 }
 
 /// Headings and cells of some columns.
-fn columns(answer: &Answer, wanted: &[&str]) -> (Vec<String>, Vec<Vec<String>>) {
+fn columns(answer: &CostAnswer, wanted: &[&str]) -> (Vec<String>, Vec<Vec<String>>) {
     let of_row = |row: &AnswerRow| {
         let cells = row.0.iter().filter(|(name, _)| wanted.contains(name));
         cells.map(|(name, cell)| shown(name, cell)).collect()

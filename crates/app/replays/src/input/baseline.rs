@@ -3,7 +3,7 @@
 use anyhow::{Error, Result};
 use dovetail_settings::errors::BadInput;
 use dovetail_sim::baseline::{BaselineCluster, BaselineError, BaselineJob};
-use dovetail_trace::{Cluster, StopCosts, Trace};
+use dovetail_trace::{StopCosts, Trace, TraceCluster};
 
 /// What needs to know when jobs come and how long they run.
 pub const TIMED: &str = "the timed protocol";
@@ -44,7 +44,7 @@ pub fn check_times(trace: &Trace, needed_by: &str) -> Result<(), BadInput> {
 }
 
 /// The GPUs of the machines.
-pub fn cluster(cluster: &Cluster) -> Result<BaselineCluster> {
+pub fn cluster(cluster: &TraceCluster) -> Result<BaselineCluster> {
     let gpus = cluster.nodes.iter().map(|node| node.gpu_count).collect();
     BaselineCluster::new(gpus).map_err(|error| Error::new(error).context(cluster.source.clone()))
 }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use dovetail_console::app::App;
 use dovetail_console::places::Named;
 use dovetail_trace::limits::{MAX_GPUS, MAX_NODE_GPUS};
-use dovetail_trace::{Cluster, TraceNode};
+use dovetail_trace::{TraceCluster, TraceNode};
 
 use crate::input::trace_file::{self, RowFlags};
 
@@ -72,7 +72,7 @@ fn size(text: &str) -> Result<(u32, u32), String> {
 
 impl NodesFlag {
     /// The machines.
-    pub fn cluster(&self, app: &App, rows: RowFlags) -> Result<Cluster> {
+    pub fn cluster(&self, app: &App, rows: RowFlags) -> Result<TraceCluster> {
         match self {
             Self::File(path) => trace_file::machines(app, path, rows),
             Self::Sizes(sizes) => Ok(cluster_of(sizes)),
@@ -80,7 +80,7 @@ impl NodesFlag {
     }
 }
 
-fn cluster_of(sizes: &[(u32, u32)]) -> Cluster {
+fn cluster_of(sizes: &[(u32, u32)]) -> TraceCluster {
     let gpus = sizes.iter().flat_map(|(count, gpus)| std::iter::repeat_n(*gpus, *count as usize));
     let node = |(number, gpu_count): (usize, u32)| TraceNode {
         name: format!("node-{number:06}"),
@@ -90,10 +90,10 @@ fn cluster_of(sizes: &[(u32, u32)]) -> Cluster {
         ..TraceNode::default()
     };
     let text: Vec<String> = sizes.iter().map(|(count, gpus)| format!("{count}x{gpus}")).collect();
-    Cluster {
+    TraceCluster {
         nodes: gpus.enumerate().map(node).collect(),
         source: text.join(","),
-        ..Cluster::default()
+        ..TraceCluster::default()
     }
 }
 

@@ -8,7 +8,7 @@ use dovetail_console::open::open;
 use dovetail_console::places::Named;
 use dovetail_sim::timed::FaultModel;
 use dovetail_sim::timed::cluster_events::{ClusterEvent, read_cluster_events};
-use dovetail_trace::Cluster;
+use dovetail_trace::TraceCluster;
 
 /// Milliseconds in an hour.
 const MS_PER_HOUR: f64 = 3_600_000.0;
@@ -46,7 +46,7 @@ impl FaultFlags {
     }
 
     /// What happens at given times to the machines of a cluster.
-    pub fn events(&self, cluster: &Cluster) -> Result<Vec<ClusterEvent>> {
+    pub fn events(&self, cluster: &TraceCluster) -> Result<Vec<ClusterEvent>> {
         let Some(path) = &self.cluster_events else { return Ok(Vec::new()) };
         Ok(read_cluster_events(open(path)?, &path.display().to_string(), cluster)?)
     }

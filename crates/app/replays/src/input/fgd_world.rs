@@ -10,7 +10,7 @@ use dovetail_console::table::whole;
 use dovetail_settings::errors::BadInput;
 use dovetail_sim::fgd::FgdWorld;
 use dovetail_trace::fgd::{FgdOrders, fgd_orders, read_arrival_order, read_node_order, trace_name};
-use dovetail_trace::{Cluster, Trace, TraceError};
+use dovetail_trace::{Trace, TraceCluster, TraceError};
 
 use crate::input::trace_file::{self, RowFlags};
 
@@ -50,7 +50,7 @@ impl FgdTrace {
     }
 
     /// The orders of a seed, computed.
-    pub fn orders(&self, cluster: &Cluster, seed: u64) -> Result<FgdOrders> {
+    pub fn orders(&self, cluster: &TraceCluster, seed: u64) -> Result<FgdOrders> {
         if cluster.total_gpus() == 0 {
             let why = "the cluster has no GPUs, and protocol fgd measures how many are allocated";
             return Err(BadInput(why.to_owned()).into());
@@ -68,7 +68,7 @@ impl FgdTrace {
 
     /// Notes the models that pods ask for and no machine has: pods that accept no other are always
     /// dropped, which may be a typo.
-    pub fn note_missing_models(&self, app: &App, cluster: &Cluster) {
+    pub fn note_missing_models(&self, app: &App, cluster: &TraceCluster) {
         let present: BTreeSet<&str> =
             cluster.nodes.iter().filter_map(|node| node.gpu_model.as_deref()).collect();
         let mut missing: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
@@ -97,7 +97,7 @@ impl FgdTrace {
     pub fn orders_from(
         &self,
         app: &App,
-        cluster: &Cluster,
+        cluster: &TraceCluster,
         seed: u64,
         files: &OrderFlags,
     ) -> Result<FgdOrders> {
@@ -127,7 +127,7 @@ impl FgdTrace {
     }
 
     /// The world of these orders.
-    pub fn world<'w>(&'w self, cluster: &'w Cluster, orders: &'w FgdOrders) -> FgdWorld<'w> {
+    pub fn world<'w>(&'w self, cluster: &'w TraceCluster, orders: &'w FgdOrders) -> FgdWorld<'w> {
         FgdWorld {
             nodes: &cluster.nodes,
             pods: &self.pods.jobs,

@@ -6,7 +6,7 @@ use anyhow::Result;
 use dovetail_settings::errors::BadInput;
 use dovetail_settings::toml_file::TomlFile;
 use dovetail_trace::scenario::Scenario;
-use dovetail_trace::{Known, Trace};
+use dovetail_trace::{KnownFields, Trace};
 
 use crate::input::cluster::NodesFlag;
 
@@ -43,7 +43,8 @@ impl<'p> ScenarioFile<'p> {
         let file = self.path.display();
         let jobs = self.scenario.jobs(seed, cluster_gpus);
         let jobs = jobs.map_err(|problem| BadInput(format!("{file}: {problem}")))?;
-        let known = Known { cpu: false, memory: false, gpu_models: false, ..Known::default() };
+        let known =
+            KnownFields { cpu: false, memory: false, gpu_models: false, ..KnownFields::default() };
         let source = format!("{file} (seed {seed})");
         Ok(Trace { jobs, source, known, ..Trace::default() })
     }

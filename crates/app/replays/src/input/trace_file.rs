@@ -7,9 +7,9 @@ use clap::Args;
 use dovetail_console::app::App;
 use dovetail_console::table::counted;
 use dovetail_trace::{
-    Cluster, ReadOptions, SkippedRow, Trace, TraceError, read_cluster, read_trace,
+    ReadOptions, SkippedRow, Trace, TraceCluster, TraceError, read_cluster, read_trace,
 };
-use dovetail_units::place::Place;
+use dovetail_units::place::FilePosition;
 
 use crate::input::baseline;
 
@@ -49,12 +49,12 @@ pub fn jobs_with_times(app: &App, path: &Path, rows: RowFlags, needed_by: &str) 
 }
 
 /// The machines of a file.
-pub fn machines(app: &App, path: &Path, rows: RowFlags) -> Result<Cluster> {
+pub fn machines(app: &App, path: &Path, rows: RowFlags) -> Result<TraceCluster> {
     machines_with(app, path, &rows.options())
 }
 
 /// The machines of a file, read as told.
-pub fn machines_with(app: &App, path: &Path, options: &ReadOptions) -> Result<Cluster> {
+pub fn machines_with(app: &App, path: &Path, options: &ReadOptions) -> Result<TraceCluster> {
     let cluster = read_cluster(path, options).map_err(or_skip)?;
     tell(app, path, &cluster.notes, &cluster.skipped);
     Ok(cluster)
@@ -78,7 +78,7 @@ fn tell(app: &App, path: &Path, notes: &[String], skipped: &[SkippedRow]) {
     }
     for row in skipped {
         let name = file.to_string();
-        let place = Place::line(&name, row.line).column(row.column.as_deref());
+        let place = FilePosition::line(&name, row.line).column(row.column.as_deref());
         app.note(&format!("skipped {place}: `{}` {}", row.text, row.reason));
     }
     if !skipped.is_empty() {

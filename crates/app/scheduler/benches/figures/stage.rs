@@ -1,6 +1,6 @@
 //! A real control plane with nodes and pods.
 
-use dovetail_testkit::{ControlPlane, Shape, cluster};
+use dovetail_testkit::{ControlPlane, MachineShape, cluster};
 use futures_util::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
@@ -29,7 +29,7 @@ impl Stage {
         let control_plane = control_plane.expect("a control plane");
         let client = runtime.block_on(control_plane.client()).expect("a client");
         let stage = Self { runtime, control_plane, client };
-        let shape = "8xH100".parse::<Shape>().expect("a shape");
+        let shape = "8xH100".parse::<MachineShape>().expect("a shape");
         let api = Api::<Node>::all(stage.client.clone());
         let objects = (0..nodes).map(|at| shape.node(&format!("n{at}")));
         stage.runtime.block_on(create(&api, objects));

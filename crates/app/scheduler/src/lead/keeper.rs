@@ -7,10 +7,11 @@ use dovetail_apiserver::perform;
 use dovetail_console::clock::now_ms;
 use dovetail_control::answer::Answered;
 use dovetail_control::lead::{
-    Candidate, LeaseAnswer, LeaseName, Permit, Phase, Record, Step, Terms, TermsError, Trouble,
+    Candidate, ElectionPhase, ElectionStep, LeaseAnswer, LeaseName, LeaseRecord, LeaseTimes,
+    Permit, TermsError, Trouble,
 };
 use dovetail_control::repeats::Repeats;
-use dovetail_control::request::Request;
+use dovetail_control::request::ApiRequest;
 use kube::Client;
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -23,10 +24,10 @@ use super::clock::Clock;
 pub struct Keeper {
     candidate: Mutex<Candidate>,
     clock: Clock,
-    terms: Terms,
+    terms: LeaseTimes,
     place: LeaseName,
     client: Client,
-    phase: watch::Sender<Phase>,
+    phase: watch::Sender<ElectionPhase>,
     server: String,
     /// What keeps it from the lease, and which of that was told.
     trouble: Mutex<(Option<String>, Repeats<()>)>,
@@ -44,11 +45,11 @@ impl Keeper {
         server: String,
         place: LeaseName,
         identity: String,
-        terms: Terms,
+        terms: LeaseTimes,
         clock: Clock,
     ) -> Result<Self, TermsError> {
         let candidate = Mutex::new(Candidate::new(identity, terms.checked()?));
-        let phase = watch::Sender::new(Phase::Following);
+        let phase = watch::Sender::new(ElectionPhase::Following);
         let trouble = Mutex::default();
         Ok(Self { candidate, clock, terms, place, client, phase, server, trouble })
     }
@@ -59,16 +60,18 @@ impl Keeper {
             let step = self.lock().next(self.clock.now_ms());
             self.tell();
             match step {
-                Step::Wait { until_ms } => self.pause(until_ms).await,
-                Step::Read => self.read().await,
-                Step::Write { record, version } => self.write(&record, version.as_deref()).await,
+                ElectionStep::Wait { until_ms } => self.pause(until_ms).await,
+                ElectionStep::Read => self.read().await,
+                ElectionStep::Write { record, version } => {
+                    self.write(&record, version.as_deref()).await
+                }
             }
             self.tell();
         }
     }
 
     /// Changes of where this process stands. Also moves when a leadership ends by the clock.
-    pub fn phases(&self) -> watch::Receiver<Phase> {
+    pub fn phases(&self) -> watch::Receiver<ElectionPhase> {
         self.phase.subscribe()
     }
 
@@ -83,7 +86,7 @@ impl Keeper {
         self.troubles().0.clone()
     }
 
-    /// To be called when everything was read anew after [`Phase::Relisting`].
+    /// To be called when everything was read anew after [`ElectionPhase::Relisting`].
     pub fn relisted(&self, epoch: u64) {
         self.lock().relisted(self.clock.now_ms(), epoch);
         self.tell();
@@ -94,7 +97,7 @@ impl Keeper {
     pub async fn resign(&self) {
         let step = self.lock().resign();
         self.tell();
-        if let Some(Step::Write { record, version }) = step {
+        if let Some(ElectionStep::Write { record, version }) = step {
             // Without an answer the others wait until the lease ends.
             _ = self.put(&record, version.as_deref()).await;
         }
@@ -133,7 +136,7 @@ impl Keeper {
     /// Waits, but wakes when the phase changes by itself.
     async fn pause(&self, until_ms: u64) {
         let settled_ms = match self.lock().phase(self.clock.now_ms()) {
-            Phase::Settling { until_ms } => until_ms,
+            ElectionPhase::Settling { until_ms } => until_ms,
             _ => u64::MAX,
         };
         let until_ms = until_ms.min(settled_ms);
@@ -153,7 +156,7 @@ impl Keeper {
         }
     }
 
-    async fn write(&self, record: &Record, version: Option<&str>) {
+    async fn write(&self, record: &LeaseRecord, version: Option<&str>) {
         let sent_ms = self.clock.now_ms();
         let answered = self.put(record, version).await;
         let of_write = |one| self.place.of_write(version.is_none(), &one);
@@ -169,12 +172,12 @@ impl Keeper {
         }
     }
 
-    async fn put(&self, record: &Record, version: Option<&str>) -> Result<Answered, Trouble> {
+    async fn put(&self, record: &LeaseRecord, version: Option<&str>) -> Result<Answered, Trouble> {
         self.send(self.place.write(record, version, now_ms())).await
     }
 
     /// One request, over in one retry period.
-    async fn send(&self, request: Request) -> Result<Answered, Trouble> {
+    async fn send(&self, request: ApiRequest) -> Result<Answered, Trouble> {
         let limit_ms = self.terms.retry_ms;
         let answer = perform(&self.client, request, None);
         let answered = tokio::time::timeout(Duration::from_millis(limit_ms), answer).await;

@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 use dovetail_apiserver::client::{Clients, to_watch};
 use dovetail_apiserver::watch::{self, Notice, served, watch};
 use dovetail_control::Control;
-use dovetail_control::ask::{PodQuestion, Question, Queues, Reply, Why};
+use dovetail_control::ask::{PodQuestion, Question, QueueLines, Reply, Why};
 use dovetail_control::control::{Input, Settings};
-use dovetail_control::lead::Terms;
+use dovetail_control::lead::LeaseTimes;
 use dovetail_control::request::Now;
 use dovetail_order::Turns;
 use dovetail_plan::engine::EngineConfig;
@@ -91,7 +91,7 @@ impl Leader {
     }
 }
 
-fn queues(control: &mut Control, at_ms: u64) -> Queues {
+fn queues(control: &mut Control, at_ms: u64) -> QueueLines {
     match control.ask(&Question::Queues { starts: true }, at_ms) {
         Some(Reply::Queues(queues)) => queues,
         other => panic!("{other:?}"),
@@ -140,7 +140,7 @@ fn written(control_plane: &ControlPlane, name: &str) -> Value {
 }
 
 /// The queues as they are shown, without what they have used by now, which is counted by time.
-fn shown(queues: &Queues) -> Value {
+fn shown(queues: &QueueLines) -> Value {
     let mut lines = json!(queues.queues);
     for line in lines.as_array_mut().expect("a list") {
         line.as_object_mut().expect("a queue").remove("used_cluster_hours");
@@ -162,8 +162,8 @@ fn assert_same_start(one: Option<&Value>, other: Option<&Value>) {
 
 /// The jobs in line are the same, at the same places, for the same reasons, and expected to start
 /// at the same times.
-fn assert_same_line(leader: &Queues, seen: &Queues) {
-    let line = |queues: &Queues| {
+fn assert_same_line(leader: &QueueLines, seen: &QueueLines) {
+    let line = |queues: &QueueLines| {
         let jobs = queues.waiting.iter();
         jobs.map(|job| (job.job.clone(), job.queue.clone(), job.place, job.reason)).collect()
     };
@@ -271,7 +271,7 @@ async fn expected_starts_rest_on_the_run_times_that_the_leader_has_learned() {
     leader.until("pods that wait", pending(2)).await;
 
     let at_ms = now_ms();
-    let election = Election { lease, identity: "asks".to_owned(), terms: Terms::default() };
+    let election = Election { lease, identity: "asks".to_owned(), terms: LeaseTimes::default() };
     let options = Options { engine, election: Some(election), ..Options::default() };
     let seen = look(&config, &options, PATIENCE, at_ms).await.expect("a cluster");
     assert_eq!(seen.unlearned, None);

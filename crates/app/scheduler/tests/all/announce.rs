@@ -7,15 +7,17 @@ use std::sync::Arc;
 
 use dovetail_apiserver::client::Clients;
 use dovetail_cluster::world::{self, Patience, PodKey};
-use dovetail_control::announce::{Announcements, Limits, Note, Report, Seen, Write, Written};
+use dovetail_control::announce::{
+    AnnouncedWrite, Announcements, Limits, Note, WatchedPod, WriteOutcome, WriteResult,
+};
 use dovetail_control::lead::Permit;
-use dovetail_control::status::Waiting;
+use dovetail_control::status::WaitingReason;
 use dovetail_control::writes::Ended;
 use dovetail_model::PendingReason;
 use dovetail_scheduler::Options;
 use dovetail_scheduler::lead::{Clock, Leadership};
 use dovetail_testkit::binaries::Program;
-use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
+use dovetail_testkit::fake_api::{ApiFault, FaultRule, On, Verb};
 use dovetail_testkit::{ControlPlane, FakeApi, cluster};
 use dovetail_translate::NotYet;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -33,12 +35,12 @@ fn identity(uid: u32) -> PodKey {
     PodKey { namespace: "n".into(), name: name.into(), uid: uid.to_string().into() }
 }
 
-fn waits(unschedulable: bool, message: u8) -> Waiting {
+fn waits(unschedulable: bool, message: u8) -> WaitingReason {
     let reason = match unschedulable {
         true => PendingReason::Unschedulable,
         false => PendingReason::WaitingForTurn,
     };
-    Waiting::pending(reason, message.to_string())
+    WaitingReason::pending(reason, message.to_string())
 }
 
 /// What can happen to the book.
@@ -49,13 +51,13 @@ enum Move {
     Gone(u32),
     Pass(u64),
     /// The server takes the oldest write, or answers it so.
-    Answer(Option<Written>),
+    Answer(Option<WriteOutcome>),
 }
 
 fn moves() -> impl Strategy<Value = Move> {
     let uid = 0_u32..4;
-    let refused = Written::Refused { code: 403, message: String::new() };
-    let troubled = |retry_after_ms| Written::Troubled { retry_after_ms };
+    let refused = WriteOutcome::Refused { code: 403, message: String::new() };
+    let troubled = |retry_after_ms| WriteOutcome::Troubled { retry_after_ms };
     prop_oneof![
         6 => (uid.clone(), any::<bool>(), 0_u8..3).prop_map(|(u, w, m)| Move::Waits(u, w, m)),
         1 => uid.clone().prop_map(Move::Bound),
@@ -73,10 +75,10 @@ struct Play {
     now_ms: u64,
     book: Announcements,
     /// What waiting pods should say, and what their objects say.
-    wanted: BTreeMap<u32, Waiting>,
+    wanted: BTreeMap<u32, WaitingReason>,
     said: RefCell<BTreeMap<u32, (&'static str, String)>>,
     versions: BTreeMap<u32, String>,
-    on_the_way: Vec<Write>,
+    on_the_way: Vec<AnnouncedWrite>,
     /// Names of scheduled events that are due, and written.
     bound: Vec<u32>,
     written: Vec<Note>,
@@ -110,32 +112,32 @@ impl Play {
                 let uid: u32 = pod.uid.parse().unwrap();
                 let says = said.get(&uid).map(|(word, text)| (*word, &**text));
                 let resource_version = self.versions.get(&uid).map_or("0", |version| version);
-                self.wanted.contains_key(&uid).then_some(Seen { resource_version, says })
+                self.wanted.contains_key(&uid).then_some(WatchedPod { resource_version, says })
             };
             let Some(write) = self.book.next(self.now_ms, look) else { return };
             self.on_the_way.push(write);
         }
     }
 
-    fn answer(&mut self, answer: Option<Written>) {
+    fn answer(&mut self, answer: Option<WriteOutcome>) {
         if self.on_the_way.is_empty() {
             return;
         }
         let write = self.on_the_way.remove(0);
         let written = answer.unwrap_or_else(|| self.take(&write));
-        self.book.outcome(Report { write, written }, self.now_ms);
+        self.book.outcome(WriteResult { write, written }, self.now_ms);
     }
 
     /// The server takes conditions of pods without a node only, as their versions make sure.
-    fn take(&mut self, write: &Write) -> Written {
+    fn take(&mut self, write: &AnnouncedWrite) -> WriteOutcome {
         match write {
-            Write::Event(note, _) => self.written.push((**note).clone()),
-            Write::Status(_) => panic!("this book is of pods"),
-            Write::Condition(condition) => {
+            AnnouncedWrite::Event(note, _) => self.written.push((**note).clone()),
+            AnnouncedWrite::Status(_) => panic!("this book is of pods"),
+            AnnouncedWrite::Condition(condition) => {
                 let uid: u32 = condition.pod.uid.parse().unwrap();
                 let version = self.versions.entry(uid).or_insert_with(|| "0".to_owned());
                 if !self.wanted.contains_key(&uid) || *version != condition.resource_version {
-                    return Written::Changed;
+                    return WriteOutcome::Changed;
                 }
                 *version = format!("{version}1");
                 let says = (condition.waiting.word(), condition.waiting.message.clone());
@@ -145,7 +147,7 @@ impl Play {
                 self.conditions += 1;
             }
         }
-        Written::Done
+        WriteOutcome::Done
     }
 
     /// Lets everything that is owed be written.
@@ -200,18 +202,23 @@ fn a_text_that_keeps_changing_is_an_event_once_in_five_minutes() {
 /// and writes only what is not there after a second.
 #[test]
 fn what_another_write_makes_a_pod_say_is_told_and_written_if_it_is_not_there() {
-    let on = |node: &str| Waiting::pending(PendingReason::WaitingForReservation, node.to_owned());
-    let says = |text| Seen { resource_version: "7", says: Some(("WaitingForReservation", text)) };
+    let on =
+        |node: &str| WaitingReason::pending(PendingReason::WaitingForReservation, node.to_owned());
+    let says =
+        |text| WatchedPod { resource_version: "7", says: Some(("WaitingForReservation", text)) };
     let mut book = Announcements::new(Limits::default());
     book.expect(identity(0), on("n0"), 0);
     assert_eq!((book.next(999, |_| Some(says("n0"))), book.events()), (None, 0));
     let told = book.next(1_000, |_| Some(says("n0")));
     let told = told.or_else(|| book.next(1_000, |_| Some(says("n0"))));
-    assert!(matches!(&told, Some(Write::Event(note, _)) if note.text == "n0"), "{told:?}");
+    assert!(matches!(&told, Some(AnnouncedWrite::Event(note, _)) if note.text == "n0"), "{told:?}");
     // Another node is freed, and that write was lost: no ten seconds pass.
     book.expect(identity(0), on("n1"), 2_000);
     let write = book.next(3_000, |_| Some(says("n0")));
-    assert!(matches!(&write, Some(Write::Condition(it)) if it.waiting == on("n1")), "{write:?}");
+    assert!(
+        matches!(&write, Some(AnnouncedWrite::Condition(it)) if it.waiting == on("n1")),
+        "{write:?}"
+    );
 }
 
 #[test]
@@ -228,10 +235,12 @@ fn what_its_owner_holds_back_is_corrected_and_no_warning() {
     book.is_left_untouched(identity(0), &NotYet::WorkloadSuspended { workload }, false, 0);
     assert_eq!(book.events(), 0);
     // Autoscalers would buy nodes for it.
-    let says = Seen { resource_version: "7", says: Some(("Unschedulable", "no room")) };
+    let says = WatchedPod { resource_version: "7", says: Some(("Unschedulable", "no room")) };
     let write = book.next(0, |_| Some(says)).expect("a condition");
-    assert!(matches!(&write, Write::Condition(it) if it.waiting.word() == "LeftUntouched"));
-    book.outcome(Report { write, written: Written::Done }, 0);
+    assert!(
+        matches!(&write, AnnouncedWrite::Condition(it) if it.waiting.word() == "LeftUntouched")
+    );
+    book.outcome(WriteResult { write, written: WriteOutcome::Done }, 0);
     assert_eq!(book.events(), 0);
     let queue = "lost".to_owned();
     book.is_left_untouched(identity(1), &NotYet::QueueMissing { queue }, false, 0);
@@ -315,7 +324,7 @@ async fn one_after_the_other(api: &FakeApi) {
     assert_eq!(events(&client, "default").await, expected);
 }
 
-fn on_announcements(fault: Fault, per_million: u32) -> [FaultRule; 2] {
+fn on_announcements(fault: ApiFault, per_million: u32) -> [FaultRule; 2] {
     let status = On { subresource: Some("status".to_owned()), ..On::new(&[Verb::Patch], "pods") };
     let events = On::new(&[Verb::Create], "events");
     [status, events].map(|on| FaultRule::some(on, per_million, fault))
@@ -326,10 +335,10 @@ async fn pods_say_why_they_wait_and_each_thing_is_said_once() {
     let api = fake_cluster(1, 0);
     one_after_the_other(&api).await;
     for (seed, fault) in [
-        Fault::ReplyLost,
-        Fault::TooManyRequests { retry_after_s: 0 },
-        Fault::ServerError { code: 503 },
-        Fault::Cut,
+        ApiFault::ReplyLost,
+        ApiFault::TooManyRequests { retry_after_s: 0 },
+        ApiFault::ServerError { code: 503 },
+        ApiFault::Cut,
     ]
     .into_iter()
     .enumerate()
@@ -343,7 +352,7 @@ async fn pods_say_why_they_wait_and_each_thing_is_said_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_said_of_another_pod_of_the_name_nor_of_one_that_has_a_node_by_then() {
     let api = fake_cluster(1, 0);
-    api.set_faults(1, on_announcements(Fault::Hold, 1_000_000)[..1].to_vec());
+    api.set_faults(1, on_announcements(ApiFault::Hold, 1_000_000)[..1].to_vec());
     for (name, gpus) in [("placed", 9), ("replaced", 10)] {
         api.create("pods", "default", &pod(name, gpus)).expect("a new pod");
     }
@@ -354,7 +363,7 @@ async fn nothing_is_said_of_another_pod_of_the_name_nor_of_one_that_has_a_node_b
     let mut gated = pod("replaced", 10);
     gated["spec"]["schedulingGates"] = json!([{"name": "example.com/wait"}]);
     api.create("pods", "default", &gated).expect("another pod of the same name");
-    let node = "16xH100".parse::<dovetail_testkit::Shape>().expect("a shape").node("n1");
+    let node = "16xH100".parse::<dovetail_testkit::MachineShape>().expect("a shape").node("n1");
     api.create("nodes", "", &node).expect("a new node");
     let ready = json!({"spec": {"taints": null}});
     api.merge("nodes", "", "n1", "", &ready).expect("a node that takes pods");
@@ -447,7 +456,7 @@ async fn a_pod_that_waits_for_the_others_of_its_gang_says_so() {
 async fn what_a_pod_says_is_told_also_if_it_is_bound_before_the_answer_comes() {
     let api = fake_cluster(1, 0);
     let client = Client::try_from(config(&api)).expect("a client");
-    api.set_faults(1, on_announcements(Fault::HoldReply, 1_000_000)[..1].to_vec());
+    api.set_faults(1, on_announcements(ApiFault::HoldReply, 1_000_000)[..1].to_vec());
     let scheduler = pairs_up(&api).await;
     let both_placed = async { while events(&client, "default").await.len() < 2 {} };
     tokio::time::timeout(PATIENCE, both_placed).await.expect("events in time");
@@ -481,15 +490,15 @@ async fn without_its_leadership_nothing_is_written() {
             let mut sender = Sender::start(clients, leads, epoch, 1);
             let note = Note::scheduled(identity(1), "n0", "d", 0);
             let note = Note { about: PodKey { namespace: "default".into(), ..note.about }, ..note };
-            sender.give(Given::Announcement(Write::Event(Box::new(note), 0)));
+            sender.give(Given::Announcement(AnnouncedWrite::Event(Box::new(note), 0)));
             match sender.next().await {
                 Ended::Announcement(report) => report.written,
                 other => panic!("{other:?}"),
             }
         }
     };
-    assert_eq!((write(1).await, api.revision()), (Written::NotLeading, before));
-    assert_eq!((write(2).await, api.revision()), (Written::Done, before + 1));
+    assert_eq!((write(1).await, api.revision()), (WriteOutcome::NotLeading, before));
+    assert_eq!((write(2).await, api.revision()), (WriteOutcome::Done, before + 1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

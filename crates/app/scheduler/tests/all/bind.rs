@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use dovetail_apiserver::client::Clients;
 use dovetail_cluster::world::PodKey;
-use dovetail_control::bind::{Bind, Cause, DECISION, EPOCH, Outcome, Report};
+use dovetail_control::bind::{Bind, BindOutcome, BindReport, Cause, DECISION, EPOCH};
 use dovetail_control::writes::{Ended, Writes};
 use dovetail_scheduler::Wires;
 use dovetail_scheduler::lead::{Alone, Clock, Leadership};
 use dovetail_testkit::FakeApi;
-use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
+use dovetail_testkit::fake_api::{ApiFault, FaultRule, On, Verb};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -54,11 +54,11 @@ fn decided(api: &FakeApi, decision: u64, pod: usize, node: &str) -> Bind {
     }
 }
 
-async fn next(sender: &mut Sender) -> Report {
+async fn next(sender: &mut Sender) -> BindReport {
     tokio::time::timeout(PATIENCE, sender.report()).await.expect("a report in time")
 }
 
-async fn outcome_under(fault: Option<Fault>) -> (Outcome, usize) {
+async fn outcome_under(fault: Option<ApiFault>) -> (BindOutcome, usize) {
     let api = api_with_pods(1);
     let rules = fault.map(|fault| FaultRule::first(On::binds(), 1, fault));
     api.set_faults(1, rules.into_iter().collect());
@@ -70,22 +70,23 @@ async fn outcome_under(fault: Option<Fault>) -> (Outcome, usize) {
 
 #[tokio::test]
 async fn each_way_to_fail_has_its_outcome() {
-    assert_eq!(outcome_under(None).await, (Outcome::Bound, 1));
-    assert_eq!(outcome_under(Some(Fault::ReplyLost)).await, (Outcome::Bound, 1));
-    assert_eq!(outcome_under(Some(Fault::HoldReply)).await, (Outcome::Bound, 1));
-    let not_bound = |cause| (Outcome::NotBound(cause), 0);
-    assert_eq!(outcome_under(Some(Fault::Conflict)).await, not_bound(Cause::Conflict));
+    assert_eq!(outcome_under(None).await, (BindOutcome::Bound, 1));
+    assert_eq!(outcome_under(Some(ApiFault::ReplyLost)).await, (BindOutcome::Bound, 1));
+    assert_eq!(outcome_under(Some(ApiFault::HoldReply)).await, (BindOutcome::Bound, 1));
+    let not_bound = |cause| (BindOutcome::NotBound(cause), 0);
+    assert_eq!(outcome_under(Some(ApiFault::Conflict)).await, not_bound(Cause::Conflict));
     let busy = Cause::Busy { retry_after_ms: Some(2_000) };
     assert_eq!(
-        outcome_under(Some(Fault::TooManyRequests { retry_after_s: 2 })).await,
+        outcome_under(Some(ApiFault::TooManyRequests { retry_after_s: 2 })).await,
         not_bound(busy)
     );
-    let (outcome, bound) = outcome_under(Some(Fault::ServerError { code: 503 })).await;
+    let (outcome, bound) = outcome_under(Some(ApiFault::ServerError { code: 503 })).await;
     assert!(
-        matches!(outcome, Outcome::NotBound(Cause::ServerFailed { code: 503, .. })) && bound == 0
+        matches!(outcome, BindOutcome::NotBound(Cause::ServerFailed { code: 503, .. }))
+            && bound == 0
     );
-    let (outcome, bound) = outcome_under(Some(Fault::Cut)).await;
-    assert!(matches!(outcome, Outcome::NotBound(Cause::NoAnswer { .. })) && bound == 0);
+    let (outcome, bound) = outcome_under(Some(ApiFault::Cut)).await;
+    assert!(matches!(outcome, BindOutcome::NotBound(Cause::NoAnswer { .. })) && bound == 0);
 }
 
 #[tokio::test]
@@ -110,8 +111,9 @@ async fn a_pod_that_is_gone_gated_or_taken_is_told_apart() {
             outcomes.insert(report.bind.decision, report.outcome);
         }
     }
-    let other = Outcome::BoundByOther { node: "n".to_owned() };
-    let expected = [Outcome::Gone, Outcome::Gone, Outcome::Terminating, Outcome::Bound];
+    let other = BindOutcome::BoundByOther { node: "n".to_owned() };
+    let expected =
+        [BindOutcome::Gone, BindOutcome::Gone, BindOutcome::Terminating, BindOutcome::Bound];
     assert_eq!(outcomes.values().take(4).cloned().collect::<Vec<_>>(), expected);
     assert_eq!(outcomes[&13], other);
     assert_eq!(api.bound().len(), 1);
@@ -120,7 +122,7 @@ async fn a_pod_that_is_gone_gated_or_taken_is_told_apart() {
 #[tokio::test]
 async fn requests_in_flight_are_bounded_and_stopping_settles_every_decision() {
     let api = api_with_pods(20);
-    api.set_faults(1, vec![FaultRule::some(On::binds(), 1_000_000, Fault::HoldReply)]);
+    api.set_faults(1, vec![FaultRule::some(On::binds(), 1_000_000, ApiFault::HoldReply)]);
     let leadership = Arc::new(Alone::new(Clock, 60_000));
     let clock = *leadership.clock();
     let (mut wires, mut writes) =
@@ -145,10 +147,14 @@ async fn requests_in_flight_are_bounded_and_stopping_settles_every_decision() {
         Ended::Bind(report) => report.outcome,
         other => panic!("{other:?}"),
     });
-    let outcomes: Vec<Outcome> = outcomes.collect();
-    let of = |wanted: &Outcome| outcomes.iter().filter(|outcome| *outcome == wanted).count();
-    let stopped = Outcome::NotBound(Cause::Stopped);
-    assert_eq!((of(&Outcome::Bound), of(&stopped), api.bound().len()), (5, 5, 5), "{outcomes:?}");
+    let outcomes: Vec<BindOutcome> = outcomes.collect();
+    let of = |wanted: &BindOutcome| outcomes.iter().filter(|outcome| *outcome == wanted).count();
+    let stopped = BindOutcome::NotBound(Cause::Stopped);
+    assert_eq!(
+        (of(&BindOutcome::Bound), of(&stopped), api.bound().len()),
+        (5, 5, 5),
+        "{outcomes:?}"
+    );
 }
 
 #[tokio::test]
@@ -157,19 +163,19 @@ async fn in_another_epoch_nothing_is_sent() {
     let mut sender = start(&api, 4_000, 3);
     sender.give(Given::Bind(Bind { epoch: 3, ..decided(&api, 1, 0, "n") }));
     let report = next(&mut sender).await;
-    assert_eq!(report.outcome, Outcome::NotBound(Cause::NotLeading));
+    assert_eq!(report.outcome, BindOutcome::NotBound(Cause::NotLeading));
     assert!(api.bound().is_empty());
 }
 
 fn faults() -> impl Strategy<Value = Vec<FaultRule>> {
     let fault = prop_oneof![
-        Just(Fault::Conflict),
-        Just(Fault::TooManyRequests { retry_after_s: 0 }),
-        Just(Fault::ServerError { code: 500 }),
-        Just(Fault::ServerError { code: 504 }),
-        Just(Fault::Cut),
-        Just(Fault::ReplyLost),
-        (1_u64..400).prop_map(|delay_ms| Fault::Slow { delay_ms }),
+        Just(ApiFault::Conflict),
+        Just(ApiFault::TooManyRequests { retry_after_s: 0 }),
+        Just(ApiFault::ServerError { code: 500 }),
+        Just(ApiFault::ServerError { code: 504 }),
+        Just(ApiFault::Cut),
+        Just(ApiFault::ReplyLost),
+        (1_u64..400).prop_map(|delay_ms| ApiFault::Slow { delay_ms }),
     ];
     let on_binds = (0_u32..300_000, fault.clone())
         .prop_map(|(per_million, fault)| FaultRule::some(On::binds(), per_million, fault));
@@ -209,7 +215,7 @@ proptest! {
 }
 
 /// Holds every report against the pods as they are.
-fn judge(api: &FakeApi, reports: &[Report], decisions: usize) -> Result<(), TestCaseError> {
+fn judge(api: &FakeApi, reports: &[BindReport], decisions: usize) -> Result<(), TestCaseError> {
     let mut pods_bound = BTreeMap::new();
     for bound in api.bound() {
         prop_assert_eq!(pods_bound.insert(bound.uid, bound.node), None, "a pod bound twice");
@@ -217,15 +223,15 @@ fn judge(api: &FakeApi, reports: &[Report], decisions: usize) -> Result<(), Test
     let mut told: Vec<u64> = reports.iter().map(|report| report.bind.decision).collect();
     told.sort_unstable();
     prop_assert_eq!(told, (0..decisions as u64).collect::<Vec<_>>());
-    for Report { bind, outcome, .. } in reports {
+    for BindReport { bind, outcome, .. } in reports {
         let pod = api.get("pods", "default", &bind.pod.name).expect("no pod was deleted");
         let annotations = &pod["metadata"]["annotations"];
         let ours = annotations[DECISION] == json!(bind.tag) && annotations[EPOCH] == "0";
-        prop_assert_eq!(ours, *outcome == Outcome::Bound, "{:?}: {:?}", bind, outcome);
+        prop_assert_eq!(ours, *outcome == BindOutcome::Bound, "{:?}: {:?}", bind, outcome);
         if ours {
             prop_assert_eq!(pod["spec"]["nodeName"].as_str(), Some(&*bind.node));
         }
-        if let Outcome::BoundByOther { node } = outcome {
+        if let BindOutcome::BoundByOther { node } = outcome {
             prop_assert_eq!(pod["spec"]["nodeName"].as_str(), Some(node.as_str()));
         }
     }

@@ -1,7 +1,7 @@
 //! Pods with claims of devices: the loop of the scheduler without its wires.
 
 use dovetail_cluster::world::{ClaimPart, ClaimWrite};
-use dovetail_control::order::{Order, OrderEnd};
+use dovetail_control::order::{OrderEnd, PodOrder};
 use dovetail_objects::Kind;
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ pub(crate) fn run(cluster: &mut Cluster) -> Vec<String> {
     let mut bound = Vec::new();
     loop {
         bound.extend(cluster.run());
-        let orders: Vec<Order> = std::iter::from_fn(|| cluster.scheduler.next_order()).collect();
+        let orders: Vec<PodOrder> = std::iter::from_fn(|| cluster.scheduler.next_order()).collect();
         if orders.is_empty() {
             bound.sort();
             return bound;
@@ -55,8 +55,8 @@ pub(crate) fn run(cluster: &mut Cluster) -> Vec<String> {
     }
 }
 
-pub(crate) fn carry_out(cluster: &mut Cluster, order: &Order) {
-    let Order::WriteClaim(write) = order else { panic!("{order:?}") };
+pub(crate) fn carry_out(cluster: &mut Cluster, order: &PodOrder) {
+    let PodOrder::WriteClaim(write) = order else { panic!("{order:?}") };
     let end = if is_carried_out(cluster, write) { OrderEnd::Done } else { OrderEnd::Gone };
     cluster.scheduler.order_ended(order, end, cluster.now_ms);
 }
@@ -318,8 +318,8 @@ fn what_was_written_for_a_pod_that_is_not_bound_is_taken_back() {
     }
     let bind = cluster.decide().pop().expect("a bind");
     let cause = dovetail_control::bind::Cause::Refused { code: 403, message: "no".to_owned() };
-    let outcome = dovetail_control::bind::Outcome::NotBound(cause);
-    let report = dovetail_control::bind::Report { bind, outcome, answered_in_ms: Some(1) };
+    let outcome = dovetail_control::bind::BindOutcome::NotBound(cause);
+    let report = dovetail_control::bind::BindReport { bind, outcome, answered_in_ms: Some(1) };
     cluster.scheduler.outcome(report, cluster.now_ms);
     let order = cluster.scheduler.next_order().expect("a write");
     carry_out(&mut cluster, &order);

@@ -1,12 +1,12 @@
 //! Stops for one job are one decision: what the server refuses of it, nobody else is stopped for in
 //! vain.
 
-use dovetail_control::order::{EvictionCause, Order, OrderEnd};
+use dovetail_control::order::{EvictionCause, OrderEnd, PodOrder};
 use dovetail_control::schedule::News;
 use dovetail_objects::Kind;
 use dovetail_scheduler::Options;
 use dovetail_testkit::FakeApi;
-use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
+use dovetail_testkit::fake_api::{ApiFault, FaultRule, On, Verb};
 use serde_json::{Value, json};
 
 use crate::exempt::NO_RIGHT;
@@ -20,13 +20,13 @@ fn refused(code: u16, message: &str) -> OrderEnd {
 }
 
 /// Decides and binds; the stops that are ordered.
-fn stops(cluster: &mut Cluster) -> Vec<Order> {
+fn stops(cluster: &mut Cluster) -> Vec<PodOrder> {
     cluster.run();
     let orders = std::iter::from_fn(|| cluster.scheduler.next_order());
-    orders.filter(|order| matches!(order, Order::Evict { .. })).collect()
+    orders.filter(|order| matches!(order, PodOrder::Evict { .. })).collect()
 }
 
-fn ended(cluster: &mut Cluster, order: &Order, end: OrderEnd) {
+fn ended(cluster: &mut Cluster, order: &PodOrder, end: OrderEnd) {
     cluster.scheduler.order_ended(order, end, cluster.now_ms);
 }
 
@@ -91,10 +91,10 @@ fn without_the_right_it_is_asked_for_now_and_then_and_with_it_all_go_on() {
          retries."
     );
     assert_eq!(says, expected);
-    let asked = |cluster: &mut Cluster| -> Vec<Order> {
+    let asked = |cluster: &mut Cluster| -> Vec<PodOrder> {
         cluster.run();
         let orders = std::iter::from_fn(|| cluster.scheduler.next_order());
-        orders.filter(|order| !matches!(order, Order::Nominate { .. })).collect()
+        orders.filter(|order| !matches!(order, PodOrder::Nominate { .. })).collect()
     };
     for pause_ms in [1_000, 2_000, 4_000] {
         cluster.pass(pause_ms - 1);
@@ -102,7 +102,7 @@ fn without_the_right_it_is_asked_for_now_and_then_and_with_it_all_go_on() {
         assert_eq!(cluster.scheduler.due_ms(), Some(cluster.now_ms + 1));
         cluster.pass(1);
         let again = asked(&mut cluster);
-        assert!(matches!(again[..], [Order::MayEvict { .. }]), "{again:?}");
+        assert!(matches!(again[..], [PodOrder::MayEvict { .. }]), "{again:?}");
         ended(&mut cluster, &again[0], refused(403, NO_RIGHT));
         assert_eq!((asked(&mut cluster), told(&mut cluster)), (vec![], vec![]));
     }
@@ -122,7 +122,7 @@ fn stops_for_a_pod_that_needs_them_no_more_are_called_off() {
     let mut cluster = full(1);
     cluster.create("high", high(8));
     let order = stops(&mut cluster).remove(0);
-    let Order::Evict { decision, why: EvictionCause::Preempted(_), .. } = &order else {
+    let PodOrder::Evict { decision, why: EvictionCause::Preempted(_), .. } = &order else {
         panic!("{order:?}")
     };
     assert_eq!(cluster.scheduler.called_off(), [0; 0]);
@@ -136,7 +136,7 @@ fn stops_for_a_pod_that_needs_them_no_more_are_called_off() {
     assert_eq!(cluster.scheduler.called_off(), [decision.number()]);
     ended(&mut cluster, &order, OrderEnd::CalledOff);
     let last = std::iter::from_fn(|| cluster.scheduler.next_order()).last();
-    let Some(Order::Unmark { pod }) = last else { panic!("{last:?}") };
+    let Some(PodOrder::Unmark { pod }) = last else { panic!("{last:?}") };
     assert_eq!(&*pod.name, "low0");
     assert_eq!(told(&mut cluster), [""; 0]);
 }
@@ -165,8 +165,8 @@ fn of_whom_the_server_says_nothing_others_are_tried_and_then_it_again() {
     let mut cluster = full(2);
     cluster.create("high", high(8));
     let silence = || OrderEnd::Unanswered { problem: "silence".to_owned() };
-    let victim = |orders: &[Order]| match orders {
-        [Order::Evict { pod, .. }] => pod.name.to_string(),
+    let victim = |orders: &[PodOrder]| match orders {
+        [PodOrder::Evict { pod, .. }] => pod.name.to_string(),
         other => panic!("{other:?}"),
     };
     let mut tried = Vec::new();
@@ -202,7 +202,7 @@ fn bound(name: &str, node: usize, priority: i32, gang: Option<&str>) -> Value {
 /// Deletions of this pod are refused.
 fn keeps(name: &str, code: u16) -> FaultRule {
     let on = On { name: Some(name.to_owned()), ..On::new(&[Verb::Delete], "pods") };
-    FaultRule::some(on, 1_000_000, Fault::ServerError { code })
+    FaultRule::some(on, 1_000_000, ApiFault::ServerError { code })
 }
 
 /// Five nodes; two are held by a gang of the lowest priority, and two are wanted.
@@ -270,8 +270,8 @@ async fn a_gang_of_which_one_cannot_be_told_loses_none() {
         subresource: Some("status".to_owned()),
         ..On::new(&[Verb::Patch], "pods")
     };
-    let asked = FaultRule::first(marks(), 1, Fault::Slow { delay_ms: 0 });
-    let refused = FaultRule::first(marks(), 1, Fault::ServerError { code: 422 });
+    let asked = FaultRule::first(marks(), 1, ApiFault::Slow { delay_ms: 0 });
+    let refused = FaultRule::first(marks(), 1, ApiFault::ServerError { code: 422 });
     api.set_faults(1, vec![asked, refused]);
     let scheduler = Running::start(config(&api), preempting(Options::default()));
     until(&api, || ending(&api).len() == 2).await;
@@ -298,7 +298,10 @@ async fn who_is_stopped_alone_is_not_asked_about_first() {
         }
         // It only counts them.
         let deletion = On::new(&[Verb::Delete], "pods");
-        api.set_faults(1, vec![FaultRule::some(deletion, 1_000_000, Fault::Slow { delay_ms: 0 })]);
+        api.set_faults(
+            1,
+            vec![FaultRule::some(deletion, 1_000_000, ApiFault::Slow { delay_ms: 0 })],
+        );
         for at in 0..wanted {
             let mut pod = bound(&format!("high{at}"), 0, 5, (wanted == 2).then_some("high"));
             pod["spec"]["nodeName"] = json!(null);
@@ -331,8 +334,8 @@ async fn half_a_gang_is_stopped() -> FakeApi {
     }
     // It is asked whether the third would go, and then it does not.
     let third = || On { name: Some("g2".to_owned()), ..On::new(&[Verb::Delete], "pods") };
-    let asked = FaultRule::first(third(), 1, Fault::Slow { delay_ms: 0 });
-    let unavailable = Fault::ServerError { code: 503 };
+    let asked = FaultRule::first(third(), 1, ApiFault::Slow { delay_ms: 0 });
+    let unavailable = ApiFault::ServerError { code: 503 };
     api.set_faults(1, vec![asked, FaultRule::some(third(), 1_000_000, unavailable)]);
     let first = Running::start(config(&api), preempting(elected("first")));
     until(&api, || ending(&api) == ["g0", "g1"]).await;

@@ -1,11 +1,11 @@
 //! Pods that are not let go when they are to be stopped: how many are tried, what is told, who else
 //! waits for it, and when they are tried again.
 
-use dovetail_control::order::{EvictionCause, Order, OrderEnd};
+use dovetail_control::order::{EvictionCause, OrderEnd, PodOrder};
 use dovetail_objects::Kind;
 use dovetail_scheduler::Options;
 use dovetail_testkit::FakeApi;
-use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
+use dovetail_testkit::fake_api::{ApiFault, FaultRule, On, Verb};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::ListParams;
 use kube::{Api, Client};
@@ -25,7 +25,7 @@ fn tried(cluster: &mut Cluster, end: &OrderEnd) -> Vec<String> {
     cluster.run();
     let mut tried = Vec::new();
     while let Some(order) = cluster.scheduler.next_order() {
-        if let Order::Evict { pod, why: EvictionCause::Preempted(_), .. } = &order {
+        if let PodOrder::Evict { pod, why: EvictionCause::Preempted(_), .. } = &order {
             tried.push(pod.name.to_string());
             cluster.scheduler.order_ended(&order, end.clone(), cluster.now_ms);
         }
@@ -123,7 +123,7 @@ fn who_says_no_more_that_it_was_not_let_go_is_tried_again_at_once() {
 fn taken_back(cluster: &mut Cluster) -> Vec<String> {
     let orders = std::iter::from_fn(|| cluster.scheduler.next_order());
     let taken = orders.filter_map(|order| match order {
-        Order::Unmark { pod } => Some(pod.name.to_string()),
+        PodOrder::Unmark { pod } => Some(pod.name.to_string()),
         _ => None,
     });
     taken.collect()
@@ -212,7 +212,7 @@ async fn until_held(api: &FakeApi) -> String {
     let held = async {
         loop {
             let faults = api.faults();
-            if let Some(held) = faults.iter().find(|record| record.fault == Fault::Hold) {
+            if let Some(held) = faults.iter().find(|record| record.fault == ApiFault::Hold) {
                 return held.request.clone();
             }
             tokio::task::yield_now().await;
@@ -232,7 +232,7 @@ async fn a_stop_that_is_not_answered_holds_up_no_other() {
         api.create("pods", "default", &pod).expect("a new pod");
     }
     let on = On { name: Some("low0".to_owned()), ..On::new(&[Verb::Delete], "pods") };
-    api.set_faults(1, vec![FaultRule::some(on, 1_000_000, Fault::Hold)]);
+    api.set_faults(1, vec![FaultRule::some(on, 1_000_000, ApiFault::Hold)]);
     let scheduler = Running::start(config(&api), preempting(Options::default()));
     until(&api, || is_ending(&api, "low1")).await;
     // Nobody has given the first one up by then.
@@ -252,8 +252,8 @@ async fn after_a_refusal_nobody_is_marked_before_the_server_lets_it_go_and_one_e
         api.create("pods", "default", &running(&format!("low{at}"), at)).expect("a new pod");
     }
     let deletes = || On::new(&[Verb::Delete], "pods");
-    let refused = |count| FaultRule::first(deletes(), count, Fault::ServerError { code: 422 });
-    api.set_faults(1, vec![refused(1), FaultRule::some(deletes(), 1_000_000, Fault::Hold)]);
+    let refused = |count| FaultRule::first(deletes(), count, ApiFault::ServerError { code: 422 });
+    api.set_faults(1, vec![refused(1), FaultRule::some(deletes(), 1_000_000, ApiFault::Hold)]);
     api.create("pods", "default", &wanting("high", 9, None)).expect("a new pod");
     let scheduler = Running::start(config(&api), preempting(Options::default()));
     let held = until_held(&api).await;

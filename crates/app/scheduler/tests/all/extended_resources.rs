@@ -1,8 +1,8 @@
 //! Extended resources that a device class maps to devices: the loop of the scheduler without its
 //! wires.
 
-use dovetail_control::bind::{Cause, Outcome, Report};
-use dovetail_control::order::Order;
+use dovetail_control::bind::{BindOutcome, BindReport, Cause};
+use dovetail_control::order::PodOrder;
 use dovetail_objects::Kind;
 use dovetail_plan::PreemptionConfig;
 use dovetail_plan::engine::EngineConfig;
@@ -136,7 +136,8 @@ fn the_claim_of_a_pod_that_is_not_bound_is_deleted_and_the_pod_is_tried_again() 
     };
     assert_eq!(claims(&cluster).len(), 1);
     let cause = Cause::Refused { code: 403, message: "no".to_owned() };
-    let report = Report { bind, outcome: Outcome::NotBound(cause), answered_in_ms: Some(1) };
+    let report =
+        BindReport { bind, outcome: BindOutcome::NotBound(cause), answered_in_ms: Some(1) };
     cluster.scheduler.outcome(report, cluster.now_ms);
     assert_eq!(run(&mut cluster), names(&[]), "it pauses");
     assert_eq!(claims(&cluster), [], "finalizer and claim are gone");
@@ -218,7 +219,7 @@ fn evictions(cluster: &mut Cluster) -> Vec<String> {
     assert_eq!(cluster.run(), names(&[]));
     let orders = std::iter::from_fn(|| cluster.scheduler.next_order());
     let evicted = orders.filter_map(|order| match &order {
-        Order::Evict { pod, .. } => Some(pod.name.to_string()),
+        PodOrder::Evict { pod, .. } => Some(pod.name.to_string()),
         _ => None,
     });
     evicted.collect()

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dovetail_cluster::world::{Change, Report as Said, Settings, World};
-use dovetail_control::bind::{Bind, Cause, Outcome, Report};
-use dovetail_control::order::{Order, OrderEnd};
+use dovetail_cluster::world::{Change, ObjectReport, Settings, World};
+use dovetail_control::bind::{Bind, BindOutcome, BindReport, Cause};
+use dovetail_control::order::{OrderEnd, PodOrder};
 use dovetail_control::schedule::{News, Scheduler};
 use dovetail_model::PendingReason;
 use dovetail_objects::Kind;
@@ -84,7 +84,7 @@ impl Cluster {
             pod["spec"]["nodeName"] = json!(&*bind.node);
             pod["metadata"]["annotations"]["dovetail.dev/decision"] = json!(bind.tag);
         });
-        let report = Report { bind, outcome: Outcome::Bound, answered_in_ms: Some(1) };
+        let report = BindReport { bind, outcome: BindOutcome::Bound, answered_in_ms: Some(1) };
         self.scheduler.outcome(report, self.now_ms);
     }
 
@@ -104,7 +104,7 @@ impl Cluster {
     pub(crate) fn evict(&mut self) -> Vec<String> {
         let mut evicted = Vec::new();
         while let Some(order) = self.scheduler.next_order() {
-            if let Order::Evict { pod, .. } = &order {
+            if let PodOrder::Evict { pod, .. } = &order {
                 evicted.push(pod.name.to_string());
                 self.delete(Kind::Pod, "blue", &pod.name);
             }
@@ -249,7 +249,7 @@ fn refused_group() -> Cluster {
 /// What is new among what was said: of pods, and of the group.
 fn new_causes(cluster: &mut Cluster) -> (usize, usize) {
     let news = cluster.scheduler.news();
-    let said = |is: fn(&Said) -> bool| {
+    let said = |is: fn(&ObjectReport) -> bool| {
         let reports = news.iter().filter_map(|news| match news {
             News::Object(report) => Some(report),
             _ => None,
@@ -257,8 +257,8 @@ fn new_causes(cluster: &mut Cluster) -> (usize, usize) {
         reports.filter(|report| is(report)).count()
     };
     (
-        said(|report| matches!(report, Said::Refused { is_repeat: false, .. })),
-        said(|report| matches!(report, Said::Contradiction { is_repeat: false, .. })),
+        said(|report| matches!(report, ObjectReport::Refused { is_repeat: false, .. })),
+        said(|report| matches!(report, ObjectReport::Contradiction { is_repeat: false, .. })),
     )
 }
 
@@ -414,8 +414,8 @@ fn a_bind_without_effect_is_made_good_before_others() {
     let failed = binds.pop().expect("two binds");
     let missing = failed.pod.clone();
     cluster.carry_out(binds.pop().expect("two binds"));
-    let outcome = Outcome::NotBound(Cause::Conflict);
-    let report = Report { bind: failed, outcome, answered_in_ms: Some(1) };
+    let outcome = BindOutcome::NotBound(Cause::Conflict);
+    let report = BindReport { bind: failed, outcome, answered_in_ms: Some(1) };
     cluster.scheduler.outcome(report, cluster.now_ms);
     cluster.pass(100);
     assert_eq!(cluster.run(), names(&[&missing.name]));
@@ -475,7 +475,8 @@ fn a_gang_of_which_the_server_never_binds_one_is_given_up_in_time() {
         last = Some(bind.pod.clone());
         binds.into_iter().for_each(|bind| cluster.carry_out(bind));
         let cause = Cause::Refused { code: 422, message: "a policy".to_owned() };
-        let report = Report { bind, outcome: Outcome::NotBound(cause), answered_in_ms: Some(1) };
+        let report =
+            BindReport { bind, outcome: BindOutcome::NotBound(cause), answered_in_ms: Some(1) };
         cluster.scheduler.outcome(report, cluster.now_ms);
         cluster.pass(pause_ms);
         assert!(cluster.scheduler.unwinding().is_empty());

@@ -1,6 +1,6 @@
 //! Pods that are stopping and do not leave: nobody counts on their room for ever.
 
-use dovetail_control::order::Order;
+use dovetail_control::order::PodOrder;
 use dovetail_objects::Kind;
 use dovetail_plan::PreemptionConfig;
 use dovetail_plan::engine::EngineConfig;
@@ -51,7 +51,7 @@ fn preemption() -> EngineConfig {
 fn stopped(cluster: &mut Cluster) -> Vec<String> {
     let orders = std::iter::from_fn(|| cluster.scheduler.next_order());
     let stops = orders.filter_map(|order| match order {
-        Order::Evict { pod, .. } => Some(pod.name.to_string()),
+        PodOrder::Evict { pod, .. } => Some(pod.name.to_string()),
         _ => None,
     });
     stops.collect()

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use dovetail_apiserver::client::Clients;
 use dovetail_cluster::world::PodKey;
-use dovetail_control::bind::{Bind, Cause, Outcome};
-use dovetail_control::lead::{Phase, Terms};
+use dovetail_control::bind::{Bind, BindOutcome, Cause};
+use dovetail_control::lead::{ElectionPhase, LeaseTimes};
 use dovetail_scheduler::lead::{Clock, Keeper, Leadership, LeaseName};
 use dovetail_testkit::FakeApi;
-use dovetail_testkit::fake_api::{Fault, FaultRule, On};
+use dovetail_testkit::fake_api::{ApiFault, FaultRule, On};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
@@ -17,8 +17,8 @@ use crate::sender::{Given, Sender};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn terms() -> Terms {
-    Terms { lease_ms: 3_000, renew_deadline_ms: 2_000, retry_ms: 400, write_timeout_ms: 900 }
+fn terms() -> LeaseTimes {
+    LeaseTimes { lease_ms: 3_000, renew_deadline_ms: 2_000, retry_ms: 400, write_timeout_ms: 900 }
 }
 
 /// A process: it stands still unless its runtime is driven.
@@ -65,9 +65,9 @@ impl Process {
             loop {
                 let phase = *phases.borrow_and_update();
                 match phase {
-                    Phase::Leading { epoch } => return epoch,
-                    Phase::Relisting { epoch } => self.keeper.relisted(epoch),
-                    Phase::Following | Phase::Settling { .. } => {
+                    ElectionPhase::Leading { epoch } => return epoch,
+                    ElectionPhase::Relisting { epoch } => self.keeper.relisted(epoch),
+                    ElectionPhase::Following | ElectionPhase::Settling { .. } => {
                         phases.changed().await.expect("a keeper");
                     }
                 }
@@ -111,7 +111,7 @@ fn a_frozen_leader_lands_the_write_it_began_and_no_other() {
     let (old, new) = (Process::new(&api, "old"), Process::new(&api, "new"));
     let epoch = old.drive_to_lead();
     let mut old_sender = old.sender(epoch, 1);
-    api.set_faults(1, vec![FaultRule::first(On::binds(), 1, Fault::Hold)]);
+    api.set_faults(1, vec![FaultRule::first(On::binds(), 1, ApiFault::Hold)]);
     for pod in 0..6 {
         old_sender.give(Given::Bind(decided(&api, pod, "old", epoch)));
     }
@@ -139,9 +139,9 @@ fn a_frozen_leader_lands_the_write_it_began_and_no_other() {
         }
         outcomes
     });
-    let taken = Outcome::BoundByOther { node: "old".to_owned() };
+    let taken = BindOutcome::BoundByOther { node: "old".to_owned() };
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == taken).count(), 1);
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Outcome::Bound).count(), 5);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == BindOutcome::Bound).count(), 5);
 
     let outcomes = old.drive(async {
         let mut outcomes = Vec::new();
@@ -150,8 +150,8 @@ fn a_frozen_leader_lands_the_write_it_began_and_no_other() {
         }
         outcomes
     });
-    let not_leading = Outcome::NotBound(Cause::NotLeading);
-    assert_eq!(outcomes[0], Outcome::Bound);
+    let not_leading = BindOutcome::NotBound(Cause::NotLeading);
+    assert_eq!(outcomes[0], BindOutcome::Bound);
     assert!(outcomes[1..].iter().all(|outcome| *outcome == not_leading), "{outcomes:?}");
     assert_eq!(api.bound().len(), 6, "every pod once");
 }
@@ -178,7 +178,7 @@ fn a_deleted_lease_ends_the_leadership() {
     api.delete("leases", "default", "dovetail", &json!(null)).expect("the lease");
     let mut phases = process.keeper.phases();
     process.drive(async {
-        while *phases.borrow_and_update() == (Phase::Leading { epoch }) {
+        while *phases.borrow_and_update() == (ElectionPhase::Leading { epoch }) {
             phases.changed().await.expect("a keeper");
         }
     });

@@ -1,7 +1,7 @@
 //! Native groups that must not leave a topology domain, on a real server.
 
 use dovetail_scheduler::Options;
-use dovetail_testkit::{ControlPlane, KubeletOptions, Kubelets, Shape, cluster};
+use dovetail_testkit::{ControlPlane, KubeletOptions, Kubelets, MachineShape, cluster};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use kube::{Api, Client};
@@ -15,7 +15,7 @@ const RACK: &str = "topology.kubernetes.io/rack";
 /// Nodes of eight GPUs, two in each of two racks.
 async fn create_racks(client: &Client) {
     let nodes = Api::<Node>::all(client.clone());
-    let shape = "8xH100".parse::<Shape>().expect("a shape");
+    let shape = "8xH100".parse::<MachineShape>().expect("a shape");
     for (at, rack) in ["a", "b", "a", "b"].into_iter().enumerate() {
         let mut node = shape.node(&format!("n{at}"));
         node["metadata"]["labels"][RACK] = json!(rack);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use dovetail_control::control::Settings;
-use dovetail_control::record::{EngineEntry, Entry, Record, Recording};
+use dovetail_control::record::{EngineEntry, Record, RecordEntry, Recording};
 use dovetail_model::Event;
 use dovetail_plan::{EngineConfig, PolicySpec};
 use dovetail_scheduler::Options;
@@ -20,7 +20,7 @@ struct Told(Arc<Mutex<Vec<String>>>);
 impl Record for Told {
     fn begin(&mut self, _settings: &Settings) {}
 
-    fn step(&mut self, _entry: Entry, engines: Vec<EngineEntry>) {
+    fn step(&mut self, _entry: RecordEntry, engines: Vec<EngineEntry>) {
         let mut told = self.0.lock().expect("no panic");
         for entry in engines {
             match entry {

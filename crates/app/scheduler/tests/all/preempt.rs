@@ -9,7 +9,7 @@ use dovetail_plan::PreemptionConfig;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_recording::{Texts, replay};
 use dovetail_scheduler::Options;
-use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
+use dovetail_testkit::fake_api::{ApiFault, FaultRule, On, Verb};
 use dovetail_testkit::{ControlPlane, FakeApi, KubeletOptions, Kubelets, cluster};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
@@ -177,7 +177,7 @@ async fn the_next_leader_finishes_what_was_begun() {
     fake_nodes(&api, 2);
     api.create("pods", "default", &bound("one", 8, 0)).expect("a new pod");
     api.create("pods", "default", &bound("two", 8, 1)).expect("a new pod");
-    let unavailable = Fault::ServerError { code: 503 };
+    let unavailable = ApiFault::ServerError { code: 503 };
     let deletes = On::new(&[Verb::Delete], "pods");
     api.set_faults(1, vec![FaultRule::some(deletes, 1_000_000, unavailable)]);
     api.create("pods", "default", &of_priority("high", 8, 1)).expect("a new pod");
@@ -200,11 +200,11 @@ async fn the_next_leader_finishes_what_was_begun() {
 
 fn write_faults() -> impl Strategy<Value = Vec<FaultRule>> {
     let fault = prop_oneof![
-        Just(Fault::TooManyRequests { retry_after_s: 0 }),
-        Just(Fault::ServerError { code: 500 }),
-        Just(Fault::Cut),
-        Just(Fault::ReplyLost),
-        (1_u64..100).prop_map(|delay_ms| Fault::Slow { delay_ms }),
+        Just(ApiFault::TooManyRequests { retry_after_s: 0 }),
+        Just(ApiFault::ServerError { code: 500 }),
+        Just(ApiFault::Cut),
+        Just(ApiFault::ReplyLost),
+        (1_u64..100).prop_map(|delay_ms| ApiFault::Slow { delay_ms }),
     ];
     let rule = (0..3_usize, 0_u32..150_000, fault).prop_map(|(kind, per_million, fault)| {
         let on = match kind {

@@ -1,8 +1,8 @@
 //! What is ordered when pods of higher priority stop others: the loop of the scheduler without its
 //! wires.
 
-use dovetail_control::announce::Condition;
-use dovetail_control::order::{Order, OrderEnd};
+use dovetail_control::announce::PodCondition;
+use dovetail_control::order::{OrderEnd, PodOrder};
 use dovetail_objects::Kind;
 use dovetail_plan::PreemptionConfig;
 use dovetail_plan::engine::EngineConfig;
@@ -31,21 +31,21 @@ fn orders(cluster: &mut Cluster) -> Vec<String> {
     cluster.run();
     let told = std::iter::from_fn(|| cluster.scheduler.next_order());
     let said = told.map(|order| match order {
-        Order::Evict { pod, .. } => format!("stop {}", pod.name),
-        Order::Nominate { pod, node, says } => {
+        PodOrder::Evict { pod, .. } => format!("stop {}", pod.name),
+        PodOrder::Nominate { pod, node, says } => {
             assert_says_the_node(&node, says.as_deref());
             format!("{} to {node}", pod.name)
         }
-        Order::Unmark { pod } => format!("take back {}", pod.name),
-        Order::MayEvict { pod, .. } => format!("ask about {}", pod.name),
-        Order::SelectNode { claim, node, .. } => format!("{} on {node}", claim.name),
-        Order::WriteClaim(write) => format!("{}: {}", write.claim.name, write.patch),
+        PodOrder::Unmark { pod } => format!("take back {}", pod.name),
+        PodOrder::MayEvict { pod, .. } => format!("ask about {}", pod.name),
+        PodOrder::SelectNode { claim, node, .. } => format!("{} on {node}", claim.name),
+        PodOrder::WriteClaim(write) => format!("{}: {}", write.claim.name, write.patch),
     });
     said.collect()
 }
 
 /// Who is told which node is freed for it says so in the same write.
-pub(crate) fn assert_says_the_node(node: &str, says: Option<&Condition>) {
+pub(crate) fn assert_says_the_node(node: &str, says: Option<&PodCondition>) {
     let says = says.map(|says| (says.waiting.word(), says.waiting.message.as_str()));
     let (word, message) = says.unwrap_or_default();
     let kept = format!("room is reserved for it on {node} until ");
@@ -200,13 +200,16 @@ fn a_gang_of_which_one_has_gone_goes_whole_though_who_it_was_for_has_started() {
     assert_eq!(cluster.run().len(), 4);
     cluster.create("high", high(8));
     cluster.run();
-    let first: Vec<Order> = std::iter::from_fn(|| cluster.scheduler.next_order()).collect();
-    let Some(Order::Nominate { node, .. }) = first.first() else { panic!("{first:?}") };
+    let first: Vec<PodOrder> = std::iter::from_fn(|| cluster.scheduler.next_order()).collect();
+    let Some(PodOrder::Nominate { node, .. }) = first.first() else { panic!("{first:?}") };
     let key = |name: &str| (Kind::Pod, "blue".to_owned(), name.to_owned());
     let mut pods = (0..4).map(|at| format!("p{at}"));
     let is_there = |name: &String| cluster.server.objects[&key(name)]["spec"]["nodeName"] == **node;
     let gone = pods.find(is_there).expect("a pod on that node");
-    let is_of = |order: &&Order, name: &str| matches!(order, Order::Evict { pod, .. } if *pod.name == *name);
+    let is_of = |order: &&PodOrder, name: &str| {
+        let PodOrder::Evict { pod, .. } = order else { return false };
+        *pod.name == *name
+    };
     let done = first.iter().find(|order| is_of(order, &gone)).expect("a stop");
     cluster.scheduler.order_ended(done, OrderEnd::Done, cluster.now_ms);
     let mark =

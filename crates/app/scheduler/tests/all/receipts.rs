@@ -1,7 +1,7 @@
 //! What preemption cost a job is remembered by the object that makes its pods: across pods, and
 //! across leaders.
 
-use dovetail_cluster::world::Account;
+use dovetail_cluster::world::LastingOwner;
 use dovetail_control::announce::Note;
 use dovetail_control::schedule::News;
 use dovetail_objects::{Kind, WorkloadKind};
@@ -206,8 +206,12 @@ fn a_job_that_saves_too_seldom_for_its_preemptions_gets_advice() {
         let between_ms = (26 * HOUR_MS) / 3;
         assert_eq!((&*job, advice.between_ms), ("train", between_ms));
         assert!((17..20).contains(&(advice.best_ms / MINUTE_MS)), "{advice:?}");
-        let account =
-            Account { kind: JOB, namespace: "blue".into(), name: "train".into(), uid: "u".into() };
+        let account = LastingOwner {
+            kind: JOB,
+            namespace: "blue".into(),
+            name: "train".into(),
+            uid: "u".into(),
+        };
         let note = Note::interval_far_off(&account, &advice, 0);
         let text =
             "The job is preempted about once per 8.7 h of run time. With a checkpoint every 4 h";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dovetail_apiserver::client::Clients;
 use dovetail_cluster::world::PodKey;
-use dovetail_control::order::{EvictionCause, EvictionDecision, Order, OrderEnd};
+use dovetail_control::order::{EvictionCause, EvictionDecision, OrderEnd, PodOrder};
 use dovetail_control::writes::Ended;
 use dovetail_model::PreemptReason;
 use dovetail_order::Turns;
@@ -89,7 +89,7 @@ async fn evict_both(config: &Config, pods: &Api<Pod>) -> Vec<OrderEnd> {
     let decision = EvictionDecision::new(1, keys.clone(), Vec::new());
     let why = EvictionCause::Preempted(PreemptReason::Reclaim);
     for pod in keys {
-        sender.give(Given::Order(Order::Evict { pod, why, decision: decision.clone() }));
+        sender.give(Given::Order(PodOrder::Evict { pod, why, decision: decision.clone() }));
     }
     let ended = sender.finish().await.into_iter();
     let ends = ended.filter_map(|ended| match ended {

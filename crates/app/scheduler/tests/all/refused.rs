@@ -2,14 +2,14 @@
 //! are tried.
 
 use dovetail_cluster::world;
-use dovetail_control::bind::{Cause, Outcome, Report};
-use dovetail_control::order::{EvictionCause, Order, OrderEnd};
+use dovetail_control::bind::{BindOutcome, BindReport, Cause};
+use dovetail_control::order::{EvictionCause, OrderEnd, PodOrder};
 use dovetail_control::schedule::News;
 use dovetail_objects::Kind;
 use dovetail_plan::PreemptionConfig;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_scheduler::Options;
-use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
+use dovetail_testkit::fake_api::{ApiFault, FaultRule, On, Verb};
 use dovetail_testkit::{ControlPlane, FakeApi, cluster};
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::api::{DeleteParams, ListParams, PostParams};
@@ -27,10 +27,12 @@ fn refused(cluster: &mut Cluster) -> Vec<String> {
     assert_eq!(cluster.run(), names(&[]));
     let mut victims = Vec::new();
     while let Some(order) = cluster.scheduler.next_order() {
-        if let Order::Nominate { node, says, .. } = &order {
+        if let PodOrder::Nominate { node, says, .. } = &order {
             assert_says_the_node(node, says.as_deref());
         }
-        let Order::Evict { pod, why: EvictionCause::Preempted(_), .. } = &order else { continue };
+        let PodOrder::Evict { pod, why: EvictionCause::Preempted(_), .. } = &order else {
+            continue;
+        };
         victims.push(pod.name.to_string());
         let end = OrderEnd::Refused { code: 422, message: "a policy".to_owned() };
         cluster.scheduler.order_ended(&order, end, cluster.now_ms);
@@ -62,7 +64,7 @@ fn who_cannot_be_stopped_is_not_tried_again_for_a_while_and_others_are() {
     // It is left in peace anew; the other one may be stopped.
     assert_eq!(cluster.run(), names(&[]));
     let next = std::iter::from_fn(|| cluster.scheduler.next_order());
-    let stops = next.filter(|order| matches!(order, Order::Evict { .. }));
+    let stops = next.filter(|order| matches!(order, PodOrder::Evict { .. }));
     assert_eq!(stops.count(), 1);
 }
 
@@ -89,8 +91,11 @@ fn who_is_not_bound_says_so_and_so_does_its_gang() {
     let (bind, other) = (binds.remove(0), binds.remove(0));
     let (node, name) = (bind.node.clone(), bind.pod.name.to_string());
     let cause = Cause::Refused { code: 422, message: "no".to_owned() };
-    let not_bound =
-        |bind, cause| Report { bind, outcome: Outcome::NotBound(cause), answered_in_ms: Some(1) };
+    let not_bound = |bind, cause| BindReport {
+        bind,
+        outcome: BindOutcome::NotBound(cause),
+        answered_in_ms: Some(1),
+    };
     cluster.scheduler.outcome(not_bound(bind, cause), cluster.now_ms);
     cluster.scheduler.outcome(not_bound(other, Cause::Conflict), cluster.now_ms);
     cluster.pass(300);
@@ -100,7 +105,7 @@ fn who_is_not_bound_says_so_and_so_does_its_gang() {
         .news()
         .into_iter()
         .filter_map(|news| match news {
-            News::Object(report @ world::Report::Refused { .. }) => Some(report.to_string()),
+            News::Object(report @ world::ObjectReport::Refused { .. }) => Some(report.to_string()),
             _ => None,
         })
         .collect();
@@ -168,7 +173,7 @@ async fn a_policy_that_keeps_a_victim_costs_another_its_place() {
         api.create("pods", "default", &of_priority(name, 0, Some(node))).expect("a new pod");
     }
     let policy =
-        FaultRule::first(On::new(&[Verb::Delete], "pods"), 1, Fault::ServerError { code: 422 });
+        FaultRule::first(On::new(&[Verb::Delete], "pods"), 1, ApiFault::ServerError { code: 422 });
     api.set_faults(1, vec![policy]);
     api.create("pods", "default", &of_priority("high", 5, None)).expect("a new pod");
     let scheduler = Running::start(config(&api), preempting(Options::default()));
@@ -325,7 +330,7 @@ async fn a_policy_on_a_real_server_keeps_a_victim_and_another_is_stopped() {
 async fn a_pod_that_the_server_does_not_bind_says_so() {
     let api = FakeApi::start().expect("a free port");
     fake_nodes(&api, 1);
-    let policy = FaultRule::some(On::binds(), 1_000_000, Fault::ServerError { code: 422 });
+    let policy = FaultRule::some(On::binds(), 1_000_000, ApiFault::ServerError { code: 422 });
     api.set_faults(1, vec![policy]);
     api.create("pods", "default", &of_priority("p", 0, None)).expect("a new pod");
     let scheduler = Running::start(config(&api), Options::default());

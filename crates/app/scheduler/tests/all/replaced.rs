@@ -1,6 +1,6 @@
 //! Who gets the room of a member that a running gang lost: its replacement, whoever else waits.
 
-use dovetail_control::bind::{Cause, Outcome, Report};
+use dovetail_control::bind::{BindOutcome, BindReport, Cause};
 use dovetail_objects::Kind;
 use dovetail_plan::PreemptionConfig;
 use dovetail_plan::engine::EngineConfig;
@@ -140,7 +140,8 @@ fn who_is_refused_by_the_server_keeps_it_no_longer_than_anybody() {
     for pause_ms in [1_000, 2_000, 4_000, 8_000, 4_999] {
         let bind = cluster.decide().pop().expect("a bind");
         let cause = Cause::Refused { code: 422, message: "a policy".to_owned() };
-        let report = Report { bind, outcome: Outcome::NotBound(cause), answered_in_ms: Some(1) };
+        let report =
+            BindReport { bind, outcome: BindOutcome::NotBound(cause), answered_in_ms: Some(1) };
         cluster.scheduler.outcome(report, cluster.now_ms);
         assert_eq!(cluster.run(), names(&[]));
         cluster.pass(pause_ms);

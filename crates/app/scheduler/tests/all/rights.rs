@@ -6,10 +6,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 use dovetail_apiserver::client::Clients;
-use dovetail_cluster::world::{Account, PodKey};
-use dovetail_control::announce::{StatusOf, StatusWrite, Write};
-use dovetail_control::bind::{Bind, Outcome};
-use dovetail_control::order::{EvictionCause, EvictionDecision, Order};
+use dovetail_cluster::world::{LastingOwner, PodKey};
+use dovetail_control::announce::{AnnouncedWrite, StatusOf, StatusWrite};
+use dovetail_control::bind::{Bind, BindOutcome};
+use dovetail_control::order::{EvictionCause, EvictionDecision, PodOrder};
 use dovetail_model::PreemptReason;
 use dovetail_objects::{Kind, SELECTED_NODE, WorkloadKind};
 use dovetail_scheduler::Options;
@@ -254,7 +254,7 @@ async fn bind_again(config: &Config, pod: &Pod) {
     };
     sender.give(Given::Bind(bind));
     let outcome = sender.report().await.outcome;
-    assert_eq!(outcome, Outcome::BoundByOther { node: "n0".to_owned() });
+    assert_eq!(outcome, BindOutcome::BoundByOther { node: "n0".to_owned() });
 }
 
 /// A pod that is stopped for another, for this reason.
@@ -267,7 +267,7 @@ async fn stop(config: &Config, pods: &Api<Pod>, pod: &Pod, reason: PreemptReason
     let (namespace, name, uid) = (text(&meta.namespace), text(&meta.name), text(&meta.uid));
     let key = PodKey { namespace, name, uid };
     let (why, decision) = (EvictionCause::Preempted(reason), EvictionDecision::alone());
-    sender.give(Given::Order(Order::Evict { pod: key, why, decision }));
+    sender.give(Given::Order(PodOrder::Evict { pod: key, why, decision }));
     let name = pod.metadata.name.as_deref().expect("a name");
     let going = async {
         while pods.get(name).await.expect("a pod").metadata.deletion_timestamp.is_none() {}
@@ -297,11 +297,12 @@ async fn write_receipts(control_plane: &ControlPlane, config: &Config, client: &
     for (kind, resource, name) in objects {
         let object = read(control_plane, resource, name);
         let uid = object["metadata"]["uid"].as_str().expect("a UID").into();
-        let account = Account { kind, namespace: "default".into(), name: name.into(), uid };
+        let account = LastingOwner { kind, namespace: "default".into(), name: name.into(), uid };
         let receipt = Receipt { preemptions: 3, ..Receipt::default() };
         let of = StatusOf::receipt(&account);
         let patch = json!({"metadata": {"uid": account.uid, "annotations": receipt.annotations()}});
-        sender.give(Given::Announcement(Write::Status(Box::new(StatusWrite { of, patch }))));
+        sender
+            .give(Given::Announcement(AnnouncedWrite::Status(Box::new(StatusWrite { of, patch }))));
     }
     sender.finish().await;
     for (_, resource, name) in objects {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dovetail_control::lead::Terms;
+use dovetail_control::lead::LeaseTimes;
 use dovetail_scheduler::lead::LeaseName;
 use dovetail_scheduler::{
-    Election, ListPatience, Metrics, Options, RunError, Standing, Status, run,
+    Election, ListPatience, Metrics, Options, ProcessPhase, RunError, Status, run,
 };
-use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
-use dovetail_testkit::{ControlPlane, FakeApi, KubeletOptions, Kubelets, Shape, cluster};
+use dovetail_testkit::fake_api::{ApiFault, FaultRule, On, Verb};
+use dovetail_testkit::{ControlPlane, FakeApi, KubeletOptions, Kubelets, MachineShape, cluster};
 use futures_util::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{ListParams, PostParams};
@@ -50,14 +50,18 @@ impl Running {
         self.stop.send_replace(true);
         let ended = tokio::time::timeout(PATIENCE, self.task).await.expect("an end in time");
         ended.expect("no panic").expect("a scheduler that could start");
-        assert_eq!(self.status.standing(), Standing::Stopping);
+        assert_eq!(self.status.standing(), ProcessPhase::Stopping);
     }
 }
 
 pub(crate) fn elected(identity: &str) -> Options {
     let lease = LeaseName { namespace: "default".to_owned(), name: "dovetail".to_owned() };
-    let terms =
-        Terms { lease_ms: 3_000, renew_deadline_ms: 2_000, retry_ms: 400, write_timeout_ms: 900 };
+    let terms = LeaseTimes {
+        lease_ms: 3_000,
+        renew_deadline_ms: 2_000,
+        retry_ms: 400,
+        write_timeout_ms: 900,
+    };
     let election = Some(Election { lease, identity: identity.to_owned(), terms });
     Options { election, ..Options::default() }
 }
@@ -69,7 +73,7 @@ pub(crate) fn pod(name: &str, gpus: u32) -> Value {
 
 /// Nodes with eight GPUs each on a real server.
 pub(crate) async fn create_nodes(nodes: &Api<Node>, count: usize) {
-    let shape = "8xH100".parse::<Shape>().expect("a shape");
+    let shape = "8xH100".parse::<MachineShape>().expect("a shape");
     let creating = stream::iter(0..count).for_each_concurrent(16, |at| {
         let node = serde_json::from_value(shape.node(&format!("n{at}"))).expect("a node");
         async move { drop(nodes.create(&PostParams::default(), &node).await.expect("a new node")) }
@@ -106,7 +110,7 @@ pub(crate) fn fake_cluster(nodes: usize, pods: usize) -> FakeApi {
 
 /// Nodes with eight GPUs each.
 pub(crate) fn fake_nodes(api: &FakeApi, nodes: usize) {
-    let shape = "8xH100".parse::<Shape>().expect("a shape");
+    let shape = "8xH100".parse::<MachineShape>().expect("a shape");
     for at in 0..nodes {
         let name = format!("n{at}");
         api.create("nodes", "", &shape.node(&name)).expect("a new node");
@@ -236,7 +240,7 @@ async fn until_told(scheduler: &Running, words: &[&str]) -> String {
 async fn who_may_not_have_the_lease_says_so_and_is_not_ready() {
     let api = fake_cluster(2, 2);
     let on = |verb| On::new(&[verb], "leases");
-    let refused = |verb, code| FaultRule::some(on(verb), 1_000_000, Fault::ServerError { code });
+    let refused = |verb, code| FaultRule::some(on(verb), 1_000_000, ApiFault::ServerError { code });
     api.set_faults(1, vec![refused(Verb::Get, 401)]);
     let scheduler = Running::start(config(&api), elected("one"));
     let lease = "the lease default/dovetail";
@@ -258,7 +262,10 @@ async fn who_may_not_have_the_lease_says_so_and_is_not_ready() {
 async fn who_cannot_list_the_cluster_gives_the_lease_to_who_can() {
     let api = fake_cluster(4, 8);
     let hidden = On::new(&[Verb::List, Verb::Watch], "pods");
-    api.set_faults(1, vec![FaultRule::some(hidden, 1_000_000, Fault::ServerError { code: 403 })]);
+    api.set_faults(
+        1,
+        vec![FaultRule::some(hidden, 1_000_000, ApiFault::ServerError { code: 403 })],
+    );
     // It does not run again while the test lasts.
     let lists = ListPatience { fails_for_ms: 300, pause_ms: 600_000 };
     let blind = Running::start(config(&api), Options { lists, ..elected("blind") });
@@ -282,7 +289,10 @@ async fn who_cannot_list_the_cluster_gives_the_lease_to_who_can() {
 async fn who_gave_the_lease_up_runs_again_after_a_pause() {
     let api = fake_cluster(4, 8);
     let hidden = On::new(&[Verb::List, Verb::Watch], "nodes");
-    api.set_faults(1, vec![FaultRule::some(hidden, 1_000_000, Fault::ServerError { code: 403 })]);
+    api.set_faults(
+        1,
+        vec![FaultRule::some(hidden, 1_000_000, ApiFault::ServerError { code: 403 })],
+    );
     let lists = ListPatience { fails_for_ms: 300, pause_ms: 1 };
     let scheduler = Running::start(config(&api), Options { lists, ..elected("one") });
     let transitions = || {
@@ -305,19 +315,19 @@ pub(crate) fn fault_runs(unless_set: u32) -> u32 {
 
 pub(crate) fn faults() -> impl Strategy<Value = Vec<FaultRule>> {
     let on_write = prop_oneof![
-        Just(Fault::Conflict),
-        Just(Fault::TooManyRequests { retry_after_s: 0 }),
-        Just(Fault::ServerError { code: 500 }),
-        Just(Fault::ServerError { code: 503 }),
-        Just(Fault::Cut),
-        Just(Fault::ReplyLost),
-        (1_u64..300).prop_map(|delay_ms| Fault::Slow { delay_ms }),
+        Just(ApiFault::Conflict),
+        Just(ApiFault::TooManyRequests { retry_after_s: 0 }),
+        Just(ApiFault::ServerError { code: 500 }),
+        Just(ApiFault::ServerError { code: 503 }),
+        Just(ApiFault::Cut),
+        Just(ApiFault::ReplyLost),
+        (1_u64..300).prop_map(|delay_ms| ApiFault::Slow { delay_ms }),
     ];
     let on_watch = prop_oneof![
-        (0_u32..40).prop_map(|after_events| Fault::CutWatch { after_events }),
-        (0_u32..40).prop_map(|after_events| Fault::ExpireWatch { after_events }),
-        Just(Fault::DuplicateEvents { per_million: 200_000 }),
-        (1_u64..50).prop_map(|window_ms| Fault::ReorderEvents { window_ms }),
+        (0_u32..40).prop_map(|after_events| ApiFault::CutWatch { after_events }),
+        (0_u32..40).prop_map(|after_events| ApiFault::ExpireWatch { after_events }),
+        Just(ApiFault::DuplicateEvents { per_million: 200_000 }),
+        (1_u64..50).prop_map(|window_ms| ApiFault::ReorderEvents { window_ms }),
     ];
     let on_write = (0_u32..300_000, on_write)
         .prop_map(|(per_million, fault)| FaultRule::some(On::binds(), per_million, fault));

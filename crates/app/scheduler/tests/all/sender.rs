@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dovetail_apiserver::client::Clients;
-use dovetail_control::announce::{Source, Write};
-use dovetail_control::bind::{Bind, Report};
-use dovetail_control::order::Order;
+use dovetail_control::announce::{AnnouncedWrite, EventSource};
+use dovetail_control::bind::{Bind, BindReport};
+use dovetail_control::order::PodOrder;
 use dovetail_control::request::Now;
 use dovetail_control::writes::{Ended, Writes};
 use dovetail_scheduler::Wires;
@@ -18,8 +18,8 @@ use tokio::task::JoinHandle;
 /// Something to write.
 pub(crate) enum Given {
     Bind(Bind),
-    Order(Order),
-    Announcement(Write),
+    Order(PodOrder),
+    Announcement(AnnouncedWrite),
 }
 
 /// A task that sends what it is given within one leadership.
@@ -29,8 +29,8 @@ pub(crate) struct Sender {
     task: JoinHandle<()>,
 }
 
-pub(crate) fn source() -> Source {
-    Source { controller: "dovetail".to_owned(), instance: "one".to_owned() }
+pub(crate) fn source() -> EventSource {
+    EventSource { controller: "dovetail".to_owned(), instance: "one".to_owned() }
 }
 
 pub(crate) fn now(clock: &Clock) -> Now {
@@ -62,7 +62,7 @@ impl Sender {
     }
 
     /// What became of the next bind.
-    pub(crate) async fn report(&mut self) -> Report {
+    pub(crate) async fn report(&mut self) -> BindReport {
         match self.next().await {
             Ended::Bind(report) => report,
             other => panic!("{other:?}"),

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use dovetail_testkit::{ControlPlane, KubeletOptions, Kubelets, Shape, cluster};
+use dovetail_testkit::{ControlPlane, KubeletOptions, Kubelets, MachineShape, cluster};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DeleteParams, ListParams, PostParams};
@@ -127,7 +127,7 @@ impl Run {
     }
 
     async fn add_node(&self, name: &str, tainted: bool) {
-        let mut node = "8xH100".parse::<Shape>().expect("a shape").node(name);
+        let mut node = "8xH100".parse::<MachineShape>().expect("a shape").node(name);
         if tainted {
             let taint = json!({"key": "other", "value": "only", "effect": "NoSchedule"});
             node["spec"]["taints"] = json!([taint]);

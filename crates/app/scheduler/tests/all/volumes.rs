@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_cluster::world::Report;
-use dovetail_control::order::{Order, OrderEnd};
+use dovetail_cluster::world::ObjectReport;
+use dovetail_control::order::{OrderEnd, PodOrder};
 use dovetail_control::schedule::News;
 use dovetail_objects::{Kind, SELECTED_NODE};
 use dovetail_plan::PreemptionConfig;
@@ -46,7 +46,7 @@ fn choices(cluster: &mut Cluster) -> BTreeMap<String, String> {
     assert_eq!(cluster.run(), names(&[]));
     let mut chosen = BTreeMap::new();
     while let Some(order) = cluster.scheduler.next_order() {
-        let Order::SelectNode { claim, version, node } = &order else { panic!("{order:?}") };
+        let PodOrder::SelectNode { claim, version, node } = &order else { panic!("{order:?}") };
         let key = (Kind::Claim, claim.namespace.to_string(), claim.name.to_string());
         let is_it = cluster.server.objects[&key]["metadata"]["resourceVersion"] == **version;
         if is_it {
@@ -82,11 +82,11 @@ fn said(cluster: &mut Cluster) -> Vec<String> {
     let news = cluster.scheduler.news().into_iter();
     let reports = news.filter_map(|news| match news {
         News::Object(
-            report @ (Report::Refused { .. }
-            | Report::WaitsForVolumes { .. }
-            | Report::WaitsForVolumesOfOthers { .. }
-            | Report::GroupWaitsForVolumes { .. }
-            | Report::GroupWaits { .. }),
+            report @ (ObjectReport::Refused { .. }
+            | ObjectReport::WaitsForVolumes { .. }
+            | ObjectReport::WaitsForVolumesOfOthers { .. }
+            | ObjectReport::GroupWaitsForVolumes { .. }
+            | ObjectReport::GroupWaits { .. }),
         ) => Some(report.to_string()),
         News::Inconsistent(error) => panic!("{error}"),
         _ => None,
@@ -261,8 +261,9 @@ fn who_waits_for_volumes_makes_room_without_being_stopped() {
     cluster.create("high", high(8));
     let mut binds = cluster.run();
     binds.extend(cluster.run());
-    let orders: Vec<Order> = std::iter::from_fn(|| cluster.scheduler.next_order()).collect();
-    let stops = |order: &&Order| matches!(order, Order::Evict { .. } | Order::Unmark { .. });
+    let orders: Vec<PodOrder> = std::iter::from_fn(|| cluster.scheduler.next_order()).collect();
+    let stops =
+        |order: &&PodOrder| matches!(order, PodOrder::Evict { .. } | PodOrder::Unmark { .. });
     assert_eq!(orders.iter().filter(stops).count(), 0, "{orders:?}");
     assert_eq!(binds, names(&["high"]), "the room is there at once");
     // When it goes, the gang goes on.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use dovetail_control::status::{self, Reason, Waiting, obstacles};
+use dovetail_control::status::{self, Reason, WaitingReason, obstacles};
 use dovetail_model::topology::Level;
 use dovetail_model::{
-    Action, Bounds, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, Job, JobId, Node,
-    NodeName, Owner, PendingReason, Phase, Queue, Requirement, Resources, Snapshot, Topology,
+    Action, Bounds, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, HoldingPhase, Job,
+    JobId, Node, NodeName, Owner, PendingReason, Queue, Requirement, Resources, Snapshot, Topology,
 };
 use dovetail_plan::{Engine, EngineConfig};
 use dovetail_translate::Rules;
@@ -18,7 +18,7 @@ fn waiting(
     reason: PendingReason,
     nodes: &[NodeName],
     rules: &Rules,
-) -> Option<Waiting> {
+) -> Option<WaitingReason> {
     status::waiting(engine, job, reason, nodes, rules, |_| true)
 }
 
@@ -38,7 +38,7 @@ impl Cluster {
     }
 
     /// Submits a job of so many pods; what it says if it has to wait.
-    fn submit(&mut self, id: u64, pods: u32, gpus: u16) -> Option<Waiting> {
+    fn submit(&mut self, id: u64, pods: u32, gpus: u16) -> Option<WaitingReason> {
         let job = job(id, pods, gpus);
         let plan = self.engine.step(Event::Submitted(Box::new(job)), 0).unwrap();
         let said = plan.actions.iter().find_map(|action| match action {
@@ -48,7 +48,7 @@ impl Cluster {
         waiting(&mut self.engine, JobId(id), said, &self.nodes, &Rules::default())
     }
 
-    fn hold(&mut self, node: &str, phase: Phase) {
+    fn hold(&mut self, node: &str, phase: HoldingPhase) {
         let devices = (0..2).map(|place| (place, DeviceAmount::share(1000, 0))).collect();
         let holding = Holding {
             id: HoldingId(0),
@@ -78,7 +78,7 @@ fn job(id: u64, pods: u32, gpus: u16) -> Job {
 
 /// When Cluster Autoscaler and Karpenter buy a node for a pending pod: a condition `PodScheduled`
 /// that is false for the reason `Unschedulable` (`pod.ConditionStatus`, `pod.FailedToSchedule`).
-fn autoscalers_act(waits: &Waiting) -> bool {
+fn autoscalers_act(waits: &WaitingReason) -> bool {
     waits.word() == "Unschedulable"
 }
 
@@ -133,7 +133,7 @@ fn nobody_buys_nodes_for_who_waits_for_something_else() {
     assert!(!autoscalers_act(&second));
 
     let mut cluster = Cluster::of(&["a"]);
-    cluster.hold("a", Phase::Held { expected_end_ms: None });
+    cluster.hold("a", HoldingPhase::Held { expected_end_ms: None });
     assert!(autoscalers_act(&cluster.submit(1, 1, 2).unwrap()), "what is held is not ending");
     let said = PendingReason::Unschedulable;
 
@@ -167,7 +167,7 @@ fn nobody_buys_nodes_for_who_waits_for_something_else() {
 #[test]
 fn what_keeps_pods_off_the_nodes_is_named_as_kube_scheduler_names_it() {
     let mut cluster = Cluster::of(&["a", "b", "c"]);
-    cluster.hold("a", Phase::Held { expected_end_ms: None });
+    cluster.hold("a", HoldingPhase::Held { expected_end_ms: None });
     let mut job = job(1, 1, 1);
     let asks = Arc::make_mut(&mut job.pod_sets[0].requirement);
     asks.resources.cpu_milli = 7_500;

@@ -6,7 +6,8 @@ use dovetail_check::Judge;
 use dovetail_cluster::queues::shown_name;
 use dovetail_cluster::world::{Change, Settings, World};
 use dovetail_model::{
-    Action, Event, Holding, Job, JobId, NodeName, Owner, Phase, PodId, Queue, QueueName, Snapshot,
+    Action, Event, Holding, HoldingPhase, Job, JobId, NodeName, Owner, PodId, Queue, QueueName,
+    Snapshot,
 };
 use dovetail_objects::Kind;
 use dovetail_plan::engine::EngineConfig;
@@ -152,8 +153,8 @@ impl Comparable {
                 Owner::Reservation => "reservation".to_owned(),
             };
             // By when who stops is to have gone counts from when an engine first hears of it.
-            if matches!(holding.phase, Phase::Releasing { .. }) {
-                holding.phase = Phase::Releasing { expected_end_ms: None };
+            if matches!(holding.phase, HoldingPhase::Releasing { .. }) {
+                holding.phase = HoldingPhase::Releasing { expected_end_ms: None };
             }
             holding.id = dovetail_model::HoldingId(0);
             holding.owner = Owner::Reservation;
@@ -271,7 +272,7 @@ fn compare(server: &mut Server, scheduler: &mut Scheduler) -> Seen {
             .collect()
     };
     assert_eq!(refused(&scheduler.world), refused(&fresh.world));
-    let assumed = followed.holdings.iter().filter(|h| h.phase == Phase::Assumed).count();
+    let assumed = followed.holdings.iter().filter(|h| h.phase == HoldingPhase::Assumed).count();
     assert_eq!(assumed, 0, "all binds are seen or failed");
     let running = followed.jobs.iter().filter(|job| job.start_ms.is_some()).count();
     Seen {

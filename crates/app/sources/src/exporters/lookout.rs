@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::refused_in_words;
-use super::targets::{self, ANSWER_WITHIN, Target};
+use super::targets::{self, ANSWER_WITHIN, ExporterTarget};
 use crate::kubeconfig::ConnectionFlags;
 
 /// Exporters of a namespace come and go with its nodes: they are looked for again after so long.
@@ -28,7 +28,7 @@ const MOST_TOLD: usize = 100;
 
 /// Looks at exporters until it is dropped; what they said waits here until it is forgotten.
 pub struct Lookout {
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<LookoutState>>,
     began_ms: u64,
     /// Looks end when it is gone.
     _stop: watch::Sender<()>,
@@ -36,15 +36,15 @@ pub struct Lookout {
 
 /// How many exporters answered the last look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct ExporterCounts {
     pub answering: usize,
     pub silent: usize,
 }
 
 #[derive(Default)]
-struct Seen {
+struct LookoutState {
     scrapes: Scrapes,
-    standing: Option<Standing>,
+    standing: Option<ExporterCounts>,
 }
 
 impl Lookout {
@@ -60,7 +60,7 @@ impl Lookout {
     ) -> Result<Self> {
         let targets = targets::at(urls)?;
         let runtime = connection_runtime()?;
-        let seen = Arc::new(Mutex::new(Seen::default()));
+        let seen = Arc::new(Mutex::new(LookoutState::default()));
         let (stop, stopped) = watch::channel(());
         let looker = Looker {
             named: targets.len(),
@@ -95,7 +95,7 @@ impl Lookout {
     }
 
     /// Who answered the last look; `None` before the first.
-    pub fn standing(&self) -> Option<Standing> {
+    pub fn standing(&self) -> Option<ExporterCounts> {
         lock(&self.seen).standing
     }
 }
@@ -103,16 +103,16 @@ impl Lookout {
 /// Who looks, on a thread of its own.
 struct Looker {
     /// Those with an address, and behind them those of the namespaces.
-    targets: Vec<Target>,
+    targets: Vec<ExporterTarget>,
     named: usize,
     namespaces: Vec<String>,
     cluster: Option<ConnectionFlags>,
     find_again_ms: u64,
     step_ms: u64,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<LookoutState>>,
     /// Names of those that were silent at the last look: they are asked last.
     silent: BTreeSet<String>,
-    standing: Option<Standing>,
+    standing: Option<ExporterCounts>,
     told: BTreeSet<String>,
 }
 
@@ -178,7 +178,7 @@ impl Looker {
         let names = silent().map(|(_, target)| target.name().to_owned()).collect();
         let problem = silent().find_map(|(said, _)| said.clone().err());
         let answering = said.iter().filter(|said| said.is_ok()).count();
-        let standing = Standing { answering, silent: said.len() - answering };
+        let standing = ExporterCounts { answering, silent: said.len() - answering };
         self.silent = names;
         self.tell_change(standing, problem);
         let mut seen = lock(&self.seen);
@@ -191,11 +191,11 @@ impl Looker {
         }
     }
 
-    fn tell_change(&mut self, standing: Standing, problem: Option<String>) {
+    fn tell_change(&mut self, standing: ExporterCounts, problem: Option<String>) {
         if self.standing.replace(standing) == Some(standing) {
             return;
         }
-        let Standing { answering, silent } = standing;
+        let ExporterCounts { answering, silent } = standing;
         let all = counted(answering + silent, "exporter");
         match problem {
             Some(problem) => tracing::warn!(
@@ -215,6 +215,6 @@ impl Looker {
     }
 }
 
-fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+fn lock(seen: &Mutex<LookoutState>) -> MutexGuard<'_, LookoutState> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }

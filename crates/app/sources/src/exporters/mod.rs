@@ -28,13 +28,13 @@ use dovetail_settings::duration::DurationFlag;
 use dovetail_settings::errors::UsageError;
 use tokio::time::Instant;
 
-use self::targets::{ANSWER_WITHIN, Target};
+use self::targets::{ANSWER_WITHIN, ExporterTarget};
 use crate::kubeconfig::ConnectionFlags;
 use crate::own_time::OwnTime;
 use crate::uses::Uses;
 use crate::uses_of_server::of_pods;
 
-pub use self::lookout::{Lookout, Standing};
+pub use self::lookout::{ExporterCounts, Lookout};
 
 /// Said where GPUs are seen and no holder of one.
 pub const NO_POD_IS_NAMED: &str = "exporters report no pod for any GPU: either all GPUs are free, or the \
@@ -123,7 +123,11 @@ impl ExporterFlags {
         Ok(Looked { time, period, exporters: targets.len() })
     }
 
-    async fn targets(&self, app: &App, cluster: Option<&ConnectionFlags>) -> Result<Vec<Target>> {
+    async fn targets(
+        &self,
+        app: &App,
+        cluster: Option<&ConnectionFlags>,
+    ) -> Result<Vec<ExporterTarget>> {
         let mut all = targets::at(&self.exporter)?;
         let found = targets::running_in(&self.exporters_in, cluster).await?;
         found.told.iter().for_each(|text| app.note(text));
@@ -133,7 +137,7 @@ impl ExporterFlags {
 }
 
 /// Asks all of them so often, and when the first look was.
-async fn look(targets: &[Target], count: u64, every: Duration) -> (Looks, u64) {
+async fn look(targets: &[ExporterTarget], count: u64, every: Duration) -> (Looks, u64) {
     let mut looks = Looks::default();
     let from_ms = now_ms();
     let mut clock = tokio::time::interval(every);
@@ -155,7 +159,7 @@ async fn look(targets: &[Target], count: u64, every: Duration) -> (Looks, u64) {
 }
 
 /// Says who did not answer; an error where nobody did.
-fn tell(app: &App, targets: &[Target], looks: &Looks) -> Result<()> {
+fn tell(app: &App, targets: &[ExporterTarget], looks: &Looks) -> Result<()> {
     let silent: Vec<&String> = looks.answers.values().filter_map(|a| a.as_ref().err()).collect();
     if let (Some(first), true) = (silent.first(), silent.len() == targets.len()) {
         let first = plain(first);

@@ -26,20 +26,20 @@ const AT_A_TIME: usize = 16;
 const METRICS: &str = "/metrics";
 
 /// An exporter: how it is asked, and what stands for the node where its labels name none.
-pub struct Target {
+pub struct ExporterTarget {
     way: Box<dyn Transport>,
     node: String,
 }
 
 /// Exporters, and what should be known of the search for them.
-pub struct Found {
-    pub targets: Vec<Target>,
+pub struct ExporterSearch {
+    pub targets: Vec<ExporterTarget>,
     pub told: Vec<String>,
     /// Whether every namespace could be looked through.
     pub is_whole: bool,
 }
 
-impl Target {
+impl ExporterTarget {
     /// As messages name it.
     pub fn name(&self) -> &str {
         self.way.name()
@@ -50,13 +50,13 @@ impl Target {
 ///
 /// # Errors
 /// An address that is none.
-pub fn at(urls: &[String]) -> Result<Vec<Target>> {
+pub fn at(urls: &[String]) -> Result<Vec<ExporterTarget>> {
     let target = |url: &String| {
         let base = url.trim_end_matches('/').trim_end_matches(METRICS);
         let options = DirectOptions { timeout: ANSWER_WITHIN, ..DirectOptions::at(base) };
         let way = Direct::new(&options);
         let way = way.map_err(|error| UsageError(format!("--exporter: {error}")))?;
-        Ok(Target { way: Box::new(way), node: host_of(base).to_owned() })
+        Ok(ExporterTarget { way: Box::new(way), node: host_of(base).to_owned() })
     };
     urls.iter().map(target).collect()
 }
@@ -68,8 +68,8 @@ pub fn at(urls: &[String]) -> Result<Vec<Target>> {
 pub(crate) async fn running_in(
     namespaces: &[String],
     cluster: Option<&ConnectionFlags>,
-) -> Result<Found> {
-    let mut found = Found { targets: Vec::new(), told: Vec::new(), is_whole: true };
+) -> Result<ExporterSearch> {
+    let mut found = ExporterSearch { targets: Vec::new(), told: Vec::new(), is_whole: true };
     let Some(cluster) = cluster.filter(|_| !namespaces.is_empty()) else { return Ok(found) };
     let config = cluster.connect().await?;
     let proxies = Proxies::new(&config).with_context(|| cluster.name())?;
@@ -86,7 +86,7 @@ pub(crate) async fn running_in(
         }
         for pod in &running.pods {
             let way = Box::new(ThroughApiServer(proxies.to_pod(pod)));
-            found.targets.push(Target { way, node: pod.node.clone() });
+            found.targets.push(ExporterTarget { way, node: pod.node.clone() });
         }
     }
     Ok(found)
@@ -95,13 +95,13 @@ pub(crate) async fn running_in(
 /// Asks all of them: one moment for all devices, whoever answers first. Whoever has not answered at
 /// the end is silent, asked or not. Answers with what each said, by place.
 pub async fn look(
-    targets: &[Target],
+    targets: &[ExporterTarget],
     order: impl Iterator<Item = usize>,
     at_ms: i64,
     end: Instant,
     scrapes: &mut Scrapes,
 ) -> Vec<Result<(), String>> {
-    let late = |target: &Target| Err(format!("no answer from {} in time", target.name()));
+    let late = |target: &ExporterTarget| Err(format!("no answer from {} in time", target.name()));
     let mut said: Vec<Result<(), String>> = targets.iter().map(late).collect();
     let asked = order.map(move |place| async move { (place, page(&targets[place]).await) });
     let mut answers = stream::iter(asked).buffer_unordered(AT_A_TIME);
@@ -114,7 +114,7 @@ pub async fn look(
     said
 }
 
-async fn page(target: &Target) -> Result<Vec<u8>, String> {
+async fn page(target: &ExporterTarget) -> Result<Vec<u8>, String> {
     let asked = tokio::time::timeout(ANSWER_WITHIN, target.way.get(METRICS, PAGE_BYTES)).await;
     let name = target.way.name();
     match asked {

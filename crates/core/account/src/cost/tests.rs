@@ -4,12 +4,12 @@ use dovetail_model::{FreeCause, Money};
 use proptest::prelude::*;
 
 use super::*;
-use crate::device_time::{DeviceState, Work};
+use crate::device_time::{ActiveWork, DeviceState};
 use crate::split::{ListPrices, NodeParts, SplitMethod, Unused};
 
 const GIB: i128 = 1 << 30;
 const HOUR_MS: i128 = 3_600_000;
-const ACTIVE: DeviceState = DeviceState::Active(Work::NotSeparable);
+const ACTIVE: DeviceState = DeviceState::Active(ActiveWork::NotSeparable);
 
 fn gpu_hours(hours: i128) -> i128 {
     1000 * HOUR_MS * hours

@@ -66,13 +66,13 @@ pub struct HoldingTime {
 pub struct WorkSpan {
     /// When.
     pub span: Span,
-    pub work: Work,
+    pub work: ActiveWork,
 }
 
 /// What active time was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Work {
+pub enum ActiveWork {
     /// Progress that was kept.
     Useful,
     /// Saving and restoring checkpoints.
@@ -83,7 +83,7 @@ pub enum Work {
     NotSeparable,
 }
 
-impl Work {
+impl ActiveWork {
     /// All kinds in the order in which they are shown.
     pub const ALL: [Self; 4] =
         [Self::Useful, Self::Checkpointing, Self::Repeated, Self::NotSeparable];

@@ -3,7 +3,7 @@
 use dovetail_model::FreeCause;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 
-use super::history::{DeviceHistory, HistoryError, HoldingTime, Span, Work, WorkSpan};
+use super::history::{ActiveWork, DeviceHistory, HistoryError, HoldingTime, Span, WorkSpan};
 use super::share::parts_milli;
 use crate::signal::{Activity, ActivitySegment, Signal};
 
@@ -19,7 +19,7 @@ pub enum DeviceState {
     /// Held by a ready pod whose gang is not.
     GangWait,
     /// Computing.
-    Active(Work),
+    Active(ActiveWork),
     /// Held and not computing.
     Idle,
     /// Held, and nobody knows; or nobody knows who held it.
@@ -38,7 +38,7 @@ impl DeviceState {
     pub fn is_waste(self) -> bool {
         match self {
             Self::Unavailable | Self::Provisioning | Self::GangWait | Self::Idle => true,
-            Self::Active(work) => work == Work::Repeated,
+            Self::Active(work) => work == ActiveWork::Repeated,
             Self::Free(cause) => cause.is_some_and(FreeCause::is_waste),
             Self::Unknown => false,
         }
@@ -52,10 +52,10 @@ impl DeviceState {
             Self::Unavailable => "unavailable",
             Self::Provisioning => "provisioning",
             Self::GangWait => "gang_wait",
-            Self::Active(Work::Useful) => "active_useful",
-            Self::Active(Work::Checkpointing) => "active_checkpointing",
-            Self::Active(Work::Repeated) => "active_repeated",
-            Self::Active(Work::NotSeparable) => "active_not_separable",
+            Self::Active(ActiveWork::Useful) => "active_useful",
+            Self::Active(ActiveWork::Checkpointing) => "active_checkpointing",
+            Self::Active(ActiveWork::Repeated) => "active_repeated",
+            Self::Active(ActiveWork::NotSeparable) => "active_not_separable",
             Self::Idle => "idle",
             Self::Unknown => "unknown",
         };
@@ -212,7 +212,7 @@ impl<'a> Live<'a> {
             Activity::Idle => DeviceState::Idle,
             Activity::Unknown => DeviceState::Unknown,
             Activity::Active => {
-                let work = self.work.at(at_ms).map_or(Work::NotSeparable, |span| span.work);
+                let work = self.work.at(at_ms).map_or(ActiveWork::NotSeparable, |span| span.work);
                 DeviceState::Active(work)
             }
         };

@@ -32,7 +32,9 @@ mod share;
 mod tests;
 
 pub use account::{DeviceTime, headroom_gpu_milli_ms};
-pub use history::{CauseSpan, DeviceHistory, HistoryError, HoldingTime, Span, Work, WorkSpan};
+pub use history::{
+    ActiveWork, CauseSpan, DeviceHistory, HistoryError, HoldingTime, Span, WorkSpan,
+};
 pub(crate) use intervals::joined;
 pub use intervals::{DeviceInterval, DeviceState, device_intervals};
 pub use share::Share;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::price::{GpuPrice, Priced};
-use crate::signal::{Activity, ActivitySegment, Signal, Verdict};
+use crate::signal::{Activity, ActivitySegment, ActivityVerdict, Signal};
 
 fn span(from_ms: u64, to_ms: u64) -> Span {
     Span { from_ms, to_ms }
@@ -14,7 +14,7 @@ fn span(from_ms: u64, to_ms: u64) -> Span {
 
 fn segment(span: Span, activity: Activity) -> ActivitySegment {
     let known = activity != Activity::Unknown;
-    let verdict = Verdict {
+    let verdict = ActivityVerdict {
         activity,
         signal: known.then_some(Signal::SmActive),
         intensity_micro_percent: known.then_some(0),
@@ -63,9 +63,9 @@ fn a_training_job_goes_through_every_state() {
             segment(span(300, 340), Activity::Idle),
         ],
         work: vec![
-            WorkSpan { span: span(150, 200), work: Work::Useful },
-            WorkSpan { span: span(200, 210), work: Work::Checkpointing },
-            WorkSpan { span: span(210, 250), work: Work::Repeated },
+            WorkSpan { span: span(150, 200), work: ActiveWork::Useful },
+            WorkSpan { span: span(200, 210), work: ActiveWork::Checkpointing },
+            WorkSpan { span: span(210, 250), work: ActiveWork::Repeated },
         ],
         ..holding(7, Share::Whole, span(100, 360))
     };
@@ -80,10 +80,10 @@ fn a_training_job_goes_through_every_state() {
         (DeviceState::Free(None), 150),
         (DeviceState::Provisioning, 30),
         (DeviceState::GangWait, 20),
-        (DeviceState::Active(Work::Useful), 50),
-        (DeviceState::Active(Work::Checkpointing), 10),
-        (DeviceState::Active(Work::Repeated), 40),
-        (DeviceState::Active(Work::NotSeparable), 50),
+        (DeviceState::Active(ActiveWork::Useful), 50),
+        (DeviceState::Active(ActiveWork::Checkpointing), 10),
+        (DeviceState::Active(ActiveWork::Repeated), 40),
+        (DeviceState::Active(ActiveWork::NotSeparable), 50),
         (DeviceState::Idle, 40),
         (DeviceState::Unknown, 20),
     ];
@@ -204,7 +204,7 @@ fn some_holding(end_ms: u64) -> impl Strategy<Value = HoldingTime> {
                 activity: seen.into_iter().map(|span| segment(span, activity)).collect(),
                 work: known
                     .into_iter()
-                    .map(|span| WorkSpan { span, work: Work::ALL[kind] })
+                    .map(|span| WorkSpan { span, work: ActiveWork::ALL[kind] })
                     .collect(),
                 ..holding(holder, share, span(a.min(b), a.max(b)))
             }
@@ -248,7 +248,7 @@ fn at(device: &DeviceHistory, at_ms: u64) -> (Vec<DeviceState>, i128, bool) {
             (.., None | Some(Activity::Unknown)) => DeviceState::Unknown,
             (.., Some(Activity::Active)) => {
                 let work = holding.work.iter().find(|work| lies(&work.span));
-                DeviceState::Active(work.map_or(Work::NotSeparable, |work| work.work))
+                DeviceState::Active(work.map_or(ActiveWork::NotSeparable, |work| work.work))
             }
         }
     });

@@ -47,7 +47,7 @@ pub struct IdleSpell {
 type Part = (u32, u32);
 
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct IdleRun {
     since_ms: u64,
     made_ms: u64,
     gpu_milli: i64,
@@ -62,7 +62,7 @@ struct Run {
 pub struct IdleSearch {
     until_ms: u64,
     /// By part and owner.
-    runs: BTreeMap<Part, (u32, Run)>,
+    runs: BTreeMap<Part, (u32, IdleRun)>,
     /// Owners that something computes for, or of which nobody knows.
     others: BTreeSet<u32>,
     is_first: bool,
@@ -119,7 +119,7 @@ impl IdleSearch {
         let gpu_milli = held.iter().map(|interval| interval.gpu_milli).sum();
         let price = seen.usd_micros_per_gpu_hour;
         let since_ms = self.until_ms;
-        let run = Run { since_ms, made_ms, gpu_milli, price, is_open: true, is_whole: false };
+        let run = IdleRun { since_ms, made_ms, gpu_milli, price, is_open: true, is_whole: false };
         self.runs.insert((seen.device, pod), (owner, run));
     }
 
@@ -151,16 +151,17 @@ impl IdleSearch {
 
     /// Owners all of whose GPUs are idle, each since the last of them became it.
     pub fn spells(self) -> BTreeMap<u32, IdleSpell> {
-        let mut by_owner: BTreeMap<u32, Vec<Run>> = BTreeMap::new();
+        let mut by_owner: BTreeMap<u32, Vec<IdleRun>> = BTreeMap::new();
         for (owner, run) in self.runs.into_values() {
             by_owner.entry(owner).or_default().push(run);
         }
         by_owner.retain(|owner, _| !self.others.contains(owner));
-        let spell = |runs: Vec<Run>| {
+        let spell = |runs: Vec<IdleRun>| {
             let since_ms = runs.iter().map(|run| run.since_ms).max().unwrap_or(self.until_ms);
             let ms = i128::from(self.until_ms - since_ms);
-            let cost =
-                |run: &Run| Some(Money::of_gpu_time(i128::from(run.gpu_milli) * ms, run.price?));
+            let cost = |run: &IdleRun| {
+                Some(Money::of_gpu_time(i128::from(run.gpu_milli) * ms, run.price?))
+            };
             let costs: Option<Vec<Money>> = runs.iter().map(cost).collect();
             IdleSpell {
                 since_ms,
@@ -192,7 +193,7 @@ pub fn idle_text(spell: &IdleSpell, now_ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device_time::{Span, Work};
+    use crate::device_time::{ActiveWork, Span};
 
     const HOUR: u64 = 3_600_000;
 
@@ -239,7 +240,7 @@ mod tests {
     #[test]
     fn an_owner_is_idle_since_the_last_of_its_gpus_became_it() {
         use DeviceState::{Free, Idle, Unknown};
-        let active = DeviceState::Active(Work::NotSeparable);
+        let active = DeviceState::Active(ActiveWork::NotSeparable);
         let last = vec![
             (1, vec![interval(8, 12, Idle, Some(10))]),
             (2, vec![interval(8, 9, active, Some(11)), interval(9, 12, Idle, Some(11))]),

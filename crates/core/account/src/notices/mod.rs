@@ -15,5 +15,5 @@ mod weekly;
 
 pub use idle::{IdlePod, IdleSearch, IdleSpell, SeenDevice, idle_text};
 pub use rate::{Rate, due};
-pub use receipt::{Attempts, JobTotals, Setting, Tally, receipt_text, setting};
+pub use receipt::{Attempts, JobTotals, ReceiptSetting, ReceiptTally, receipt_text, setting};
 pub use weekly::week_due;

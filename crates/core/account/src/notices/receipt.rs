@@ -34,7 +34,7 @@ pub struct JobTotals {
 
 /// Adds up what the devices of a job were.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub struct ReceiptTally {
     /// Device-time by price of a GPU-hour.
     by_price: BTreeMap<Option<i64>, i128>,
     active: i128,
@@ -51,7 +51,7 @@ struct OfDevice {
     has_unknown: bool,
 }
 
-impl Tally {
+impl ReceiptTally {
     /// Adds a part of a device that the job held; the price is that of a GPU-hour, in micro-USD.
     pub fn add(
         &mut self,
@@ -110,7 +110,7 @@ pub struct Attempts {
 
 /// A setting that a person can change, with the device-time that it would have saved at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Setting {
+pub enum ReceiptSetting {
     /// Ask for fewer GPUs.
     FewerGpus {
         /// Device-time of the GPUs that were never used.
@@ -130,7 +130,7 @@ pub enum Setting {
     },
 }
 
-impl Setting {
+impl ReceiptSetting {
     fn saves(self) -> i128 {
         match self {
             Self::FewerGpus { saves, .. }
@@ -157,28 +157,30 @@ impl Setting {
 /// The setting that would have saved most, if it is at least a tenth of what was held. What one
 /// setting saves, no other is given: idle time of GPUs that were never used counts for the first
 /// alone.
-pub fn setting(job: &JobTotals) -> Option<Setting> {
+pub fn setting(job: &JobTotals) -> Option<ReceiptSetting> {
     let (unused, held) = job.never_used_of_gpu_milli;
     let failed = job.attempts.map_or(0, |attempts| attempts.failed_time);
     let settings = [
-        Setting::FewerGpus {
+        ReceiptSetting::FewerGpus {
             // Somebody has to be left.
             saves: if unused < held { job.never_used } else { 0 },
             enough_gpu_milli: held - unused,
         },
-        Setting::EndWhenIdle { saves: job.idle - if unused < held { job.never_used } else { 0 } },
-        Setting::Checkpoints { saves: failed },
+        ReceiptSetting::EndWhenIdle {
+            saves: job.idle - if unused < held { job.never_used } else { 0 },
+        },
+        ReceiptSetting::Checkpoints { saves: failed },
     ];
     let best = settings.into_iter().max_by_key(|setting| (setting.saves(), order(*setting)));
     best.filter(|setting| setting.saves() > 0 && setting.saves() * 10 >= job.allocated)
 }
 
 /// The plainer one in a tie.
-fn order(setting: Setting) -> u8 {
+fn order(setting: ReceiptSetting) -> u8 {
     match setting {
-        Setting::FewerGpus { .. } => 2,
-        Setting::EndWhenIdle { .. } => 1,
-        Setting::Checkpoints { .. } => 0,
+        ReceiptSetting::FewerGpus { .. } => 2,
+        ReceiptSetting::EndWhenIdle { .. } => 1,
+        ReceiptSetting::Checkpoints { .. } => 0,
     }
 }
 
@@ -225,7 +227,7 @@ pub fn receipt_text(job: &JobTotals) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device_time::{Span, Work};
+    use crate::device_time::{ActiveWork, Span};
 
     /// GPU-hours.
     const HOUR: i128 = 1000 * 3_600_000;
@@ -273,14 +275,14 @@ mod tests {
 
     #[test]
     fn what_devices_were_adds_up_to_a_job() {
-        let mut tally = Tally::default();
+        let mut tally = ReceiptTally::default();
         let mut add = |device, hours: u64, state, price| {
             let span = Span { from_ms: 0, to_ms: hours * 3_600_000 };
             let held =
                 DeviceInterval { span, gpu_milli: 1000, state, holder: Some(1), signal: None };
             tally.add(device, &held, price);
         };
-        let active = DeviceState::Active(Work::NotSeparable);
+        let active = DeviceState::Active(ActiveWork::NotSeparable);
         let price = Some(6_000_000);
         for (device, hours, state) in [
             (1, 5, active),
@@ -296,7 +298,7 @@ mod tests {
         // Of the third nobody knows an hour: it may have been used.
         assert_eq!((job.never_used, job.never_used_of_gpu_milli), (8 * HOUR, (1_000, 3_000)));
         assert_eq!(job.cost, Some(Money::micros(144_000_000)));
-        assert_eq!(setting(&job), Some(Setting::EndWhenIdle { saves: 10 * HOUR }));
+        assert_eq!(setting(&job), Some(ReceiptSetting::EndWhenIdle { saves: 10 * HOUR }));
         let span = Span { from_ms: 0, to_ms: 1 };
         let held = DeviceInterval { span, gpu_milli: 1, state: active, holder: None, signal: None };
         tally.add(4, &held, None);
@@ -310,16 +312,16 @@ mod tests {
             change(&mut job);
             setting(&job)
         };
-        let fewer = Setting::FewerGpus { saves: 20 * HOUR, enough_gpu_milli: 6_000 };
+        let fewer = ReceiptSetting::FewerGpus { saves: 20 * HOUR, enough_gpu_milli: 6_000 };
         assert_eq!(of(|_| {}), Some(fewer));
         // None of its GPUs was used: fewer than all cannot be asked for.
         let all =
             of(|job| (job.never_used, job.never_used_of_gpu_milli) = (30 * HOUR, (8_000, 8_000)));
-        assert_eq!(all, Some(Setting::EndWhenIdle { saves: 30 * HOUR }));
+        assert_eq!(all, Some(ReceiptSetting::EndWhenIdle { saves: 30 * HOUR }));
         let failed = of(|job| {
             job.attempts = Some(Attempts { count: 2, failed: 1, failed_time: 40 * HOUR });
         });
-        assert_eq!(failed, Some(Setting::Checkpoints { saves: 40 * HOUR }));
+        assert_eq!(failed, Some(ReceiptSetting::Checkpoints { saves: 40 * HOUR }));
         let little = of(|job| {
             (job.idle, job.never_used, job.attempts) = (7 * HOUR, 0, None);
         });

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cost::{HeldTime, Paid};
-use crate::device_time::{DeviceInterval, DeviceState, Span, Work};
+use crate::device_time::{ActiveWork, DeviceInterval, DeviceState, Span};
 use crate::split::{ListPrices, SplitMethod};
 
 /// What the parts of a device are at one moment: milli-GPU, state and holder, sorted.
@@ -24,7 +24,7 @@ fn some_instant() -> impl Strategy<Value = Instant> {
     let state = prop_oneof![
         Just(DeviceState::Idle),
         Just(DeviceState::Unknown),
-        Just(DeviceState::Active(Work::NotSeparable)),
+        Just(DeviceState::Active(ActiveWork::NotSeparable)),
     ];
     let free = DeviceState::Free(Some(FreeCause::NoDemand));
     prop_oneof![

@@ -23,7 +23,7 @@ impl Default for ActivityRule {
 
 /// What is known of one device, or one slice of one, at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moment {
+pub struct DeviceMoment {
     /// Readings by place in [`Signal::ALL`], in millionths of a percent; `None` where there is
     /// none.
     pub readings: [Option<u32>; SIGNALS],
@@ -44,7 +44,7 @@ pub struct Moment {
     pub contradicts_placement: bool,
 }
 
-impl Moment {
+impl DeviceMoment {
     /// A moment with one reading.
     pub fn with(mut self, signal: Signal, micro_percent: u32) -> Self {
         self.readings[signal as usize] = Some(micro_percent);
@@ -82,7 +82,7 @@ pub enum UnknownReason {
 
 /// The answer for one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ActivityVerdict {
     /// What the device did.
     pub activity: Activity,
     /// The signal the answer rests on.
@@ -93,7 +93,7 @@ pub struct Verdict {
     pub reason: Option<UnknownReason>,
 }
 
-impl Verdict {
+impl ActivityVerdict {
     pub(crate) fn unknown(signal: Option<Signal>, reason: UnknownReason) -> Self {
         let activity = Activity::Unknown;
         Self { activity, signal, intensity_micro_percent: None, reason: Some(reason) }
@@ -112,21 +112,21 @@ impl Verdict {
 }
 
 /// Decides what a device did.
-pub fn judge(moment: &Moment, rule: &ActivityRule) -> Verdict {
+pub fn judge(moment: &DeviceMoment, rule: &ActivityRule) -> ActivityVerdict {
     let best = Signal::ALL.into_iter().find_map(|signal| {
         let usable = !moment.is_mig_slice || signal.works_on_mig_slices();
         let reading = moment.readings[signal as usize].filter(|_| usable)?;
         Some((signal, reading))
     });
     let Some((signal, reading)) = for_one_holder(moment).or(best) else {
-        return Verdict::unknown(None, UnknownReason::NoSignal);
+        return ActivityVerdict::unknown(None, UnknownReason::NoSignal);
     };
     if moment.contradicts_placement {
-        return Verdict::unknown(Some(signal), UnknownReason::PlacementContradicts);
+        return ActivityVerdict::unknown(Some(signal), UnknownReason::PlacementContradicts);
     }
     let is_above = |reading: u32| reading > rule.threshold_micro_percent;
     if !is_above(reading) && is_doubtful(moment, signal, reading) {
-        return Verdict::unknown(Some(signal), UnknownReason::SignalsContradict);
+        return ActivityVerdict::unknown(Some(signal), UnknownReason::SignalsContradict);
     }
     // Memory traffic is that of the whole device, also where the signal is of one holder's
     // processes.
@@ -136,13 +136,14 @@ pub fn judge(moment: &Moment, rule: &ActivityRule) -> Verdict {
     let of_one = moment.holders <= 1 || is_own;
     let activity = if is_active { Activity::Active } else { Activity::Idle };
     let intensity_micro_percent = Some(reading);
-    let verdict = Verdict { activity, signal: Some(signal), intensity_micro_percent, reason: None };
+    let verdict =
+        ActivityVerdict { activity, signal: Some(signal), intensity_micro_percent, reason: None };
     if of_one { verdict } else { verdict.of_each_holder() }
 }
 
 /// On a device with several holders the coarse signal of one holder says more than a fine one of
 /// all.
-fn for_one_holder(moment: &Moment) -> Option<(Signal, u32)> {
+fn for_one_holder(moment: &DeviceMoment) -> Option<(Signal, u32)> {
     let applies = moment.holders > 1 && moment.is_per_process && !moment.is_mig_slice;
     let reading = moment.readings[Signal::GpuUtil as usize].filter(|_| applies)?;
     Some((Signal::GpuUtil, reading))
@@ -150,7 +151,7 @@ fn for_one_holder(moment: &Moment) -> Option<(Signal, u32)> {
 
 /// Whether a low reading may be a dead counter: profiling counters have been seen to stay at zero
 /// after weeks of running, while kernels ran and power was drawn.
-fn is_doubtful(moment: &Moment, signal: Signal, reading: u32) -> bool {
+fn is_doubtful(moment: &DeviceMoment, signal: Signal, reading: u32) -> bool {
     const HALF: u32 = 50_000_000;
     let is_profiling = matches!(signal, Signal::SmActive | Signal::GrEngineActive);
     // Kernels that leave the multiprocessors all but empty are seen; kernels that leave no trace

@@ -1,6 +1,8 @@
 //! A step in which a device was active for some of its samples only.
 
-use super::decision::{Activity, ActivityRule, Moment, UnknownReason, Verdict, judge};
+use super::decision::{
+    Activity, ActivityRule, ActivityVerdict, DeviceMoment, UnknownReason, judge,
+};
 use super::kind::{SIGNALS, Signal};
 
 /// The highest samples of a step of which others were not above the threshold; in millionths of a
@@ -17,9 +19,9 @@ pub struct Peaks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mixed {
     /// In the part in which it was active.
-    pub above: Verdict,
+    pub above: ActivityVerdict,
     /// In the rest.
-    pub below: Verdict,
+    pub below: ActivityVerdict,
     /// How large that part is.
     pub share: ActiveShare,
 }
@@ -44,7 +46,7 @@ const FULL: u64 = 100_000_000;
 /// With the mean m of a step, its highest sample M and the threshold t, the share a of the samples
 /// above t has bounds that hold whatever the samples were: those above are at most M and the others
 /// at most t, so m ≤ a·M + (1 − a)·t; and those above are more than t, so m > a·t.
-pub fn mixed(moment: &Moment, peaks: &Peaks, rule: &ActivityRule) -> Option<Mixed> {
+pub fn mixed(moment: &DeviceMoment, peaks: &Peaks, rule: &ActivityRule) -> Option<Mixed> {
     let whole = judge(moment, rule);
     if !matches!(whole.reason, None | Some(UnknownReason::SharedDevice)) {
         return None;
@@ -63,7 +65,7 @@ pub fn mixed(moment: &Moment, peaks: &Peaks, rule: &ActivityRule) -> Option<Mixe
     }
     // The mean over both parts stays what it was.
     let within = (u64::from(mean) * ALL).checked_div(u64::from(share.likely)).unwrap_or(0);
-    let known = |activity, micro_percent: u64| Verdict {
+    let known = |activity, micro_percent: u64| ActivityVerdict {
         activity,
         signal: Some(signal),
         intensity_micro_percent: Some(micro_percent.min(FULL) as u32),
@@ -129,7 +131,7 @@ mod tests {
             let of_signal: Vec<u32> = samples.iter().map(|(signal, _)| *signal).collect();
             let of_dram: Vec<u32> = samples.iter().map(|(_, dram)| dram.unwrap_or(0)).collect();
             let mut peaks = Peaks::default();
-            let mut moment = Moment { holders: 1, ..Moment::default() };
+            let mut moment = DeviceMoment { holders: 1, ..DeviceMoment::default() };
             let signal = Signal::GrEngineActive as usize;
             let (mean, peak) = aggregates(&of_signal, &rule);
             (moment.readings[signal], peaks.readings[signal]) = (Some(mean), peak);
@@ -161,18 +163,19 @@ mod tests {
         let rule = ActivityRule::default();
         let mut peaks = Peaks::default();
         peaks.readings[Signal::GrEngineActive as usize] = Some(80_000_000);
-        let moment = Moment { holders: 1, ..Moment::default() };
+        let moment = DeviceMoment { holders: 1, ..DeviceMoment::default() };
         let moment = moment.with(Signal::GrEngineActive, 16_000_000);
         let Mixed { above, below, share } = mixed(&moment, &peaks, &rule).expect("two parts");
         assert_eq!(share, ActiveShare { least: 189_873, likely: 200_000, most: 1_000_000 });
         assert_eq!((above.activity, below.activity), (Activity::Active, Activity::Idle));
         assert_eq!(above.intensity_micro_percent, Some(80_000_000));
         // Of several holders nobody knows whose it was, but idle is idle for each.
-        let shared = mixed(&Moment { holders: 2, ..moment }, &peaks, &rule).expect("two parts");
+        let shared =
+            mixed(&DeviceMoment { holders: 2, ..moment }, &peaks, &rule).expect("two parts");
         assert_eq!(shared.above.reason, Some(UnknownReason::SharedDevice));
         assert_eq!(shared.below.activity, Activity::Idle);
         // What cannot be true is not split either.
-        let false_label = Moment { contradicts_placement: true, ..moment };
+        let false_label = DeviceMoment { contradicts_placement: true, ..moment };
         assert_eq!(mixed(&false_label, &peaks, &rule), None);
     }
 }

@@ -13,7 +13,7 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
-pub use decision::{Activity, ActivityRule, Moment, UnknownReason, Verdict, judge};
+pub use decision::{Activity, ActivityRule, ActivityVerdict, DeviceMoment, UnknownReason, judge};
 pub use kind::{Scale, Signal, mig_compute_slices};
 pub use mixed::{ActiveShare, Mixed, Peaks, mixed};
 pub use reading::{ReadingProblem, micro_percent};

@@ -1,6 +1,6 @@
 //! From moments to time.
 
-use super::decision::{ActivityRule, UnknownReason, Verdict};
+use super::decision::{ActivityRule, ActivityVerdict, UnknownReason};
 
 /// Some time in which a device did one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct ActivitySegment {
     /// End, exclusive.
     pub to_ms: u64,
     /// What it did, and how that is known.
-    pub verdict: Verdict,
+    pub verdict: ActivityVerdict,
 }
 
 impl ActivitySegment {
@@ -24,15 +24,15 @@ impl ActivitySegment {
 /// one interval where the next comes too late; what no sample reaches is unknown. `samples` ascend
 /// in time.
 pub fn activity_over(
-    samples: &[(u64, Verdict)],
+    samples: &[(u64, ActivityVerdict)],
     (from_ms, to_ms): (u64, u64),
     interval_ms: u64,
     rule: &ActivityRule,
 ) -> Vec<ActivitySegment> {
     let longest_ms = interval_ms.saturating_mul(u64::from(rule.max_gap_intervals));
-    let gap = Verdict::unknown(None, UnknownReason::Gap);
+    let gap = ActivityVerdict::unknown(None, UnknownReason::Gap);
     let mut segments: Vec<ActivitySegment> = Vec::new();
-    let mut add = |until_ms: u64, verdict: Verdict| {
+    let mut add = |until_ms: u64, verdict: ActivityVerdict| {
         let at_ms = segments.last().map_or(from_ms, |last| last.to_ms);
         let until_ms = until_ms.min(to_ms);
         if until_ms <= at_ms {

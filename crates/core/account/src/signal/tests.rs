@@ -10,17 +10,17 @@ fn percent(percent: u32) -> u32 {
     percent * 1_000_000
 }
 
-fn alone() -> Moment {
-    Moment { holders: 1, ..Moment::default() }
+fn alone() -> DeviceMoment {
+    DeviceMoment { holders: 1, ..DeviceMoment::default() }
 }
 
 /// Draws so much power; 70 W when nothing runs.
-fn drawing(moment: Moment, watts: u32) -> Moment {
+fn drawing(moment: DeviceMoment, watts: u32) -> DeviceMoment {
     let (power, idle) = (Some(watts * 1000), Some(70_000));
-    Moment { power_milliwatts: power, idle_power_milliwatts: idle, ..moment }
+    DeviceMoment { power_milliwatts: power, idle_power_milliwatts: idle, ..moment }
 }
 
-fn answer(moment: Moment) -> (Activity, Option<Signal>, Option<UnknownReason>) {
+fn answer(moment: DeviceMoment) -> (Activity, Option<Signal>, Option<UnknownReason>) {
     let verdict = judge(&moment, &RULE);
     assert_eq!(verdict.intensity_micro_percent.is_none(), verdict.activity == Activity::Unknown);
     (verdict.activity, verdict.signal, verdict.reason)
@@ -48,7 +48,7 @@ fn the_finest_signal_decides_and_is_named() {
 #[test]
 fn work_in_memory_is_work() {
     let moment = alone().with(Signal::SmActive, 0);
-    let moment = Moment { dram_active_micro_percent: Some(percent(30)), ..moment };
+    let moment = DeviceMoment { dram_active_micro_percent: Some(percent(30)), ..moment };
     assert_eq!(answer(moment), (Activity::Active, Some(Signal::SmActive), None));
 }
 
@@ -76,7 +76,7 @@ fn a_profiling_counter_that_died_at_zero_is_not_believed() {
 
 #[test]
 fn a_utilisation_of_the_whole_gpu_says_nothing_about_a_mig_slice() {
-    let slice = Moment { is_mig_slice: true, ..alone() };
+    let slice = DeviceMoment { is_mig_slice: true, ..alone() };
     let util = slice.with(Signal::GpuUtil, percent(100));
     assert_eq!(answer(util), (Activity::Unknown, None, Some(UnknownReason::NoSignal)));
     let engine = util.with(Signal::GrEngineActive, 0);
@@ -88,7 +88,7 @@ fn a_utilisation_of_the_whole_gpu_says_nothing_about_a_mig_slice() {
 
 #[test]
 fn on_a_shared_device_nobody_knows_who_was_active() {
-    let shared = Moment { holders: 4, ..alone() };
+    let shared = DeviceMoment { holders: 4, ..alone() };
     let busy = shared.with(Signal::GrEngineActive, percent(80));
     let unknown =
         (Activity::Unknown, Some(Signal::GrEngineActive), Some(UnknownReason::SharedDevice));
@@ -96,7 +96,7 @@ fn on_a_shared_device_nobody_knows_who_was_active() {
     // An idle device is idle for each of its holders.
     assert_eq!(answer(shared.with(Signal::GrEngineActive, 0)).0, Activity::Idle);
     // The utilisation of one holder's processes says who.
-    let own = |util: u32| Moment { is_per_process: true, ..busy.with(Signal::GpuUtil, util) };
+    let own = |util: u32| DeviceMoment { is_per_process: true, ..busy.with(Signal::GpuUtil, util) };
     assert_eq!(answer(own(percent(40))), (Activity::Active, Some(Signal::GpuUtil), None));
     assert_eq!(answer(own(0)), (Activity::Idle, Some(Signal::GpuUtil), None));
 }
@@ -105,7 +105,7 @@ fn on_a_shared_device_nobody_knows_who_was_active() {
 fn a_series_of_something_else_is_unknown_whatever_it_says() {
     for value in [0, percent(100)] {
         let moment =
-            Moment { contradicts_placement: true, ..alone().with(Signal::SmActive, value) };
+            DeviceMoment { contradicts_placement: true, ..alone().with(Signal::SmActive, value) };
         assert_eq!(answer(moment).2, Some(UnknownReason::PlacementContradicts));
     }
 }
@@ -150,7 +150,7 @@ fn mig_profiles_are_read_by_their_compute_slices() {
     }
 }
 
-fn verdict(percent_active: u32) -> Verdict {
+fn verdict(percent_active: u32) -> ActivityVerdict {
     judge(&alone().with(Signal::SmActive, percent(percent_active)), &RULE)
 }
 
@@ -181,7 +181,7 @@ proptest! {
         interval_ms in 1u64..20,
     ) {
         let mut at_ms = 0;
-        let samples: Vec<(u64, Verdict)> = gaps.into_iter().map(|(gap_ms, percent_active)| {
+        let samples: Vec<(u64, ActivityVerdict)> = gaps.into_iter().map(|(gap_ms, percent_active)| {
             at_ms += gap_ms + 1;
             (at_ms, verdict(percent_active))
         }).collect();

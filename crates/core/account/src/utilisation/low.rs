@@ -1,6 +1,6 @@
 //! Windows in which something was hardly busy.
 
-use super::mean::Level;
+use super::mean::BusyLevel;
 use crate::device_time::Span;
 
 /// What hardly busy is.
@@ -33,7 +33,7 @@ pub struct LowTime {
 ///
 /// The sum over a window is linear between moments at which its begin or its end meets a change, so
 /// these are all that has to be looked at, and where it crosses the threshold can be computed.
-pub fn low_time(levels: &[Level], rule: &LowRule) -> Option<LowTime> {
+pub fn low_time(levels: &[BusyLevel], rule: &LowRule) -> Option<LowTime> {
     let mut found: Option<LowTime> = None;
     for run in known_runs(levels) {
         let Some(of_run) = low_in(&run, rule) else { continue };
@@ -46,7 +46,7 @@ pub fn low_time(levels: &[Level], rule: &LowRule) -> Option<LowTime> {
 }
 
 /// Stretches without a gap and without anything unknown, as spans with levels.
-fn known_runs(levels: &[Level]) -> Vec<Vec<(Span, u64)>> {
+fn known_runs(levels: &[BusyLevel]) -> Vec<Vec<(Span, u64)>> {
     let mut runs: Vec<Vec<(Span, u64)>> = Vec::new();
     for level in levels.iter().filter(|level| level.span.from_ms < level.span.to_ms) {
         let Some(value) = level.micro_percent else {
@@ -79,7 +79,7 @@ fn low_in(run: &[(Span, u64)], rule: &LowRule) -> Option<LowTime> {
     }
     begins.sort_unstable();
     begins.dedup();
-    let sums = Sums::new(run);
+    let sums = LevelSums::new(run);
     let excess = |at_ms: u64| sums.between(at_ms, at_ms + rule.window_ms) - limit;
     let mut low_ms = 0;
     let mut covered_ms = from_ms;
@@ -113,12 +113,12 @@ fn low_in(run: &[(Span, u64)], rule: &LowRule) -> Option<LowTime> {
 }
 
 /// Sums of levels × ms from the begin of a run.
-struct Sums<'r> {
+struct LevelSums<'r> {
     run: &'r [(Span, u64)],
     before: Vec<i128>,
 }
 
-impl<'r> Sums<'r> {
+impl<'r> LevelSums<'r> {
     fn new(run: &'r [(Span, u64)]) -> Self {
         let mut sum = 0;
         let add = |(span, level): &(Span, u64)| {
@@ -161,10 +161,11 @@ mod tests {
                 let gap = u64::from(has_gap);
                 let span = Span { from_ms: at_ms + gap, to_ms: at_ms + gap + length };
                 at_ms = span.to_ms;
-                levels.push(Level { span, micro_percent: level });
+                levels.push(BusyLevel { span, micro_percent: level });
             }
             let value = |ms: u64| {
-                let holds = |level: &&Level| (level.span.from_ms..level.span.to_ms).contains(&ms);
+                let holds =
+                    |level: &&BusyLevel| (level.span.from_ms..level.span.to_ms).contains(&ms);
                 levels.iter().find(holds).and_then(|level| level.micro_percent)
             };
             let mut low = std::collections::BTreeSet::new();

@@ -7,7 +7,7 @@ use crate::device_time::Span;
 
 /// How busy something was for some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Level {
+pub struct BusyLevel {
     /// When.
     pub span: Span,
     /// In millionths of a percent; `None` if nobody knows.
@@ -30,8 +30,8 @@ const FULL: i128 = 100_000_000;
 
 impl Utilisation {
     /// Adds a holding of so much of a device; its levels do not overlap.
-    pub fn add(&mut self, gpu_milli: i64, levels: &[Level]) {
-        for Level { span, micro_percent } in levels {
+    pub fn add(&mut self, gpu_milli: i64, levels: &[BusyLevel]) {
+        for BusyLevel { span, micro_percent } in levels {
             let time = i128::from(gpu_milli) * i128::from(span.to_ms.saturating_sub(span.from_ms));
             self.held_gpu_milli_ms += time;
             if let Some(level) = micro_percent {
@@ -69,11 +69,11 @@ impl AddAssign for Utilisation {
 
 /// How busy several devices were together: their mean at every moment at which any of them was
 /// held, unknown where one of those is. The levels of each ascend and do not overlap.
-pub fn mean_of(devices: &[Vec<Level>]) -> Vec<Level> {
+pub fn mean_of(devices: &[Vec<BusyLevel>]) -> Vec<BusyLevel> {
     // At each moment: how many more or fewer are held, how many of these are not known, and how
     // busy they are.
     let mut changes: BTreeMap<u64, (i64, i64, i64)> = BTreeMap::new();
-    for Level { span, micro_percent } in devices.iter().flatten() {
+    for BusyLevel { span, micro_percent } in devices.iter().flatten() {
         let unknown = i64::from(micro_percent.is_none());
         let busy = i64::from(micro_percent.unwrap_or(0));
         for (at_ms, sign) in [(span.from_ms, 1), (span.to_ms, -1)] {
@@ -82,7 +82,7 @@ pub fn mean_of(devices: &[Vec<Level>]) -> Vec<Level> {
         }
     }
     let (mut held, mut unknown, mut busy, mut from_ms) = (0, 0, 0, 0);
-    let mut levels: Vec<Level> = Vec::new();
+    let mut levels: Vec<BusyLevel> = Vec::new();
     for (at_ms, change) in changes {
         if held > 0 {
             let mean = (unknown == 0).then(|| u32::try_from(busy / held).unwrap_or(u32::MAX));
@@ -91,7 +91,7 @@ pub fn mean_of(devices: &[Vec<Level>]) -> Vec<Level> {
                 Some(last) if last.micro_percent == mean && last.span.to_ms == from_ms => {
                     last.span.to_ms = at_ms;
                 }
-                _ => levels.push(Level { span, micro_percent: mean }),
+                _ => levels.push(BusyLevel { span, micro_percent: mean }),
             }
         }
         held += change.0;
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn levels() -> impl Strategy<Value = Vec<Level>> {
+    fn levels() -> impl Strategy<Value = Vec<BusyLevel>> {
         let one = (0u64..5, 1u64..20, prop::option::of(0u32..=100));
         prop::collection::vec(one, 0..8).prop_map(|parts| {
             let mut at_ms = 0;
@@ -115,14 +115,14 @@ mod tests {
                 let from_ms = at_ms + gap;
                 at_ms = from_ms + length;
                 let span = Span { from_ms, to_ms: at_ms };
-                Level { span, micro_percent: percent.map(|percent| percent * 1_000_000) }
+                BusyLevel { span, micro_percent: percent.map(|percent| percent * 1_000_000) }
             };
             parts.into_iter().map(level).collect()
         })
     }
 
-    fn at(levels: &[Level], at_ms: u64) -> Option<Option<u32>> {
-        let holds = |level: &&Level| (level.span.from_ms..level.span.to_ms).contains(&at_ms);
+    fn at(levels: &[BusyLevel], at_ms: u64) -> Option<Option<u32>> {
+        let holds = |level: &&BusyLevel| (level.span.from_ms..level.span.to_ms).contains(&at_ms);
         levels.iter().find(holds).map(|level| level.micro_percent)
     }
 
@@ -148,7 +148,7 @@ mod tests {
             let mut all = Utilisation::default();
             devices.iter().for_each(|(levels, milli)| all.add(*milli, levels));
             let moments = |known: bool| -> i128 {
-                let of = |(levels, milli): &(Vec<Level>, i64)| {
+                let of = |(levels, milli): &(Vec<BusyLevel>, i64)| {
                     let held = (0..200).filter_map(|at_ms| at(levels, at_ms));
                     held.filter(|level| level.is_some() || !known).count() as i128 * i128::from(*milli)
                 };

@@ -13,4 +13,4 @@ mod low;
 mod mean;
 
 pub use low::{LowRule, LowTime, low_time};
-pub use mean::{Level, Utilisation, mean_of};
+pub use mean::{BusyLevel, Utilisation, mean_of};

@@ -1,6 +1,6 @@
 //! Which GPU-time would end with a finding: what a ledger is asked for once the finding is gone.
 
-use dovetail_account::device_time::{DeviceState, Work};
+use dovetail_account::device_time::{ActiveWork, DeviceState};
 use dovetail_model::FreeCause;
 
 /// Whose time, in which states.
@@ -19,7 +19,7 @@ pub enum Reach {
 pub(super) const IDLE: &[DeviceState] = &[DeviceState::Idle];
 pub(super) const PROVISIONING: &[DeviceState] = &[DeviceState::Provisioning];
 pub(super) const GANG_WAIT: &[DeviceState] = &[DeviceState::GangWait];
-pub(super) const REPEATED: &[DeviceState] = &[DeviceState::Active(Work::Repeated)];
+pub(super) const REPEATED: &[DeviceState] = &[DeviceState::Active(ActiveWork::Repeated)];
 pub(super) const UNAVAILABLE: &[DeviceState] = &[DeviceState::Unavailable];
 pub(super) const NO_DEMAND: &[DeviceState] = &[DeviceState::Free(Some(FreeCause::NoDemand))];
 pub(super) const UNWANTED: &[DeviceState] = &[

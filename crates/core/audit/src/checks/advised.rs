@@ -4,7 +4,7 @@ use super::{View, percent_of, pods_of};
 use crate::catalogue::Check;
 use crate::facts::{Advice, Container, Recommended, Workload};
 use crate::finding::Finding;
-use crate::patch::{Change, Limit};
+use crate::patch::{LimitChange, PatchChange};
 use crate::usage::ActiveShare;
 
 const MIB: i64 = 1 << 20;
@@ -59,11 +59,11 @@ pub(super) fn too_much(view: &View<'_>, check: &'static Check, found: &mut Vec<F
             let target = recommended.target.get(resource).copied().unwrap_or(upper);
             let more = percent_of(target, limits.request_headroom_percent);
             let request = rounded(resource, target.saturating_add(more));
-            let change = Change::Amount {
+            let change = PatchChange::Amount {
                 container: container.name.clone(),
                 resource,
                 request,
-                limit: Limit::Stays,
+                limit: LimitChange::Stays,
             };
             let finding = Finding::new(check, &workload.owner)
                 .with("container", &container.name)
@@ -86,11 +86,11 @@ pub(super) fn too_little_cpu(view: &View<'_>, check: &'static Check, found: &mut
         if target <= limit || active.percent >= view.facts.thresholds.starved_active_percent {
             continue;
         }
-        let change = Change::Amount {
+        let change = PatchChange::Amount {
             container: container.name.clone(),
             resource: "cpu",
             request: rounded("cpu", target),
-            limit: Limit::Goes,
+            limit: LimitChange::Goes,
         };
         let finding = Finding::new(check, &workload.owner)
             .with("container", &container.name)

@@ -11,7 +11,7 @@ use crate::catalogue::Check;
 use crate::claim::Attribution;
 use crate::facts::{BudgetLimit, Node, ObjectRef};
 use crate::finding::Finding;
-use crate::patch::Change;
+use crate::patch::PatchChange;
 
 pub(super) const RUNS: &[Run] = &[
     ("AUT-01", held_on_half_empty_node),
@@ -43,7 +43,7 @@ fn held_on_half_empty_node(view: &View<'_>, check: &'static Check, found: &mut V
             continue;
         }
         // As long as one of them stays, the pods do.
-        let dropped = |annotation: &String| Change::DropAnnotation { key: key_of(annotation) };
+        let dropped = |annotation: &String| PatchChange::DropAnnotation { key: key_of(annotation) };
         for (pod, node) in view.pods_on_gpu_nodes(workload) {
             let used = requested.get(&*node.node.name).copied().unwrap_or(0);
             let all: i64 = node.gpus.values().map(|gpus| gpus.allocatable).sum();
@@ -85,7 +85,7 @@ fn budget_lets_nothing_go(view: &View<'_>, check: &'static Check, found: &mut Ve
         if budget.limit.lets_nothing_go(replicas) {
             let finding = Finding::new(check, &budget.object)
                 .with("limit", limit)
-                .mended_by(Change::LetOneGo)
+                .mended_by(PatchChange::LetOneGo)
                 .with("replicas", replicas)
                 .affecting(pods_of(workload));
             found.push(finding);
@@ -111,7 +111,7 @@ fn empty_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
                     // Pods that were deleted are not listed, so it may be less.
                     format!("{} for up to {}", node.node.name, duration(length_ms)),
                 )
-                .mended_by(Change::RemoveEmptyNodes)
+                .mended_by(PatchChange::RemoveEmptyNodes)
                 .affecting([node_ref(node)]);
             finding.claims = free_since(node, since_ms, view.facts.period, &UNWANTED);
             for pod in stays.get(&*node.node.name).into_iter().flatten().take(MOST_NAMED) {
@@ -135,7 +135,7 @@ fn scale_down_held(view: &View<'_>, check: &'static Check, found: &mut Vec<Findi
             let mut finding = Finding::new(check, &node.pool).with("annotation", annotation);
             // An autoscaler evicts what runs on a node that it finds little used.
             if !busy_pools.contains(&node.pool) {
-                let change = Change::LetNodesGo { annotation: key_of(annotation) };
+                let change = PatchChange::LetNodesGo { annotation: key_of(annotation) };
                 finding = finding.mended_by(change);
             }
             found.push(finding.affecting([node_ref(node)]));
@@ -172,7 +172,7 @@ fn cordoned_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
             // Whoever removes it does not want it back.
             match node.is_being_removed {
                 true => finding = finding.with("being removed", &node.node.name),
-                false => finding = finding.mended_by(Change::Uncordon),
+                false => finding = finding.mended_by(PatchChange::Uncordon),
             }
             let causes = [FreeCause::DrainingOrCordoned];
             finding.claims = free_since(node, since_ms, view.facts.period, &causes);

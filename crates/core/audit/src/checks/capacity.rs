@@ -1,14 +1,14 @@
 //! CAP: GPUs that are paid and cannot be used.
 
 use dovetail_account::device_time::DeviceState;
-use dovetail_model::Condition;
+use dovetail_model::NodeAvailability;
 
 use super::sharing::lacks_instances;
 use super::{Run, View, claims_on, node_ref, spare};
 use crate::catalogue::Check;
 use crate::facts::Node;
 use crate::finding::Finding;
-use crate::patch::Change;
+use crate::patch::PatchChange;
 
 pub(super) const RUNS: &[Run] = &[
     ("CAP-01", not_offered),
@@ -19,8 +19,9 @@ pub(super) const RUNS: &[Run] = &[
 
 fn not_offered(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     // A node that starts gets its device plugin soon; one that is not ready has its own finding.
-    let is_up =
-        |node: &&Node| !matches!(node.node.condition, Condition::NotReady | Condition::Starting);
+    let is_up = |node: &&Node| {
+        !matches!(node.node.condition, NodeAvailability::NotReady | NodeAvailability::Starting)
+    };
     let busy = view.nodes_of_gpu_pods();
     for node in view.facts.nodes.iter().filter(is_up) {
         for (resource, gpus) in &node.gpus {
@@ -35,7 +36,7 @@ fn not_offered(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>)
                     .affecting([node_ref(node)]);
                 // What runs on its other GPUs ends with a drain: when, a person decides.
                 if !busy.contains(&*node.node.name) {
-                    finding = finding.mended_by(Change::Drain);
+                    finding = finding.mended_by(PatchChange::Drain);
                 }
                 let states = [DeviceState::Unavailable];
                 finding.claims = claims_on(node, None, &states, view.facts.period);
@@ -46,8 +47,9 @@ fn not_offered(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>)
 }
 
 fn not_ready(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    let meant =
-        |node: &&Node| node.node.condition == Condition::NotReady && !node.devices.is_empty();
+    let meant = |node: &&Node| {
+        node.node.condition == NodeAvailability::NotReady && !node.devices.is_empty()
+    };
     for node in view.facts.nodes.iter().filter(meant) {
         let mut finding = Finding::new(check, &node.pool)
             .with("not ready", &node.node.name)
@@ -58,7 +60,7 @@ fn not_ready(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
 }
 
 fn not_counted(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    let is_up = |node: &&Node| node.node.condition != Condition::NotReady;
+    let is_up = |node: &&Node| node.node.condition != NodeAvailability::NotReady;
     let is_meant = |node: &&Node| node.uncounted_gpus > 0 && !lacks_instances(node);
     for node in view.facts.nodes.iter().filter(is_up).filter(is_meant) {
         let missing = format!("{} on {}", node.uncounted_gpus, node.node.name);

@@ -12,13 +12,15 @@ use std::sync::Arc;
 use dovetail_account::device_time::DeviceState;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{
-    Condition, Device, DeviceAmount, DeviceRequest, Holding, HoldingId, Job, JobId, Owner, Phase,
-    Requirement, Resources, Snapshot, Toleration, labels,
+    Device, DeviceAmount, DeviceRequest, Holding, HoldingId, HoldingPhase, Job, JobId,
+    NodeAvailability, Owner, Requirement, Resources, Snapshot, Toleration, labels,
 };
 
 use super::{UNWANTED, View, claims_on, node_ref, pod_ref};
 use crate::catalogue::Check;
-use crate::facts::{BudgetLimit, Class, ContainerKind, Facts, Node, ObjectRef, Pod, Workload};
+use crate::facts::{
+    BudgetLimit, ContainerKind, Facts, Node, ObjectRef, Pod, Workload, WorkloadClass,
+};
 use crate::finding::{Finding, Move};
 use crate::trial::placed;
 
@@ -32,7 +34,7 @@ const MOST_ROUNDS: usize = 4;
 const MOST_NODES: usize = 200;
 
 /// A pod with its node and what it needs.
-pub(super) struct Standing<'f> {
+pub(super) struct RunningPod<'f> {
     workload: &'f Workload,
     pod: &'f Pod,
     node: &'f str,
@@ -49,7 +51,7 @@ pub(super) fn nearly_empty(view: &View<'_>, check: &'static Check, found: &mut V
 
 fn of_resource(facts: &Facts, resource: &str, check: &'static Check, found: &mut Vec<Finding>) {
     let standing = standing(facts, resource);
-    let cluster = Cluster::of(facts, resource, &standing);
+    let cluster = ResourceCluster::of(facts, resource, &standing);
     let mut chosen = cluster.choose();
     for _ in 0..MOST_ROUNDS {
         if chosen.is_empty() {
@@ -66,22 +68,22 @@ fn of_resource(facts: &Facts, resource: &str, check: &'static Check, found: &mut
     }
 }
 
-pub(super) fn standing<'f>(facts: &'f Facts, resource: &str) -> Vec<Standing<'f>> {
+pub(super) fn standing<'f>(facts: &'f Facts, resource: &str) -> Vec<RunningPod<'f>> {
     let workloads = facts.workloads.iter().filter(|workload| !workload.is_daemon());
     let pods = workloads.flat_map(|workload| {
         let gpus = workload.gpus_per_pod().get(resource).copied().unwrap_or(0);
         workload.pods.iter().filter_map(move |pod| {
-            Some(Standing { workload, pod, node: pod.node.as_deref()?, gpus })
+            Some(RunningPod { workload, pod, node: pod.node.as_deref()?, gpus })
         })
     });
     pods.collect()
 }
 
 /// All nodes and pods, for one resource.
-pub(super) struct Cluster<'f> {
+pub(super) struct ResourceCluster<'f> {
     facts: &'f Facts,
     resource: &'f str,
-    standing: &'f [Standing<'f>],
+    standing: &'f [RunningPod<'f>],
     pub(super) nodes: BTreeMap<&'f str, &'f Node>,
     /// Pods by node, as places in `standing`.
     of_nodes: BTreeMap<&'f str, Vec<usize>>,
@@ -90,8 +92,8 @@ pub(super) struct Cluster<'f> {
     limits: BTreeMap<&'f ObjectRef, Vec<BudgetLimit>>,
 }
 
-impl<'f> Cluster<'f> {
-    pub(super) fn of(facts: &'f Facts, resource: &'f str, standing: &'f [Standing<'f>]) -> Self {
+impl<'f> ResourceCluster<'f> {
+    pub(super) fn of(facts: &'f Facts, resource: &'f str, standing: &'f [RunningPod<'f>]) -> Self {
         let mut of_nodes: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (place, of) in standing.iter().enumerate() {
             of_nodes.entry(of.node).or_default().push(place);
@@ -118,11 +120,12 @@ impl<'f> Cluster<'f> {
 
     /// Whether a pod starts again elsewhere without loss, as far as anybody can see. What other
     /// pods decide about is no part of the world that the engine is asked about.
-    fn can_move(&self, of: &Standing<'_>) -> bool {
+    fn can_move(&self, of: &RunningPod<'_>) -> bool {
         let template = &of.workload.template;
         let limits = self.limits.get(&of.workload.owner);
         let is_held = |limit: &BudgetLimit| limit.lets_nothing_go(of.workload.replicas);
-        let loses_work = matches!(of.workload.class, Some(Class::Training | Class::Batch));
+        let loses_work =
+            matches!(of.workload.class, Some(WorkloadClass::Training | WorkloadClass::Batch));
         of.workload.owner.kind != "Pod"
             && template.eviction_held_by.is_empty()
             && !template.depends_on_pods
@@ -166,7 +169,7 @@ impl<'f> Cluster<'f> {
     fn choose(&self) -> Vec<&'f str> {
         let half = self.facts.thresholds.half_empty_percent as i64;
         let ready = self.nodes.iter().filter(|(_, node)| {
-            let is_ready = node.node.condition == Condition::Ready;
+            let is_ready = node.node.condition == NodeAvailability::Ready;
             is_ready && self.offered(node) > 0 && !self.is_by_claims(node)
         });
         let free: BTreeMap<&str, i64> =
@@ -247,7 +250,7 @@ impl<'f> Cluster<'f> {
                 id: HoldingId(place as u64 + 1),
                 node: of.node.into(),
                 owner: Owner::Foreign(format!("{}/{}", of.workload.owner.namespace, of.pod.name)),
-                phase: Phase::Held { expected_end_ms: None },
+                phase: HoldingPhase::Held { expected_end_ms: None },
                 reservation: None,
                 resources: requirement.resources,
                 devices: (*next..*next + count).map(|device| (device, whole.clone())).collect(),
@@ -259,7 +262,7 @@ impl<'f> Cluster<'f> {
         world
     }
 
-    fn requirement(&self, of: &Standing<'_>) -> Requirement {
+    fn requirement(&self, of: &RunningPod<'_>) -> Requirement {
         let template = &of.workload.template;
         let mut resources = Resources { pod_slots: 1, ..Resources::default() };
         let lasting = template.containers.iter().filter(|c| c.kind != ContainerKind::Init);
@@ -307,7 +310,7 @@ pub(super) fn stay_on<'f>(
     let mut stays: BTreeMap<&str, BTreeSet<ObjectRef>> = BTreeMap::new();
     // These pods have no GPUs, so it does not matter which the world has.
     let standing = standing(facts, labels::NVIDIA_GPU);
-    let cluster = Cluster::of(facts, labels::NVIDIA_GPU, &standing);
+    let cluster = ResourceCluster::of(facts, labels::NVIDIA_GPU, &standing);
     let with_pods: Vec<&str> =
         empty.iter().copied().filter(|node| cluster.pods_of(node).next().is_some()).collect();
     if with_pods.is_empty() {
@@ -361,7 +364,7 @@ fn emptied<'n>(
 /// A finding for each node that can go: the moves, and the free GPUs that are then used, all of the
 /// node and as many elsewhere as move there.
 fn findings(
-    cluster: &Cluster<'_>,
+    cluster: &ResourceCluster<'_>,
     check: &'static Check,
     gone: &[&str],
     placed: &BTreeMap<usize, String>,

@@ -6,7 +6,7 @@ use super::{Run, View, measured, pending, pods_of};
 use crate::catalogue::Check;
 use crate::facts::{ObjectRef, Workload};
 use crate::finding::Finding;
-use crate::patch::Change;
+use crate::patch::PatchChange;
 
 pub(super) const RUNS: &[Run] = &[
     ("GOV-01", no_quota),
@@ -54,7 +54,7 @@ fn no_quota(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
                     .with("resource without quota", resource)
                     .affecting([workload.owner.clone()]);
                 if !is_claimed && !growing.contains(&*namespace.name) {
-                    let change = Change::Quota { resource: resource.to_owned(), units };
+                    let change = PatchChange::Quota { resource: resource.to_owned(), units };
                     finding = finding.mended_by(change);
                 }
                 found.push(finding);
@@ -116,7 +116,7 @@ fn no_admission_policy(view: &View<'_>, check: &'static Check, found: &mut Vec<F
         let most = view.most_gpus.iter().filter(|(resource, _)| by_plugin.contains(**resource));
         for (resource, most) in most.filter(|(_, most)| **most > 0) {
             let resource = (*resource).to_owned();
-            finding = finding.mended_by(Change::WarnOfLargePods { resource, most: *most });
+            finding = finding.mended_by(PatchChange::WarnOfLargePods { resource, most: *most });
         }
         found.push(finding);
     }

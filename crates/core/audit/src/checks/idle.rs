@@ -11,7 +11,7 @@ use super::{Run, View, claims_on, measured, pod_ref, pods_of};
 use crate::catalogue::Check;
 use crate::facts::{Facts, Node, ObjectRef, Pod, Workload};
 use crate::finding::Finding;
-use crate::patch::Change;
+use crate::patch::PatchChange;
 
 pub(super) const RUNS: &[Run] = &[
     ("IDL-01", measured::idle_notebook),
@@ -61,7 +61,7 @@ fn holds_after_the_end(view: &View<'_>, check: &'static Check, found: &mut Vec<F
             };
             let mut finding = Finding::new(check, &workload.owner)
                 .with("GPUs still allocated because", why)
-                .mended_in(workload, pod.crash_loops.then_some(Change::LimitRetries))
+                .mended_in(workload, pod.crash_loops.then_some(PatchChange::LimitRetries))
                 .affecting([pod_ref(workload, pod)]);
             finding.claims = idle_claims(view, number, all_units(pod), (1, 1));
             found.push(finding);
@@ -134,7 +134,7 @@ fn two_revisions(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding
             let names: Vec<&str> = revisions.iter().copied().collect();
             let finding = Finding::new(check, &workload.owner)
                 .with("revisions that have GPUs", names.join(", "))
-                .mended_in(workload, [Change::RollInPlace])
+                .mended_in(workload, [PatchChange::RollInPlace])
                 .affecting(pods_of(workload));
             found.push(finding);
         }

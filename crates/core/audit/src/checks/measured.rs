@@ -15,9 +15,9 @@ use dovetail_units::duration::{duration, duration_at_least};
 use super::{View, mend, node_ref, pod_ref};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
-use crate::facts::{Class, ObjectRef, Pod, Workload};
+use crate::facts::{ObjectRef, Pod, Workload, WorkloadClass};
 use crate::finding::Finding;
-use crate::patch::Change;
+use crate::patch::PatchChange;
 use crate::usage::GpuUse;
 
 const MINUTE_MS: u64 = 60_000;
@@ -148,7 +148,8 @@ pub(super) fn half_used(view: &View<'_>, check: &'static Check, found: &mut Vec<
 pub(super) fn never_used(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     for (number, workload, pods) in measured(view) {
         // For servers and notebooks there are checks that know what they wait for.
-        let has_own = matches!(workload.class, Some(Class::Inference | Class::Interactive));
+        let has_own =
+            matches!(workload.class, Some(WorkloadClass::Inference | WorkloadClass::Interactive));
         let never = |pod: &&Pod| pod.uses.iter().all(GpuUse::never_computed);
         let still: Vec<&Pod> = pods.iter().copied().filter(never).collect();
         if has_own || still.is_empty() {
@@ -161,7 +162,7 @@ pub(super) fn never_used(view: &View<'_>, check: &'static Check, found: &mut Vec
         let mut finding = Finding::new(check, &workload.owner)
             .with("pods whose GPUs were never active", count)
             .with("measured", period(view))
-            .mended_in(workload, (still.len() == pods.len()).then_some(Change::Stop));
+            .mended_in(workload, (still.len() == pods.len()).then_some(PatchChange::Stop));
         let units = still.iter().flat_map(|pod| all_units(pod));
         finding.claims = idle_claims(view, number, units, (1, 1));
         found.push(finding.affecting(still.iter().map(|pod| pod_ref(workload, pod))));
@@ -171,8 +172,8 @@ pub(super) fn never_used(view: &View<'_>, check: &'static Check, found: &mut Vec
 pub(super) fn fits_a_slice(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     for (number, workload, pods) in measured(view) {
         let is_one = workload.gpus_per_pod() == BTreeMap::from([(WHOLE, 1)]);
-        let is_gang = workload.class == Some(Class::Training) && workload.replicas > 1;
-        if !is_one || is_gang || workload.class == Some(Class::Interactive) {
+        let is_gang = workload.class == Some(WorkloadClass::Training) && workload.replicas > 1;
+        if !is_one || is_gang || workload.class == Some(WorkloadClass::Interactive) {
             continue;
         }
         let uses = || pods.iter().flat_map(|pod| &pod.uses);
@@ -259,7 +260,7 @@ fn with_idle(
 
 fn idle_of_class(
     view: &View<'_>,
-    class: Class,
+    class: WorkloadClass,
     (all_of_them, idle_after_minutes): (bool, u64),
     check: &'static Check,
     found: &mut Vec<Finding>,
@@ -274,8 +275,8 @@ fn idle_of_class(
             continue;
         }
         let mut finding = Finding::new(check, &workload.owner).with("measured", period(view));
-        if class == Class::Interactive && idle.len() == placed {
-            finding = finding.mended_in(workload, [Change::Stop]);
+        if class == WorkloadClass::Interactive && idle.len() == placed {
+            finding = finding.mended_in(workload, [PatchChange::Stop]);
         }
         found.push(with_idle(finding, view, (workload, number), &idle));
     }
@@ -283,14 +284,14 @@ fn idle_of_class(
 
 pub(super) fn idle_notebook(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let minutes = view.facts.thresholds.idle_notebook_minutes;
-    idle_of_class(view, Class::Interactive, (false, minutes), check, found);
+    idle_of_class(view, WorkloadClass::Interactive, (false, minutes), check, found);
 }
 
 /// Replicas that stand still while others of the same server answer.
 pub(super) fn idle_replicas(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let minutes = view.facts.thresholds.idle_server_minutes;
     for (workload, number) in view.facts.workloads.iter().zip(0..) {
-        if workload.class != Some(Class::Inference) || !workload.has_gpus() {
+        if workload.class != Some(WorkloadClass::Inference) || !workload.has_gpus() {
             continue;
         }
         let idle = idle_pods(view, workload, minutes * MINUTE_MS);
@@ -315,7 +316,7 @@ pub(super) fn is_idle_server(view: &View<'_>, workload: &Workload) -> bool {
 /// None of its replicas computes: nobody asks it.
 pub(super) fn idle_server(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let minutes = view.facts.thresholds.idle_server_minutes;
-    idle_of_class(view, Class::Inference, (true, minutes), check, found);
+    idle_of_class(view, WorkloadClass::Inference, (true, minutes), check, found);
 }
 
 pub(super) fn notebook_on_large_gpu(
@@ -324,7 +325,7 @@ pub(super) fn notebook_on_large_gpu(
     found: &mut Vec<Finding>,
 ) {
     for (workload, number) in view.facts.workloads.iter().zip(0..) {
-        let is_notebook = workload.class == Some(Class::Interactive);
+        let is_notebook = workload.class == Some(WorkloadClass::Interactive);
         if !is_notebook || !workload.gpus_per_pod().contains_key(WHOLE) {
             continue;
         }

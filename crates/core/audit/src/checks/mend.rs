@@ -8,7 +8,7 @@ use dovetail_model::{Node as ModelNode, SelectorTerm, Taint, requirement::Operat
 use super::taints::{keeping_away, tolerates};
 use super::{View, percent_of};
 use crate::facts::{Container, ContainerKind, Node, Workload};
-use crate::patch::{Change, Limit};
+use crate::patch::{LimitChange, PatchChange};
 
 /// Labels that tell GPU nodes from others, the plainest first.
 const GPU_LABELS: [&str; 4] = [
@@ -31,9 +31,9 @@ fn holder<'w>(workload: &'w Workload, resource: &str) -> Option<&'w Container> {
 }
 
 /// So many of a resource for the one container that holds it.
-pub(super) fn gpus(workload: &Workload, resource: &str, count: i64) -> Option<Change> {
+pub(super) fn gpus(workload: &Workload, resource: &str, count: i64) -> Option<PatchChange> {
     let container = holder(workload, resource)?.name.clone();
-    Some(Change::Gpus { container, resource: resource.to_owned(), count })
+    Some(PatchChange::Gpus { container, resource: resource.to_owned(), count })
 }
 
 /// Another resource for the one container that holds GPUs, if a node that the pods may use offers
@@ -43,14 +43,14 @@ pub(super) fn other_gpus(
     workload: &Workload,
     from: &str,
     to: &str,
-) -> Vec<Change> {
+) -> Vec<PatchChange> {
     let Some(holder) = holder(workload, from) else { return Vec::new() };
     let is_open =
         |node: &Node| keeping_away(node).all(|taint| taint.key == to || tolerates(workload, taint));
     if !view.nodes_meant_for(workload, to).any(is_open) {
         return Vec::new();
     }
-    let of = |resource: &str, count| Change::Gpus {
+    let of = |resource: &str, count| PatchChange::Gpus {
         container: holder.name.clone(),
         resource: resource.to_owned(),
         count,
@@ -63,7 +63,7 @@ pub(super) fn no_more_than(
     workload: &Workload,
     resource: &'static str,
     share: i64,
-) -> Option<Change> {
+) -> Option<PatchChange> {
     let asked = |container: &Container| {
         let of = container.requests.get(resource).or(container.limits.get(resource));
         of.copied().unwrap_or(0)
@@ -75,46 +75,55 @@ pub(super) fn no_more_than(
     let step = if resource == "cpu" { 10 } else { MIB };
     let request = left.div_euclid(step) * step;
     let container = largest.name.clone();
-    (request > 0).then_some(Change::Amount { container, resource, request, limit: Limit::Stays })
+    (request > 0).then_some(PatchChange::Amount {
+        container,
+        resource,
+        request,
+        limit: LimitChange::Stays,
+    })
 }
 
 /// So much more memory for the only container, as request and limit.
-pub(super) fn more_memory(workload: &Workload, percent: u64) -> Option<Change> {
+pub(super) fn more_memory(workload: &Workload, percent: u64) -> Option<PatchChange> {
     let mut works = workload.template.containers.iter();
     let (only, None) = (works.next()?, works.next()) else { return None };
     let has = only.limits.get("memory").or(only.requests.get("memory")).copied()?;
     let more = (has.checked_add(percent_of(has, percent))?.checked_add(MIB - 1)?) / MIB * MIB;
-    let limit = Limit::Is(more);
+    let limit = LimitChange::Is(more);
     let container = only.name.clone();
-    Some(Change::Amount { container, resource: "memory", request: more, limit })
+    Some(PatchChange::Amount { container, resource: "memory", request: more, limit })
 }
 
 /// Memory at `/dev/shm` of each container with GPUs: 16 GiB, and no more than half of what the
 /// container may use.
-pub(super) fn shared_memory(workload: &Workload) -> Vec<Change> {
+pub(super) fn shared_memory(workload: &Workload) -> Vec<PatchChange> {
     let works = workload.template.containers.iter();
     let works = works.filter(|c| c.kind == ContainerKind::Main && c.gpu_limits().next().is_some());
     let change = |container: &Container| {
         let half = container.limits.get("memory").map_or(i64::MAX, |memory| memory / 2);
         let bytes = (16 * GIB).min(half) / MIB * MIB;
-        Change::SharedMemory { container: container.name.clone(), bytes }
+        PatchChange::SharedMemory { container: container.name.clone(), bytes }
     };
     works.map(change).collect()
 }
 
 /// Tolerations of what keeps pods away from the kind of node that asks for the fewest.
-pub(super) fn tolerate(view: &View<'_>, workload: &Workload, resource: &str) -> Option<Change> {
+pub(super) fn tolerate(
+    view: &View<'_>,
+    workload: &Workload,
+    resource: &str,
+) -> Option<PatchChange> {
     let missing = |node: &Node| -> Vec<Taint> {
         let taints = keeping_away(node).filter(|taint| !tolerates(workload, taint));
         taints.cloned().collect()
     };
     let nodes = view.nodes_meant_for(workload, resource).map(missing);
     let taints = nodes.min_by_key(|taints| (taints.len(), taints.clone()))?;
-    Some(Change::Tolerate { taints })
+    Some(PatchChange::Tolerate { taints })
 }
 
 /// A label by which pods without GPUs stay off GPU nodes: all of these have it, and nobody else.
-pub(super) fn stay_off(view: &View<'_>) -> Option<Change> {
+pub(super) fn stay_off(view: &View<'_>) -> Option<PatchChange> {
     let tells = |label: &&&str| {
         view.facts.nodes.iter().all(|node| node.has_gpus() == node.node.label(label).is_some())
     };
@@ -124,17 +133,21 @@ pub(super) fn stay_off(view: &View<'_>) -> Option<Change> {
         operator: Operator::DoesNotExist,
         values: Vec::new(),
     };
-    Some(Change::AskOfNodes { term })
+    Some(PatchChange::AskOfNodes { term })
 }
 
 /// The model that all its pods are on now, by the label that names it.
-pub(super) fn keep_model(view: &View<'_>, workload: &Workload, resource: &str) -> Option<Change> {
+pub(super) fn keep_model(
+    view: &View<'_>,
+    workload: &Workload,
+    resource: &str,
+) -> Option<PatchChange> {
     let mut labels = BTreeSet::new();
     for (_, node) in view.placed(workload) {
         labels.insert(model_label(node, resource)?);
     }
     let [(label, value)] = labels.into_iter().collect::<Vec<_>>()[..] else { return None };
-    Some(Change::SelectNodes { label: label.to_owned(), value: value.to_owned() })
+    Some(PatchChange::SelectNodes { label: label.to_owned(), value: value.to_owned() })
 }
 
 /// The label of a node that names the model of its GPUs.

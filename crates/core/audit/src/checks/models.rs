@@ -5,7 +5,7 @@ use dovetail_units::amount::gib;
 
 use super::{Run, View, pods_of};
 use crate::catalogue::Check;
-use crate::facts::{Class, Workload};
+use crate::facts::{Workload, WorkloadClass};
 use crate::finding::Finding;
 use crate::served_model::ServedModel;
 use crate::usage::ActiveShare;
@@ -20,7 +20,7 @@ const GPU_MEMORY: &str = labels::NVIDIA_MEMORY;
 const REPLICAS: &str = labels::NVIDIA_REPLICAS;
 
 fn served<'a>(view: &View<'a>) -> impl Iterator<Item = (&'a Workload, ServedModel)> {
-    let serves = |workload: &&Workload| workload.class == Some(Class::Inference);
+    let serves = |workload: &&Workload| workload.class == Some(WorkloadClass::Inference);
     let workloads: Vec<&Workload> = view.gpu_workloads().filter(serves).collect();
     workloads.into_iter().filter_map(|workload| Some((workload, workload.template.model?)))
 }

@@ -8,8 +8,8 @@ use dovetail_account::device_time::DeviceState;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::requirement::Operator;
 use dovetail_model::{
-    Condition, DeviceRequest, FreeCause, Holding, Job, JobId, Node as WorldNode, Owner, Snapshot,
-    labels,
+    DeviceRequest, FreeCause, Holding, Job, JobId, Node as WorldNode, NodeAvailability, Owner,
+    Snapshot, labels,
 };
 
 use super::{View, claims_on};
@@ -17,7 +17,7 @@ use crate::catalogue::Check;
 use crate::claim::Attribution;
 use crate::facts::{ObjectRef, Workload};
 use crate::finding::Finding;
-use crate::moment::Demand;
+use crate::moment::PendingDemand;
 use crate::trial::{Changing, asking_for_devices, binds, holding};
 
 /// Nodes that are added at most to let a gang start.
@@ -27,8 +27,10 @@ const MOST_KINDS: usize = 6;
 
 /// GOV-05: jobs that would start if their quota allowed it.
 pub(super) fn lacks_quota(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    let is_limited = |demand: &&Demand| !demand.world.queues.is_empty();
-    for (demand, Pending { world, starts_now }) in worlds(view).filter(|(of, _)| is_limited(of)) {
+    let is_limited = |demand: &&PendingDemand| !demand.world.queues.is_empty();
+    for (demand, PendingProbe { world, starts_now }) in
+        worlds(view).filter(|(of, _)| is_limited(of))
+    {
         let mut world = world.clone();
         world.queues.clear();
         world.jobs.iter_mut().for_each(|job| job.queue.clear());
@@ -49,7 +51,7 @@ pub(super) fn lacks_quota(view: &View<'_>, check: &'static Check, found: &mut Ve
 /// SCH-13: gangs that would start with a few more nodes.
 pub(super) fn lacks_nodes(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let is_gang = |job: &Job| job.pod_sets.iter().map(|set| set.min).sum::<u32>() > 1;
-    for (demand, Pending { world, starts_now }) in worlds(view) {
+    for (demand, PendingProbe { world, starts_now }) in worlds(view) {
         let waits =
             |job: &&Job| job.start_ms.is_none() && is_gang(job) && !starts_now.contains(&job.id);
         let pending: BTreeSet<JobId> =
@@ -102,7 +104,7 @@ fn started_by_more(
 
 /// SCH-14: jobs that would start on free GPUs that their selectors or models exclude.
 pub(super) fn excludes_models(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    for (demand, Pending { world, starts_now }) in worlds(view) {
+    for (demand, PendingProbe { world, starts_now }) in worlds(view) {
         let mut world = world.clone();
         let waiting = world.jobs.iter_mut().filter(|job| job.start_ms.is_none());
         let mut is_any = false;
@@ -137,7 +139,7 @@ pub(super) fn excludes_models(view: &View<'_>, check: &'static Check, found: &mu
 /// one, so enough are free, but not on one node. One that quota alone would start lacks quota and
 /// nothing else.
 pub(super) fn in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    for (demand, Pending { world, starts_now }) in worlds(view) {
+    for (demand, PendingProbe { world, starts_now }) in worlds(view) {
         let mut world = world.clone();
         let waits = |job: &&mut Job| job.start_ms.is_none() && !starts_now.contains(&job.id);
         let to_come = |job: &&mut Job| owner(view, job).kind == "Namespace";
@@ -196,7 +198,7 @@ pub(super) fn stranded_by(
     let causes = [FreeCause::StrandedByCpu, FreeCause::StrandedByMemory];
     let states = causes.map(|cause| DeviceState::Free(Some(cause)));
     let (mut claims, mut most_milli, mut jobs) = (Vec::new(), 0, 0);
-    for (demand, Pending { world, starts_now }) in worlds(view) {
+    for (demand, PendingProbe { world, starts_now }) in worlds(view) {
         let namespace = &workload.owner.namespace;
         let names: BTreeSet<String> =
             workload.pods.iter().map(|pod| format!("{namespace}/{}", pod.name)).collect();
@@ -241,7 +243,7 @@ fn split_by_gpu(job: &mut Job) -> bool {
 }
 
 /// What is asked about the pending jobs of one resource.
-pub(super) struct Pending {
+pub(super) struct PendingProbe {
     /// Where they could start.
     world: Snapshot,
     /// Those that start without any change.
@@ -249,17 +251,17 @@ pub(super) struct Pending {
 }
 
 /// Worlds with pending jobs.
-fn worlds<'v>(view: &'v View<'_>) -> impl Iterator<Item = (&'v Demand, &'v Pending)> {
+fn worlds<'v>(view: &'v View<'_>) -> impl Iterator<Item = (&'v PendingDemand, &'v PendingProbe)> {
     let demand = &view.moment.demand;
     let pending = view.pending.get_or_init(|| {
-        let of = |demand: &Demand| {
+        let of = |demand: &PendingDemand| {
             let is_asked = !demand.world.jobs.is_empty();
             let world = match is_asked {
                 true => asking_for_devices(&demand.world),
                 false => Default::default(),
             };
             let starts_now = binds(&world).into_iter().map(|(job, _)| job).collect();
-            Pending { world, starts_now }
+            PendingProbe { world, starts_now }
         };
         demand.iter().map(of).collect()
     });
@@ -268,7 +270,7 @@ fn worlds<'v>(view: &'v View<'_>) -> impl Iterator<Item = (&'v Demand, &'v Pendi
 
 /// Pending jobs that start in a changed world and would not in the world as it is.
 fn newly_started<'d>(
-    demand: &'d Demand,
+    demand: &'d PendingDemand,
     plan: &[(JobId, String)],
     starts_now: &BTreeSet<JobId>,
 ) -> Vec<&'d Job> {
@@ -307,7 +309,7 @@ fn labels_asked(job: &Job) -> String {
 /// job would take.
 fn taken_by(
     view: &View<'_>,
-    demand: &Demand,
+    demand: &PendingDemand,
     job: &Job,
     plan: &[(JobId, String)],
 ) -> (Vec<Attribution>, Option<i64>) {
@@ -341,7 +343,7 @@ fn kinds(world: &Snapshot) -> Vec<&WorldNode> {
     let terms = conditions.flat_map(|condition| condition.any_of.iter().flatten());
     let keys: BTreeSet<&str> = terms.map(|term| term.key.as_str()).collect();
     let mut kinds: BTreeMap<_, &WorldNode> = BTreeMap::new();
-    for node in world.nodes.iter().filter(|node| node.condition == Condition::Ready) {
+    for node in world.nodes.iter().filter(|node| node.condition == NodeAvailability::Ready) {
         let model = node.devices.first().map(|device| &*device.model);
         let labels: Vec<Option<&String>> = keys.iter().map(|key| node.labels.get(*key)).collect();
         kinds.entry((node.devices.len(), model, &node.taints, labels)).or_insert(node);

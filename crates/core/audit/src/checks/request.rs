@@ -9,9 +9,9 @@ use dovetail_units::amount::gib;
 use super::{Run, View, advised, claims_on, measured, mend, pods_of};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
-use crate::facts::{Class, ContainerKind, Workload};
+use crate::facts::{ContainerKind, Workload, WorkloadClass};
 use crate::finding::Finding;
-use crate::patch::Change;
+use crate::patch::PatchChange;
 
 pub(super) const RUNS: &[Run] = &[
     ("REQ-01", request_is_limit),
@@ -69,7 +69,7 @@ fn sees_gpus_without_asking(view: &View<'_>, check: &'static Check, found: &mut 
                     .with("sees GPUs through", by);
                 // What is mounted may be needed for something else.
                 let by_variable = by.starts_with("NVIDIA_VISIBLE_DEVICES");
-                let hide = Change::HideGpus { container: container.name.clone() };
+                let hide = PatchChange::HideGpus { container: container.name.clone() };
                 let finding = finding.mended_in(workload, by_variable.then_some(hide));
                 found.push(finding.affecting(pods_of(workload)));
             }
@@ -205,7 +205,7 @@ fn helper_with_gpus(view: &View<'_>, check: &'static Check, found: &mut Vec<Find
                     }
                     // An init container that needs no more than the work costs nothing.
                     let count = if helper.kind == ContainerKind::Init { left } else { 0 };
-                    let change = Change::Gpus {
+                    let change = PatchChange::Gpus {
                         container: helper.name.clone(),
                         resource: resource.to_owned(),
                         count,
@@ -228,7 +228,7 @@ fn mib(bytes: i64) -> String {
 
 fn small_shared_memory(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let small_bytes = (view.facts.thresholds.small_shared_memory_mib << 20) as i64;
-    let trains = |workload: &&Workload| workload.class == Some(Class::Training);
+    let trains = |workload: &&Workload| workload.class == Some(WorkloadClass::Training);
     for workload in view.gpu_workloads().filter(trains) {
         let bytes = match workload.template.shared_memory {
             None => DEFAULT_SHARED_MEMORY_BYTES,

@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::DeviceState;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
-use dovetail_model::{Condition, FreeCause, Taint, TaintEffect, canonical_gpu_model};
+use dovetail_model::{FreeCause, NodeAvailability, Taint, TaintEffect, canonical_gpu_model};
 
 use super::measured::is_idle_server;
 use super::taints::{keeping_away, tolerates};
 use super::{Run, View, claims_on, mend, node_ref, pending, pod_ref, pods_of};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
-use crate::facts::{Class, Node, NumaPolicy, ObjectRef, Scoring, Workload};
+use crate::facts::{Node, NumaPolicy, ObjectRef, Scoring, Workload, WorkloadClass};
 use crate::finding::Finding;
-use crate::moment::Gang;
-use crate::patch::Change;
+use crate::moment::GangCounts;
+use crate::patch::PatchChange;
 
 pub(super) const RUNS: &[Run] = &[
     ("SCH-01", node_without_taint),
@@ -36,7 +36,8 @@ pub(super) const RUNS: &[Run] = &[
 
 /// A class for servers, above every class that nobody made for something more urgent: users may go
 /// up to 10^9.
-const PRIORITISE: Change = Change::Prioritise { class: "gpu-inference", value: 1_000_000 };
+const PRIORITISE: PatchChange =
+    PatchChange::Prioritise { class: "gpu-inference", value: 1_000_000 };
 
 /// Whether a taint lets a workload have a resource. Where its key is the name of the resource,
 /// Kubernetes may add the toleration to pods whose containers ask for that; a pod without it that
@@ -66,7 +67,7 @@ fn node_without_taint(view: &View<'_>, check: &'static Check, found: &mut Vec<Fi
             let example =
                 format!("taints: [{{key: {}, value: \"true\", effect: NoSchedule}}]", taint.key);
             finding = finding.for_example(example);
-            finding = finding.mended_by(Change::TaintNodes { taint });
+            finding = finding.mended_by(PatchChange::TaintNodes { taint });
         }
         found.push(finding);
     }
@@ -106,7 +107,7 @@ fn tolerates_without_gpus(view: &View<'_>, check: &'static Check, found: &mut Ve
         for taint in taints.iter().filter(|taint| tolerates(workload, taint)) {
             let finding = Finding::new(check, &workload.owner)
                 .with("tolerated taint", written(taint))
-                .mended_in(workload, [Change::Respect { taint: (*taint).clone() }])
+                .mended_in(workload, [PatchChange::Respect { taint: (*taint).clone() }])
                 .affecting(pods_of(workload));
             found.push(finding);
         }
@@ -206,7 +207,7 @@ fn taint_of_another_name(view: &View<'_>, check: &'static Check, found: &mut Vec
         if !keeping_away(node).any(is_named) {
             let key = resources.first().map(|name| (*name).clone()).unwrap_or_default();
             let finding = Finding::new(check, &node.pool)
-                .mended_by(Change::RenameTaint { taint: first.clone(), key })
+                .mended_by(PatchChange::RenameTaint { taint: first.clone(), key })
                 .with("taint", written(first))
                 .with(
                     "resource",
@@ -228,7 +229,9 @@ fn spreads_over_empty_nodes(view: &View<'_>, check: &'static Check, found: &mut 
 
 fn training_without_gang(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let meant = |workload: &&Workload| {
-        workload.class == Some(Class::Training) && workload.replicas > 1 && !workload.is_gang
+        workload.class == Some(WorkloadClass::Training)
+            && workload.replicas > 1
+            && !workload.is_gang
     };
     for (workload, number) in view.facts.workloads.iter().zip(0..) {
         if !workload.has_gpus() || !meant(&workload) {
@@ -254,7 +257,7 @@ fn waiting_for_others(view: &View<'_>, workload: &Workload, number: u32) -> Vec<
 }
 
 fn gang_is_short(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    let mut short: BTreeMap<usize, BTreeSet<Gang>> = BTreeMap::new();
+    let mut short: BTreeMap<usize, BTreeSet<GangCounts>> = BTreeMap::new();
     for held in &view.moment.held {
         if let Some(gang) = held.gang.filter(|gang| gang.is_short()) {
             short.entry(held.workload).or_default().insert(gang);
@@ -263,7 +266,7 @@ fn gang_is_short(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding
     for (place, gangs) in short {
         let (workload, number) = (&view.facts.workloads[place], place as u32);
         let mut finding = Finding::new(check, &workload.owner).affecting(pods_of(workload));
-        for Gang { min, placed, pending } in gangs {
+        for GangCounts { min, placed, pending } in gangs {
             let pods = format!("{placed} of at least {min}, {pending} pending");
             finding = finding.with("pods with a node", pods);
         }
@@ -273,11 +276,11 @@ fn gang_is_short(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding
 }
 
 /// All pods of a workload as a gang, which has its name: a label's value has at most 63 letters.
-fn gang_of(workload: &Workload) -> Change {
+fn gang_of(workload: &Workload) -> PatchChange {
     let mut name = workload.owner.name.clone();
     name.truncate(name.char_indices().nth(63).map_or(name.len(), |(end, _)| end));
     let name = name.trim_end_matches(['-', '.', '_']).to_owned();
-    Change::Gang { name, members: workload.replicas }
+    PatchChange::Gang { name, members: workload.replicas }
 }
 
 fn one_pod_per_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
@@ -291,7 +294,7 @@ fn one_pod_per_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Find
                     .with("rule", rule)
                     .with("GPUs of one pod", count)
                     .with("most GPUs of a node", most)
-                    .mended_in(workload, [Change::ShareNodes])
+                    .mended_in(workload, [PatchChange::ShareNodes])
                     .affecting(pods_of(workload));
                 found.push(finding);
             }
@@ -303,7 +306,7 @@ fn inference_without_priority(view: &View<'_>, check: &'static Check, found: &mu
     // Only who may use the same GPUs competes for them.
     let mut can_wait: BTreeMap<(Option<&str>, &str, &str), &Workload> = BTreeMap::new();
     for workload in &view.gpu_workloads {
-        if matches!(workload.class, Some(Class::Training | Class::Batch)) {
+        if matches!(workload.class, Some(WorkloadClass::Training | WorkloadClass::Batch)) {
             for (resource, node) in places(view, workload) {
                 can_wait.entry((class_of(workload), resource, node)).or_insert(workload);
             }
@@ -311,7 +314,7 @@ fn inference_without_priority(view: &View<'_>, check: &'static Check, found: &mu
     }
     // Work must not be preempted for a server that answers nothing.
     let serves = |workload: &&Workload| {
-        workload.class == Some(Class::Inference) && !is_idle_server(view, workload)
+        workload.class == Some(WorkloadClass::Inference) && !is_idle_server(view, workload)
     };
     for workload in view.gpu_workloads().filter(serves) {
         let mut others = places(view, workload).into_iter();
@@ -363,7 +366,7 @@ fn class_of(workload: &Workload) -> Option<&str> {
 /// Nodes in a condition with free GPUs, by resource.
 pub(super) fn free_gpus<'a>(
     view: &View<'a>,
-    condition: Condition,
+    condition: NodeAvailability,
 ) -> BTreeMap<&'a str, Vec<(&'a Node, i64)>> {
     let offered = view.facts.nodes.iter().filter(|node| node.node.condition == condition);
     let offered = offered.flat_map(|node| {
@@ -395,7 +398,7 @@ pub(super) fn free_gpus<'a>(
 fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     pending::in_pieces(view, check, found);
     let (free, cordoned) =
-        (free_gpus(view, Condition::Ready), free_gpus(view, Condition::Cordoned));
+        (free_gpus(view, NodeAvailability::Ready), free_gpus(view, NodeAvailability::Cordoned));
     for workload in view.gpu_workloads() {
         let waiting: Vec<_> = workload.pods.iter().filter(|pod| pod.node.is_none()).collect();
         for (resource, gpus) in workload.gpus_per_pod().into_iter().filter(|_| !waiting.is_empty())

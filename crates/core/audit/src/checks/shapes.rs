@@ -5,7 +5,7 @@ use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
-use dovetail_model::{Condition, MigTable, labels};
+use dovetail_model::{MigTable, NodeAvailability, labels};
 
 use super::scheduling::free_gpus;
 use super::taints::{keeping_away, tolerates};
@@ -21,7 +21,7 @@ pub(super) fn instances_of_no_layout(
     check: &'static Check,
     found: &mut Vec<Finding>,
 ) {
-    let free = free_gpus(view, Condition::Ready);
+    let free = free_gpus(view, NodeAvailability::Ready);
     let mut layouts = Layouts::default();
     let pods_on = LazyCell::new(|| gpu_pods_by_node(view));
     for workload in view.gpu_workloads() {
@@ -126,7 +126,7 @@ fn node_for<'f>(
 
 /// Whether GPUs of a node are in MIG mode, as far as its resources and labels say.
 fn is_cut(node: &Node) -> bool {
-    let is_ready = node.node.condition == Condition::Ready;
+    let is_ready = node.node.condition == NodeAvailability::Ready;
     is_ready
         && (node.has_mig_instances() || node.node.labels.contains_key(labels::NVIDIA_MIG_CONFIG))
 }
@@ -140,7 +140,7 @@ fn may_use(workload: &Workload, node: &Node) -> bool {
 /// SHR-11: MIG instances of a profile that no pod has used for long, on nodes in use. Why the rest
 /// of a node is free other checks say.
 pub(super) fn unused_profiles(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    for (resource, of_nodes) in free_gpus(view, Condition::Ready) {
+    for (resource, of_nodes) in free_gpus(view, NodeAvailability::Ready) {
         let Some(profile) = resource.strip_prefix(labels::NVIDIA_MIG) else { continue };
         for (node, free) in of_nodes {
             if !is_unused_profile(view, node, resource, free) {

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use dovetail_account::device_time::DeviceState;
 use dovetail_model::labels;
-use dovetail_model::{Condition, FreeCause};
+use dovetail_model::{FreeCause, NodeAvailability};
 use dovetail_units::amount::gpu_count;
 
 use super::{Run, View, claims_on, measured, mend, node_ref, pods_of, shapes};
 use crate::catalogue::Check;
-use crate::facts::{Class, Node, ObjectRef};
+use crate::facts::{Node, ObjectRef, WorkloadClass};
 use crate::finding::Finding;
 
 pub(super) const RUNS: &[Run] = &[
@@ -54,7 +54,7 @@ fn replicas_of_each(node: &Node, offered: i64) -> i64 {
 }
 
 fn sliced_inference(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    let serves = |workload: &&crate::Workload| workload.class == Some(Class::Inference);
+    let serves = |workload: &&crate::Workload| workload.class == Some(WorkloadClass::Inference);
     for workload in view.gpu_workloads().filter(serves) {
         let mut finding = Finding::new(check, &workload.owner);
         for (pod, node) in view.pods_on_gpu_nodes(workload) {
@@ -111,7 +111,7 @@ fn left_over_by_layout(view: &View<'_>, check: &'static Check, found: &mut Vec<F
 
 /// GPUs of a node that is cut into MIG instances of which no instance is offered.
 fn without_instances(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    let is_up = |node: &&Node| node.node.condition != Condition::NotReady;
+    let is_up = |node: &&Node| node.node.condition != NodeAvailability::NotReady;
     for node in view.facts.nodes.iter().filter(is_up).filter(|node| lacks_instances(node)) {
         let config = node.node.labels.get(MIG_CONFIG).map_or("unknown", String::as_str);
         let mut finding = Finding::new(check, &node.pool)
@@ -133,7 +133,7 @@ pub(super) fn lacks_instances(node: &Node) -> bool {
 }
 
 fn mixed_classes(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    type OfNode<'f> = (BTreeMap<Class, &'f str>, Vec<ObjectRef>);
+    type OfNode<'f> = (BTreeMap<WorkloadClass, &'f str>, Vec<ObjectRef>);
     let mut by_node: BTreeMap<&str, OfNode<'_>> = BTreeMap::new();
     for workload in view.gpu_workloads() {
         let Some(class) = workload.class else { continue };
@@ -148,7 +148,7 @@ fn mixed_classes(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding
     }
     for (name, (classes, pods)) in by_node {
         // Inference on time slices is a finding of its own, whatever is beside it.
-        if classes.len() < 2 || classes.contains_key(&Class::Inference) {
+        if classes.len() < 2 || classes.contains_key(&WorkloadClass::Inference) {
             continue;
         }
         let mixed: Vec<String> =
@@ -160,17 +160,17 @@ fn mixed_classes(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding
     }
 }
 
-fn named(class: Class) -> &'static str {
+fn named(class: WorkloadClass) -> &'static str {
     match class {
-        Class::Training => "training",
-        Class::Inference => "inference",
-        Class::Interactive => "interactive",
-        Class::Batch => "batch",
+        WorkloadClass::Training => "training",
+        WorkloadClass::Inference => "inference",
+        WorkloadClass::Interactive => "interactive",
+        WorkloadClass::Batch => "batch",
     }
 }
 
 fn training_on_parts(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    let trains = |workload: &&crate::Workload| workload.class == Some(Class::Training);
+    let trains = |workload: &&crate::Workload| workload.class == Some(WorkloadClass::Training);
     for workload in view.gpu_workloads().filter(trains) {
         for (resource, count) in workload.gpus_per_pod() {
             let is_part = resource.contains("/mig-") || resource.ends_with(".shared");

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use dovetail_account::device_time::DeviceState;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{
-    Condition, DeviceRequest, FreeCause, Job, JobId, Requirement, Resources, Toleration,
+    DeviceRequest, FreeCause, Job, JobId, NodeAvailability, Requirement, Resources, Toleration,
 };
 
-use super::consolidation::{Cluster, standing};
+use super::consolidation::{ResourceCluster, standing};
 use super::shapes::is_unused_profile;
 use super::{View, claims_on, node_ref};
 use crate::catalogue::Check;
@@ -71,10 +71,10 @@ impl Spare<'_> {
 
 fn of_resource<'f>(view: &View<'f>, resource: &'f str, busy: &BTreeSet<&str>) -> Vec<Spare<'f>> {
     let standing = standing(view.facts, resource);
-    let cluster = Cluster::of(view.facts, resource, &standing);
+    let cluster = ResourceCluster::of(view.facts, resource, &standing);
     let meant = view.facts.nodes.iter().filter(|node| {
         // Since when they are free must be known.
-        node.node.condition == Condition::Ready
+        node.node.condition == NodeAvailability::Ready
             && node.free_since_ms.is_some()
             && busy.contains(&*node.node.name)
     });

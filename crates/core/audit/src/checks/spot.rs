@@ -5,7 +5,7 @@ use dovetail_units::duration::duration_at_least;
 
 use super::{Run, View, node_ref, pods_of};
 use crate::catalogue::Check;
-use crate::facts::{Class, Pod, Workload};
+use crate::facts::{Pod, Workload, WorkloadClass};
 use crate::finding::Finding;
 
 pub(super) const RUNS: &[Run] = &[
@@ -19,12 +19,12 @@ const MINUTE_MS: u64 = 60_000;
 
 const USD_MICROS_PER_CENT: i128 = 10_000;
 
-fn of_class<'a>(view: &View<'a>, class: Class) -> impl Iterator<Item = &'a Workload> {
+fn of_class<'a>(view: &View<'a>, class: WorkloadClass) -> impl Iterator<Item = &'a Workload> {
     view.gpu_workloads().filter(move |workload| workload.class == Some(class))
 }
 
 fn loses_its_work(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    for workload in of_class(view, Class::Training) {
+    for workload in of_class(view, WorkloadClass::Training) {
         let template = &workload.template;
         if template.saves_progress || template.has_lasting_volume {
             continue;
@@ -44,7 +44,7 @@ fn loses_its_work(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
 
 fn could_be_on_spot(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let saves = |workload: &&Workload| workload.template.saves_progress;
-    for workload in of_class(view, Class::Training).filter(saves) {
+    for workload in of_class(view, WorkloadClass::Training).filter(saves) {
         let placed = view.placed(workload);
         let on_demand = placed.filter(|(_, node)| node.is_spot == Some(false)).count();
         if on_demand > 0 {
@@ -57,7 +57,7 @@ fn could_be_on_spot(view: &View<'_>, check: &'static Check, found: &mut Vec<Find
 }
 
 fn serves_from_spot_alone(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    for workload in of_class(view, Class::Inference) {
+    for workload in of_class(view, WorkloadClass::Inference) {
         let pods = view.placed(workload).count();
         if pods > 0 && view.placed(workload).all(|(_, node)| node.is_spot == Some(true)) {
             let finding = Finding::new(check, &workload.owner)

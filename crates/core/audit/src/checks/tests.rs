@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::Span;
 use dovetail_model::{
-    Condition, NodeCondition, SelectorTerm, Taint, TaintEffect, Toleration, requirement,
+    NodeAvailability, NodeCondition, SelectorTerm, Taint, TaintEffect, Toleration, requirement,
 };
 
 use super::*;
@@ -102,12 +102,12 @@ fn workload(owner: ObjectRef, gpus: i64, replicas: u32, node: &str) -> Workload 
 /// node, one other.
 fn healthy() -> Facts {
     let train = Workload {
-        class: Some(Class::Training),
+        class: Some(WorkloadClass::Training),
         is_gang: true,
         ..workload(ObjectRef::new("Job", "research", "train"), 4, 2, "g1")
     };
     let mut serve = Workload {
-        class: Some(Class::Inference),
+        class: Some(WorkloadClass::Inference),
         ..workload(ObjectRef::new("Deployment", "prod", "serve"), 1, 2, "g1")
     };
     serve.template.priority_class = Some("serving".into());
@@ -208,7 +208,7 @@ fn small(facts: &mut Facts, busy_micro_percent: u32, memory_bytes: i64) {
 }
 
 /// The first so many servers, or notebooks, stand still since so long.
-fn still(facts: &mut Facts, class: Class, pods: usize, length_ms: u64) {
+fn still(facts: &mut Facts, class: WorkloadClass, pods: usize, length_ms: u64) {
     used(facts, SERVE, &[20 * HOUR_MS]);
     facts.workloads[SERVE].class = Some(class);
     let end_ms = facts.period.to_ms;
@@ -468,8 +468,8 @@ const CAPACITY: [Case; 4] = [
     ),
     (
         "CAP-02",
-        |f| f.nodes[0].node.condition = Condition::NotReady,
-        |f| f.nodes[0].node.condition = Condition::Starting,
+        |f| f.nodes[0].node.condition = NodeAvailability::NotReady,
+        |f| f.nodes[0].node.condition = NodeAvailability::Starting,
     ),
     (
         "CAP-05",
@@ -504,13 +504,13 @@ fn rolled_out(facts: &mut Facts, node: Option<&str>) {
 const IDLE: [Case; 9] = [
     (
         "IDL-01",
-        |f| still(f, Class::Interactive, 1, HOUR_MS + 1),
-        |f| still(f, Class::Interactive, 2, HOUR_MS),
+        |f| still(f, WorkloadClass::Interactive, 1, HOUR_MS + 1),
+        |f| still(f, WorkloadClass::Interactive, 2, HOUR_MS),
     ),
     (
         "IDL-02",
-        |f| still(f, Class::Inference, 2, HOUR_MS + 1),
-        |f| still(f, Class::Inference, 2, HOUR_MS),
+        |f| still(f, WorkloadClass::Inference, 2, HOUR_MS + 1),
+        |f| still(f, WorkloadClass::Inference, 2, HOUR_MS),
     ),
     (
         "IDL-03",
@@ -547,8 +547,8 @@ const IDLE: [Case; 9] = [
     ("IDL-08", |f| hung(f, 600_000), |f| hung(f, 599_999)),
     (
         "IDL-09",
-        |f| still(f, Class::Inference, 1, HOUR_MS + 1),
-        |f| still(f, Class::Inference, 1, HOUR_MS),
+        |f| still(f, WorkloadClass::Inference, 1, HOUR_MS + 1),
+        |f| still(f, WorkloadClass::Inference, 1, HOUR_MS),
     ),
 ];
 

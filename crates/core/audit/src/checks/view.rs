@@ -8,7 +8,7 @@ use dovetail_model::FreeCause;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::node::NAME_LABEL;
 
-use super::pending::Pending;
+use super::pending::PendingProbe;
 use crate::catalogue::Check;
 use crate::claim::Attribution;
 use crate::facts::{Facts, Node, ObjectRef, Pod, Workload};
@@ -27,7 +27,7 @@ pub(super) struct View<'a> {
     pub(super) facts: &'a Facts,
     pub(super) moment: &'a Moment,
     /// Pending jobs in each world of the moment.
-    pub(super) pending: OnceLock<Vec<Pending>>,
+    pub(super) pending: OnceLock<Vec<PendingProbe>>,
     pub(super) nodes: BTreeMap<&'a str, &'a Node>,
     /// Most GPUs of a node, by resource.
     pub(super) most_gpus: BTreeMap<&'a str, i64>,

@@ -85,7 +85,7 @@ impl Rate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Confirmed {
     /// Whether, or why not.
-    pub verdict: Verdict,
+    pub verdict: FixVerdict,
     /// What the seconds that are its own came to before; `None` if it has none.
     pub before: Option<Rate>,
     /// What they come to since.
@@ -96,7 +96,7 @@ pub struct Confirmed {
 
 /// What a ledger says of a finding that is fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum FixVerdict {
     /// Its objects waste less, and so does the cluster.
     Confirmed,
     /// Its objects waste as before.
@@ -147,19 +147,19 @@ pub fn confirm(
     let fall = |(was, is): (&Own, &Own)| Fall { before: was.amounts, after: is.amounts };
     let falls: Vec<Fall> = own_before.iter().zip(&own_after).map(fall).collect();
     let verdict = |place: usize| match reaches[place] {
-        Reach::Nothing => Verdict::OfRisk,
+        Reach::Nothing => FixVerdict::OfRisk,
         _ => verdict(&own_before[place], &falls[place], &cluster),
     };
-    let verdicts: Vec<Verdict> = (0..fixed.len()).map(verdict).collect();
+    let verdicts: Vec<FixVerdict> = (0..fixed.len()).map(verdict).collect();
     let shares = shares(&verdicts, &falls, &cluster);
     let finding = |place: usize| {
         let Fall { before, after } = falls[place];
         let has_own = own_before[place].is_known && own_before[place].counted_with.is_none();
         let (mut verdict, mut confirmed) = (verdicts[place], shares[place]);
-        if verdict == Verdict::Confirmed
+        if verdict == FixVerdict::Confirmed
             && is_little(confirmed.gpu_milli_ms, before.wasted_gpu_milli_ms)
         {
-            (verdict, confirmed) = (Verdict::Moved, Rate::default());
+            (verdict, confirmed) = (FixVerdict::Moved, Rate::default());
         }
         Confirmed {
             verdict,
@@ -169,7 +169,7 @@ pub fn confirm(
         }
     };
     let findings: Vec<Confirmed> = (0..fixed.len()).map(finding).collect();
-    let sum = findings.iter().filter(|found| found.verdict == Verdict::Confirmed);
+    let sum = findings.iter().filter(|found| found.verdict == FixVerdict::Confirmed);
     let rose = free_of_unknown_cause(after) - free_of_unknown_cause(before);
     Confirmation {
         waste_before: cluster.before.rate(),
@@ -201,7 +201,7 @@ fn order(fixed: &[FixedFinding], reaches: &[Reach]) -> Vec<usize> {
 
 /// Amounts of one period as those of a month.
 #[derive(Clone, Copy, Debug, Default)]
-struct Amounts {
+struct MonthlyAmounts {
     wasted_gpu_milli_ms: i128,
     /// The part without a price.
     unpriced_gpu_milli_ms: i128,
@@ -210,7 +210,7 @@ struct Amounts {
     blind_gpu_milli_ms: i128,
 }
 
-impl Amounts {
+impl MonthlyAmounts {
     fn add_wasted(&mut self, row: &LedgerRow) {
         self.wasted_gpu_milli_ms += row.gpu_milli_ms;
         match row.usd_micros {
@@ -245,7 +245,7 @@ fn of_month(amount: i128, read_ms: u64) -> i128 {
 /// What is a finding's own.
 #[derive(Clone, Copy, Debug, Default)]
 struct Own {
-    amounts: Amounts,
+    amounts: MonthlyAmounts,
     /// Whether the ledger has anything of its objects.
     is_known: bool,
     /// Who has what it would have, where it has nothing.
@@ -290,8 +290,8 @@ fn own(
 }
 
 /// The whole ledger.
-fn total(period: &LedgerPeriod) -> Amounts {
-    let mut all = Amounts::default();
+fn total(period: &LedgerPeriod) -> MonthlyAmounts {
+    let mut all = MonthlyAmounts::default();
     for row in &period.rows {
         match row.state {
             DeviceState::Unknown => all.blind_gpu_milli_ms += row.gpu_milli_ms,
@@ -310,8 +310,8 @@ fn free_of_unknown_cause(period: &LedgerPeriod) -> i128 {
 /// From one period to the next.
 #[derive(Clone, Copy, Debug)]
 struct Fall {
-    before: Amounts,
-    after: Amounts,
+    before: MonthlyAmounts,
+    after: MonthlyAmounts,
 }
 
 impl Fall {
@@ -332,29 +332,29 @@ fn is_little(part: i128, whole: i128) -> bool {
 }
 
 /// What one finding comes to before all of them share the fall of the cluster.
-fn verdict(of: &Own, fall: &Fall, cluster: &Fall) -> Verdict {
+fn verdict(of: &Own, fall: &Fall, cluster: &Fall) -> FixVerdict {
     let before = fall.before.wasted_gpu_milli_ms;
     match () {
-        () if !of.is_known => Verdict::NotInLedger,
+        () if !of.is_known => FixVerdict::NotInLedger,
         () if before == 0 => match of.counted_with {
-            Some(other) => Verdict::CountedWith(other),
-            None if fall.before.blind_gpu_milli_ms > 0 => Verdict::Blind,
-            None => Verdict::NoneBefore,
+            Some(other) => FixVerdict::CountedWith(other),
+            None if fall.before.blind_gpu_milli_ms > 0 => FixVerdict::Blind,
+            None => FixVerdict::NoneBefore,
         },
-        () if is_little(fall.seen(), before) => Verdict::Unchanged,
-        () if is_little(fall.certain(), before) => Verdict::Blind,
-        () if cluster.seen() == 0 => Verdict::Moved,
-        () if cluster.certain() == 0 => Verdict::Blind,
-        () => Verdict::Confirmed,
+        () if is_little(fall.seen(), before) => FixVerdict::Unchanged,
+        () if is_little(fall.certain(), before) => FixVerdict::Blind,
+        () if cluster.seen() == 0 => FixVerdict::Moved,
+        () if cluster.certain() == 0 => FixVerdict::Blind,
+        () => FixVerdict::Confirmed,
     }
 }
 
 /// The fall of the cluster, shared by those that are confirmed: each has its own, or where these
 /// are more than there is, a part of it in proportion. Dollars are those of the seconds, at the
 /// prices before.
-fn shares(verdicts: &[Verdict], falls: &[Fall], cluster: &Fall) -> Vec<Rate> {
-    let time = |(verdict, fall): (&Verdict, &Fall)| match verdict {
-        Verdict::Confirmed => fall.certain(),
+fn shares(verdicts: &[FixVerdict], falls: &[Fall], cluster: &Fall) -> Vec<Rate> {
+    let time = |(verdict, fall): (&FixVerdict, &Fall)| match verdict {
+        FixVerdict::Confirmed => fall.certain(),
         _ => 0,
     };
     let times: Vec<i128> = verdicts.iter().zip(falls).map(time).collect();
@@ -367,7 +367,7 @@ fn shares(verdicts: &[Verdict], falls: &[Fall], cluster: &Fall) -> Vec<Rate> {
     let fell = cluster.before.usd_micros - cluster.after.usd_micros;
     let usd_micros = cut(&usd_micros, fell.max(0));
     let rate = |((gpu_milli_ms, usd_micros), fall): ((i128, i128), &Fall)| {
-        let Amounts { wasted_gpu_milli_ms, unpriced_gpu_milli_ms, .. } = fall.before;
+        let MonthlyAmounts { wasted_gpu_milli_ms, unpriced_gpu_milli_ms, .. } = fall.before;
         let unpriced = match wasted_gpu_milli_ms {
             0 => 0,
             wasted => unpriced_gpu_milli_ms * gpu_milli_ms / wasted,

@@ -11,7 +11,8 @@ const HOUR_MS: u64 = 3_600_000;
 const READ_MS: u64 = MONTH_MS / 2;
 const NO_DEMAND: DeviceState = DeviceState::Free(Some(FreeCause::NoDemand));
 const DRAINING: DeviceState = DeviceState::Free(Some(FreeCause::DrainingOrCordoned));
-const ACTIVE: DeviceState = DeviceState::Active(dovetail_account::device_time::Work::NotSeparable);
+const ACTIVE: DeviceState =
+    DeviceState::Active(dovetail_account::device_time::ActiveWork::NotSeparable);
 
 fn serve() -> ObjectRef {
     ObjectRef::new("Deployment", "prod", "serve")
@@ -50,7 +51,7 @@ fn hours(rate: Rate) -> i128 {
 }
 
 /// Verdict, GPU-hours a month before and after, and confirmed dollars.
-fn told(found: &Confirmed) -> (Verdict, Option<i128>, Option<i128>, Option<i64>) {
+fn told(found: &Confirmed) -> (FixVerdict, Option<i128>, Option<i128>, Option<i64>) {
     let usd = found.confirmed.usd_micros.map(|micros| micros / 1_000_000);
     (found.verdict, found.before.map(hours), found.after.map(hours), usd)
 }
@@ -68,7 +69,7 @@ fn what_stopped_is_confirmed_and_what_moved_is_not() {
     ]);
     let confirmation = confirm(&finding, &before, &after);
     let found = told(&confirmation.findings[0]);
-    assert_eq!(found, (Verdict::Confirmed, Some(200), Some(20), Some(360)));
+    assert_eq!(found, (FixVerdict::Confirmed, Some(200), Some(20), Some(360)));
     assert_eq!((hours(confirmation.waste_before), hours(confirmation.waste_after)), (240, 60));
     assert_eq!(hours(confirmation.confirmed), 180);
     // It idles for somebody else, or stands free.
@@ -76,7 +77,7 @@ fn what_stopped_is_confirmed_and_what_moved_is_not() {
         let after = period(vec![row(Some(train()), idle, 20), row(state.0, state.1, 100)]);
         let confirmation = confirm(&finding, &before, &after);
         let found = told(&confirmation.findings[0]);
-        assert_eq!(found, (Verdict::Moved, Some(200), Some(0), Some(0)));
+        assert_eq!(found, (FixVerdict::Moved, Some(200), Some(0), Some(0)));
         assert_eq!(confirmation.confirmed.gpu_milli_ms, 0);
     }
     // A tenth less is confirmed, anything below is chance.
@@ -84,7 +85,7 @@ fn what_stopped_is_confirmed_and_what_moved_is_not() {
         let after = period(vec![row(Some(serve()), idle, gpu_hours)]);
         confirm(&finding, &period(vec![row(Some(serve()), idle, 100)]), &after).findings[0].verdict
     };
-    assert_eq!([less(90), less(91)], [Verdict::Confirmed, Verdict::Unchanged]);
+    assert_eq!([less(90), less(91)], [FixVerdict::Confirmed, FixVerdict::Unchanged]);
 }
 
 #[test]
@@ -95,27 +96,27 @@ fn what_nobody_measures_any_more_or_never_did_is_unknown() {
     let verdict = |before: &LedgerPeriod, after: Vec<LedgerRow>| {
         let found = confirm(&finding, before, &period(after)).findings;
         // Of an autoscaler a ledger knows nothing.
-        assert_eq!(told(&found[1]), (Verdict::NotInLedger, None, None, Some(0)));
+        assert_eq!(told(&found[1]), (FixVerdict::NotInLedger, None, None, Some(0)));
         found[0].verdict
     };
-    assert_eq!(verdict(&before, vec![row(Some(serve()), unknown, 95)]), Verdict::Blind);
-    assert_eq!(verdict(&before, vec![row(Some(train()), unknown, 95)]), Verdict::Moved);
-    assert_eq!(verdict(&before, vec![row(Some(serve()), unknown, 30)]), Verdict::Confirmed);
+    assert_eq!(verdict(&before, vec![row(Some(serve()), unknown, 95)]), FixVerdict::Blind);
+    assert_eq!(verdict(&before, vec![row(Some(train()), unknown, 95)]), FixVerdict::Moved);
+    assert_eq!(verdict(&before, vec![row(Some(serve()), unknown, 30)]), FixVerdict::Confirmed);
     let blind = period(vec![row(Some(serve()), unknown, 100)]);
-    assert_eq!(verdict(&blind, Vec::new()), Verdict::Blind);
+    assert_eq!(verdict(&blind, Vec::new()), FixVerdict::Blind);
     let busy = period(vec![row(Some(serve()), ACTIVE, 100)]);
-    assert_eq!(verdict(&busy, Vec::new()), Verdict::NoneBefore);
+    assert_eq!(verdict(&busy, Vec::new()), FixVerdict::NoneBefore);
     // Causes that are not kept any more.
     let drained = [fixed("AUT-06", pool())];
     let before = period(vec![row(None, DRAINING, 50)]);
     let after = |state| period(vec![row(None, state, 50)]);
     let verdict = |state| confirm(&drained, &before, &after(state)).findings[0].verdict;
-    assert_eq!(verdict(DeviceState::Free(None)), Verdict::Blind);
-    assert_eq!(verdict(NO_DEMAND), Verdict::Moved);
-    assert_eq!(verdict(DRAINING), Verdict::Unchanged);
-    assert_eq!(verdict(ACTIVE), Verdict::Confirmed);
+    assert_eq!(verdict(DeviceState::Free(None)), FixVerdict::Blind);
+    assert_eq!(verdict(NO_DEMAND), FixVerdict::Moved);
+    assert_eq!(verdict(DRAINING), FixVerdict::Unchanged);
+    assert_eq!(verdict(ACTIVE), FixVerdict::Confirmed);
     let risk = confirm(&[fixed("GOV-01", serve())], &before, &before);
-    assert_eq!(risk.findings[0].verdict, Verdict::OfRisk);
+    assert_eq!(risk.findings[0].verdict, FixVerdict::OfRisk);
 }
 
 #[test]
@@ -140,11 +141,11 @@ fn a_second_is_of_one_finding_and_dollars_need_a_price() {
     let found: Vec<_> = found.iter().map(told).collect();
     let expected = [
         // What its owner has is not the namespace's too.
-        (Verdict::Confirmed, Some(14), Some(0), None),
-        (Verdict::CountedWith(2), None, None, Some(0)),
+        (FixVerdict::Confirmed, Some(14), Some(0), None),
+        (FixVerdict::CountedWith(2), None, None, Some(0)),
         // Right-sizing is served before scaling to zero.
-        (Verdict::Confirmed, Some(200), Some(0), Some(400)),
-        (Verdict::Confirmed, Some(60), Some(0), Some(120)),
+        (FixVerdict::Confirmed, Some(200), Some(0), Some(400)),
+        (FixVerdict::Confirmed, Some(60), Some(0), Some(120)),
     ];
     assert_eq!(found, expected);
 }
@@ -211,7 +212,7 @@ proptest! {
         for of in &found.findings {
             let before = of.before.map_or(0, |rate| rate.gpu_milli_ms);
             prop_assert!(of.confirmed.gpu_milli_ms <= before);
-            prop_assert!(of.verdict == Verdict::Confirmed || of.confirmed.gpu_milli_ms == 0);
+            prop_assert!(of.verdict == FixVerdict::Confirmed || of.confirmed.gpu_milli_ms == 0);
         }
         // What is listed twice is not confirmed twice.
         let twice: Vec<FixedFinding> = findings.iter().chain(&findings).cloned().collect();

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use dovetail_account::device_time::DeviceState;
 use dovetail_model::FreeCause;
 
-use super::{Held, Moment};
-use crate::facts::{Class, Facts, Node, Pod};
+use super::{HeldGpus, Moment};
+use crate::facts::{Facts, Node, Pod, WorkloadClass};
 use crate::thresholds::Thresholds;
 use crate::usage::GpuUse;
 
@@ -120,7 +120,7 @@ impl<'f> Times<'f> {
     }
 
     /// Since when a pod that was deleted should be gone; `None` if it need not be yet.
-    pub(super) fn overdue_since_ms(&self, held: &Held) -> Option<u64> {
+    pub(super) fn overdue_since_ms(&self, held: &HeldGpus) -> Option<u64> {
         let since_ms = self.pods.get(&(held.workload, held.pod.as_str()))?.should_be_gone_ms?;
         let overdue_ms = self.facts.now_ms.checked_sub(since_ms)?;
         (overdue_ms > self.thresholds().overdue_minutes * MINUTE_MS).then_some(since_ms)
@@ -132,7 +132,7 @@ impl<'f> Times<'f> {
     }
 
     /// Of what a pod holds, in the state that it is in without a measurement.
-    pub(super) fn held(&self, held: &Held, state: DeviceState) -> Lasting {
+    pub(super) fn held(&self, held: &HeldGpus, state: DeviceState) -> Lasting {
         let pod = self.pods.get(&(held.workload, held.pod.as_str()));
         let since_ms = match state {
             DeviceState::GangWait => {
@@ -147,13 +147,13 @@ impl<'f> Times<'f> {
     }
 
     /// Of what was measured of a GPU: long enough for the checks that look at it.
-    pub(super) fn measured(&self, held: &Held, used: &GpuUse) -> Lasting {
+    pub(super) fn measured(&self, held: &HeldGpus, used: &GpuUse) -> Lasting {
         let thresholds = self.thresholds();
         let end_ms = self.facts.usage.map_or(self.facts.now_ms, |period| period.span.to_ms);
         let is_long = used.looked_ms() >= thresholds.least_measured_hours * HOUR_MS;
         let idle_minutes = match self.facts.workloads[held.workload].class {
-            Some(Class::Interactive) => Some(thresholds.idle_notebook_minutes),
-            Some(Class::Inference) => Some(thresholds.idle_server_minutes),
+            Some(WorkloadClass::Interactive) => Some(thresholds.idle_notebook_minutes),
+            Some(WorkloadClass::Inference) => Some(thresholds.idle_server_minutes),
             _ => None,
         };
         let idle_ms = used.idle_since_ms.map(|since_ms| end_ms.saturating_sub(since_ms));

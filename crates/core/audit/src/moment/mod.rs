@@ -18,16 +18,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_account::device_time::{DeviceInterval, DeviceState, Span};
 use dovetail_capacity::what_is_free;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
-use dovetail_model::{Action, Condition, FreeCause, JobId, Parts, Plan, Snapshot};
+use dovetail_model::{Action, FreeCause, GpuParts, JobId, NodeAvailability, Plan, Snapshot};
 use dovetail_plan::engine::{EngineConfig, EngineError};
 use dovetail_plan::{Batch, Engine};
 
 use crate::claim::DeviceWaste;
-use crate::facts::{Class, Facts, ObjectRef};
+use crate::facts::{Facts, ObjectRef, WorkloadClass};
 use crate::usage::GpuUse;
 pub use lasting::Lasting;
 use lasting::Times;
-pub use parts::Part;
+pub use parts::NodePart;
 use parts::parts_of;
 pub use times::{GpuTimes, Recent, gpu_times, recent};
 use times::{numbers_of_pods, present_times};
@@ -40,12 +40,12 @@ pub const MONTH_MS: u64 = 30 * 24 * 3_600_000;
 pub struct Moment {
     pub nodes: Vec<NodeGpus>,
     /// What pods hold.
-    pub held: Vec<Held>,
+    pub held: Vec<HeldGpus>,
     /// Pods that share a GPU which another one reserves for them, by that one: what is measured
     /// under its name is of all of them.
     pub sharers: BTreeMap<PodName, Vec<PodName>>,
     /// What waits, one world for each resource.
-    pub demand: Vec<Demand>,
+    pub demand: Vec<PendingDemand>,
 }
 
 /// Namespace and name of a pod.
@@ -76,7 +76,7 @@ pub struct Units {
     /// How many pods can ask for.
     pub count: i64,
     /// What each is of the node's GPUs.
-    pub parts: Parts,
+    pub parts: GpuParts,
     /// How many pods that could not be read ask for here: nobody knows whether they hold them.
     pub unknown: i64,
     /// Whether several pods have one device together by such units (time-slicing, MPS, HAMi, a
@@ -87,7 +87,7 @@ pub struct Units {
 
 /// What a pod holds of a node's GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldGpus {
     pub node: String,
     pub resource: String,
     /// Place of the workload in [`Facts::workloads`].
@@ -100,14 +100,14 @@ pub struct Held {
     /// What it does with them.
     pub state: HeldState,
     /// Its gang, where an object says how many pods of it start together.
-    pub gang: Option<Gang>,
+    pub gang: Option<GangCounts>,
     /// What was measured of them, one for each unit; empty if nobody did.
     pub uses: Vec<GpuUse>,
 }
 
 /// Pods of which some number starts together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Gang {
+pub struct GangCounts {
     /// How many start together.
     pub min: u32,
     /// Pods with a node.
@@ -116,7 +116,7 @@ pub struct Gang {
     pub pending: u32,
 }
 
-impl Gang {
+impl GangCounts {
     /// Whether pods with a node wait for pending ones: pods that ended are missed by nobody.
     pub fn is_short(self) -> bool {
         self.placed < self.min && self.pending > 0
@@ -137,7 +137,7 @@ pub enum HeldState {
 
 /// What waits for one resource.
 #[derive(Clone, Debug, Default)]
-pub struct Demand {
+pub struct PendingDemand {
     /// The resource, whose units are the devices of the world.
     pub resource: String,
     /// Nodes, what they hold and what waits.
@@ -209,7 +209,7 @@ pub struct DeviceStates {
 #[derive(Clone, Debug, Default)]
 pub struct NodeStates<'m> {
     /// In the order of [`Moment::nodes`]; the parts of a node are all its GPUs.
-    pub parts: Vec<Vec<Part<'m>>>,
+    pub parts: Vec<Vec<NodePart<'m>>>,
     /// Namespaces and names of waiting pods that would fit where GPUs are free, while their own
     /// scheduler says that they fit nowhere: why those GPUs are free is unknown.
     pub contested: Vec<String>,
@@ -240,12 +240,12 @@ pub fn node_parts<'m>(facts: &Facts, moment: &'m Moment) -> Result<NodeStates<'m
     }
     let waiting_gangs = waiting_gangs(facts, moment);
     let times = Times::of(facts, moment);
-    let mut held: BTreeMap<&str, Vec<(usize, &Held)>> = BTreeMap::new();
+    let mut held: BTreeMap<&str, Vec<(usize, &HeldGpus)>> = BTreeMap::new();
     for (place, one) in moment.held.iter().enumerate() {
         held.entry(&one.node).or_default().push((place, one));
     }
     let nodes = facts.nodes.iter().map(|node| (&*node.node.name, node.node.condition));
-    let conditions: BTreeMap<&str, Condition> = nodes.collect();
+    let conditions: BTreeMap<&str, NodeAvailability> = nodes.collect();
     let parts = moment.nodes.iter().map(|gpus| {
         // A node that is not among the facts has no condition that anybody knows.
         let condition = conditions.get(&*gpus.node).copied().unwrap_or_default();
@@ -267,7 +267,7 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
     let places: BTreeMap<String, usize> =
         facts.nodes.iter().enumerate().map(|(place, n)| (n.node.name.to_string(), place)).collect();
     // Which devices a pod is on matters where what they did is known.
-    let is_known = |held: &&Held| !held.uses.is_empty() || held.state == HeldState::Terminating;
+    let is_known = |held: &&HeldGpus| !held.uses.is_empty() || held.state == HeldState::Terminating;
     let measured = moment.held.iter().filter(is_known);
     let measured: BTreeSet<usize> = measured.map(|held| held.workload).collect();
     let mut pods: BTreeMap<(usize, &str), usize> = BTreeMap::new();
@@ -294,14 +294,14 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
             *states.now.entry(state).or_default() += time;
         }
         let ends = || parts.iter().filter(|part| !part.lasting.goes_on);
-        let is_held = |part: &&Part<'_>| !matches!(part.state, DeviceState::Free(_));
+        let is_held = |part: &&NodePart<'_>| !matches!(part.state, DeviceState::Free(_));
         let of_month = |milli: i64| i128::from(milli) * i128::from(MONTH_MS);
         states.open[number] = of_month(ends().map(|part| part.gpu_milli).sum());
         let held = ends().filter(is_held).map(|part| part.gpu_milli);
         states.open_held[number] = of_month(held.sum());
         states.gpus[number] = gpu_times(&parts, month, |held| Some(holders[held]));
         for (held, devices) in cut(&parts, moment, first, month, &mut states) {
-            let Held { workload, pod, .. } = &moment.held[held];
+            let HeldGpus { workload, pod, .. } = &moment.held[held];
             if let Some(pod) = pods.get(&(*workload, &**pod)) {
                 facts.workloads[*workload].pods[*pod].devices.push(devices);
             }
@@ -323,7 +323,7 @@ pub(crate) fn devices_by_node(plan: &Plan) -> BTreeMap<String, i64> {
 
 /// What a plan gives out is kept for what gets it, but for pods that would fit there against the
 /// word of their own scheduler.
-fn reserved_by(demand: &Demand, plan: Plan, contested: &mut Vec<String>) -> Causes {
+fn reserved_by(demand: &PendingDemand, plan: Plan, contested: &mut Vec<String>) -> Causes {
     let mut reserved = Causes::new();
     let mut named = BTreeSet::new();
     for action in plan.actions {
@@ -368,9 +368,9 @@ fn leave_open(causes: &mut Causes, untold: Untold) {
 /// Workloads of which some pods compute and others do not yet: whoever is ready waits. Only
 /// training with several pods works together as far as anybody can see.
 fn waiting_gangs(facts: &Facts, moment: &Moment) -> BTreeSet<usize> {
-    let trains = |workload: usize| facts.workloads[workload].class == Some(Class::Training);
+    let trains = |workload: usize| facts.workloads[workload].class == Some(WorkloadClass::Training);
     let mut missing: BTreeSet<&ObjectRef> = BTreeSet::new();
-    for workload in facts.workloads.iter().filter(|w| w.class == Some(Class::Training)) {
+    for workload in facts.workloads.iter().filter(|w| w.class == Some(WorkloadClass::Training)) {
         if workload.pods.iter().any(|pod| pod.node.is_none()) {
             missing.insert(&workload.owner);
         }
@@ -389,7 +389,7 @@ fn waiting_gangs(facts: &Facts, moment: &Moment) -> BTreeSet<usize> {
 /// workloads by their number. Returns the devices of each part that was measured, by its place
 /// among what is held.
 fn cut(
-    parts: &[Part<'_>],
+    parts: &[NodePart<'_>],
     moment: &Moment,
     first: u32,
     month: Span,

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
-use dovetail_model::{Condition, FreeCause};
+use dovetail_model::{FreeCause, NodeAvailability};
 
 use super::lasting::{Lasting, Times};
-use super::{Causes, Gang, Held, HeldState, NodeGpus, Units};
+use super::{Causes, GangCounts, HeldGpus, HeldState, NodeGpus, Units};
 use crate::usage::GpuUse;
 
 /// A part of a node's GPUs at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part<'m> {
+pub struct NodePart<'m> {
     /// How much, in milli-GPU.
     pub gpu_milli: i64,
     /// What it is, where nobody measured what it did.
@@ -25,7 +25,7 @@ pub struct Part<'m> {
     pub lasting: Lasting,
 }
 
-impl Part<'_> {
+impl NodePart<'_> {
     /// What it is over a span: its state, or what was measured, as if that went on.
     pub fn over(&self, span: Span) -> impl Iterator<Item = (DeviceState, Span)> + use<> {
         let none = Span { from_ms: span.to_ms, to_ms: span.to_ms };
@@ -66,18 +66,19 @@ impl Part<'_> {
 /// Everything that the GPUs of a node are; the parts sum to its GPUs.
 pub(super) fn parts_of<'m>(
     node: &NodeGpus,
-    condition: Condition,
-    held: &[(usize, &'m Held)],
+    condition: NodeAvailability,
+    held: &[(usize, &'m HeldGpus)],
     causes: &BTreeMap<&str, Causes>,
     (waiting_gangs, times): (&BTreeSet<usize>, &Times<'_>),
-) -> Vec<Part<'m>> {
+) -> Vec<NodePart<'m>> {
     let all_milli = node.gpus.max(0) * WHOLE_DEVICE_MILLI;
     let plain =
-        |gpu_milli, state, lasting| Part { gpu_milli, state, held: None, used: None, lasting };
-    if condition == Condition::NotReady {
+        |gpu_milli, state, lasting| NodePart { gpu_milli, state, held: None, used: None, lasting };
+    if condition == NodeAvailability::NotReady {
         return vec![plain(all_milli, DeviceState::Unavailable, times.unavailable(&node.node))];
     }
-    let starts = condition == Condition::Starting && node.units.iter().all(|of| of.count == 0);
+    let starts =
+        condition == NodeAvailability::Starting && node.units.iter().all(|of| of.count == 0);
     let unavailable_milli = if starts { 0 } else { node.unavailable_milli.clamp(0, all_milli) };
     let mut parts = vec![plain(unavailable_milli, DeviceState::Unavailable, Lasting::ALWAYS)];
     for units in &node.units {
@@ -86,7 +87,7 @@ pub(super) fn parts_of<'m>(
             parts.extend(parts_of_held(units, (*place, held), taken, (waiting_gangs, times)));
             taken += held.units;
         }
-        let unknown = Part {
+        let unknown = NodePart {
             gpu_milli: between(units, taken, taken + units.unknown),
             held: None,
             ..plain(0, DeviceState::Unknown, Lasting::ALWAYS)
@@ -113,18 +114,18 @@ pub(super) fn parts_of<'m>(
 /// The units of a resource that a pod holds, from unit number `first` on.
 fn parts_of_held<'m>(
     units: &Units,
-    (place, held): (usize, &'m Held),
+    (place, held): (usize, &'m HeldGpus),
     first: i64,
     (waiting_gangs, times): (&BTreeSet<usize>, &Times<'_>),
-) -> Vec<Part<'m>> {
+) -> Vec<NodePart<'m>> {
     let guessed = || waiting_gangs.contains(&held.workload);
     // A pod that should be gone holds its GPUs for nothing, whatever was measured before.
     let overdue_ms = times.overdue_since_ms(held);
     let state = match overdue_ms {
         Some(_) => DeviceState::Idle,
-        None => state_of(held, held.gang.map_or_else(guessed, Gang::is_short)),
+        None => state_of(held, held.gang.map_or_else(guessed, GangCounts::is_short)),
     };
-    let held_by = |from: i64, to: i64, used: Option<&'m GpuUse>| Part {
+    let held_by = |from: i64, to: i64, used: Option<&'m GpuUse>| NodePart {
         gpu_milli: match held.gpu_milli {
             Some(all) => share(all, held.units, from - first, to - first),
             None => between(units, from, to),
@@ -160,10 +161,10 @@ fn parts_of_held<'m>(
 fn free_parts(
     units: &Units,
     taken: i64,
-    condition: Condition,
+    condition: NodeAvailability,
     causes: Option<&BTreeMap<FreeCause, i64>>,
-) -> Vec<Part<'static>> {
-    let free = |from, to, cause| Part {
+) -> Vec<NodePart<'static>> {
+    let free = |from, to, cause| NodePart {
         gpu_milli: between(units, from, to),
         state: DeviceState::Free(cause),
         held: None,
@@ -188,11 +189,11 @@ fn free_parts(
 }
 
 /// Why all that is free on a node is free, where its condition says it.
-fn cause_of(condition: Condition) -> Option<FreeCause> {
+fn cause_of(condition: NodeAvailability) -> Option<FreeCause> {
     match condition {
-        Condition::Cordoned => Some(FreeCause::DrainingOrCordoned),
-        Condition::Starting => Some(FreeCause::Starting),
-        Condition::Ready | Condition::NotReady => None,
+        NodeAvailability::Cordoned => Some(FreeCause::DrainingOrCordoned),
+        NodeAvailability::Starting => Some(FreeCause::Starting),
+        NodeAvailability::Ready | NodeAvailability::NotReady => None,
     }
 }
 
@@ -208,7 +209,7 @@ fn share(all_milli: i64, units: i64, from: i64, to: i64) -> i64 {
     if units <= 0 { all_milli } else { at(to) - at(from) }
 }
 
-fn state_of(held: &Held, gang_waits: bool) -> DeviceState {
+fn state_of(held: &HeldGpus, gang_waits: bool) -> DeviceState {
     match held.state {
         HeldState::Starting => DeviceState::Provisioning,
         HeldState::Ready if gang_waits => DeviceState::GangWait,
@@ -218,9 +219,9 @@ fn state_of(held: &Held, gang_waits: bool) -> DeviceState {
 
 /// Cuts off what is more than there is (a pod may still hold a broken GPU), and adds what nobody
 /// spoke of.
-fn fill<'m>(parts: Vec<Part<'m>>, unspoken: Part<'m>) -> Vec<Part<'m>> {
+fn fill<'m>(parts: Vec<NodePart<'m>>, unspoken: NodePart<'m>) -> Vec<NodePart<'m>> {
     let mut left = unspoken.gpu_milli;
-    let mut filled: Vec<Part<'m>> = Vec::with_capacity(parts.len() + 1);
+    let mut filled: Vec<NodePart<'m>> = Vec::with_capacity(parts.len() + 1);
     for mut part in parts.into_iter().chain([unspoken]) {
         part.gpu_milli = part.gpu_milli.clamp(0, left);
         left -= part.gpu_milli;

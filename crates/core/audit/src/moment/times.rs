@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use dovetail_account::device_time::{DeviceState, Span};
 
 use super::lasting::LEAST_MS;
-use super::{Moment, Part};
+use super::{Moment, NodePart};
 use crate::claim::PricedTime;
 use crate::facts::Facts;
 
@@ -20,7 +20,7 @@ pub type GpuTimes = BTreeMap<(Option<u32>, DeviceState), i128>;
 /// only what goes on is known, and the rest is [`DeviceState::Unknown`] or free for an unknown
 /// cause.
 pub fn gpu_times(
-    parts: &[Part<'_>],
+    parts: &[NodePart<'_>],
     span: Span,
     holder: impl Fn(usize) -> Option<u32>,
 ) -> GpuTimes {
@@ -37,7 +37,7 @@ fn is_present(span: Span) -> bool {
 
 /// The same as if the present lasted.
 pub(super) fn present_times(
-    parts: &[Part<'_>],
+    parts: &[NodePart<'_>],
     span: Span,
     holder: impl Fn(usize) -> Option<u32>,
 ) -> GpuTimes {
@@ -57,11 +57,11 @@ pub struct Recent {
 
 /// What [`gpu_times`] leaves open of a span, of one node whose GPUs cost so much an hour.
 pub fn recent(
-    parts: &[Part<'_>],
+    parts: &[NodePart<'_>],
     (span, now_ms): (Span, u64),
     usd_micros_per_gpu_hour: Option<i64>,
 ) -> Vec<Recent> {
-    let of_part = |part: &Part<'_>| {
+    let of_part = |part: &NodePart<'_>| {
         let so_far = part.so_far(now_ms).filter(|(state, _)| state.is_waste());
         let wasted = so_far.map(|(state, span)| {
             let mut time = PricedTime::default();
@@ -75,9 +75,9 @@ pub fn recent(
 }
 
 fn times_of(
-    parts: &[Part<'_>],
+    parts: &[NodePart<'_>],
     holder: impl Fn(usize) -> Option<u32>,
-    states: impl Fn(&Part<'_>) -> Vec<(DeviceState, Span)>,
+    states: impl Fn(&NodePart<'_>) -> Vec<(DeviceState, Span)>,
 ) -> GpuTimes {
     let mut times = GpuTimes::new();
     for part in parts {

@@ -9,28 +9,28 @@ use crate::facts::{Container, Workload};
 pub struct Remedy {
     /// Containers of the pods that it is about; none where it is about something else.
     pub(super) containers: Vec<Container>,
-    pub(crate) change: Change,
+    pub(crate) change: PatchChange,
 }
 
 impl Remedy {
     /// A change of what the pods of a workload are made from.
-    pub(crate) fn of_pods(workload: &Workload, change: Change) -> Self {
+    pub(crate) fn of_pods(workload: &Workload, change: PatchChange) -> Self {
         Self { containers: workload.template.containers.clone(), change }
     }
 
     /// A change of something else.
-    pub(crate) fn of_object(change: Change) -> Self {
+    pub(crate) fn of_object(change: PatchChange) -> Self {
         Self { containers: Vec::new(), change }
     }
 }
 
 /// A single change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum PatchChange {
     /// So many GPUs for a container; 0 is none.
     Gpus { container: String, resource: String, count: i64 },
     /// So much CPU in thousandths, or memory in bytes, for a container.
-    Amount { container: String, resource: &'static str, request: i64, limit: Limit },
+    Amount { container: String, resource: &'static str, request: i64, limit: LimitChange },
     /// No GPUs for a container that sees them without asking.
     HideGpus { container: String },
     /// So much memory at `/dev/shm` of a container.
@@ -79,7 +79,7 @@ pub(crate) enum Change {
 
 /// What becomes of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Limit {
+pub(crate) enum LimitChange {
     Stays,
     Is(i64),
     /// There is none.

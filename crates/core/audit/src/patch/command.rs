@@ -1,6 +1,6 @@
 //! Commands that a person copies into a shell.
 
-use super::change::Change;
+use super::change::PatchChange;
 use super::json::Json;
 use super::{Form, NodeChange, Operation, Patch};
 use crate::facts::ObjectRef;
@@ -42,8 +42,8 @@ pub(super) struct CommandWords {
 }
 
 /// A change of an object that can only be deleted.
-pub(super) fn of_object(object: &ObjectRef, change: &Change) -> Option<CommandWords> {
-    if object.kind != "Pod" || *change != Change::Stop {
+pub(super) fn of_object(object: &ObjectRef, change: &PatchChange) -> Option<CommandWords> {
+    if object.kind != "Pod" || *change != PatchChange::Stop {
         return None;
     }
     let words = ["kubectl", "delete", "pod", &object.name, "-n", &object.namespace];

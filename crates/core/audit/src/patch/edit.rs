@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::json::Json;
-use super::source::{Source, Step, at};
+use super::source::{PathStep, SourceObject, at};
 use super::{Form, Operation};
 
 /// Changes of one object, in order.
@@ -16,24 +16,24 @@ pub(super) struct Edits {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Edit {
-    path: Vec<Step>,
+    path: Vec<PathStep>,
     /// `None` removes it.
     value: Option<Json>,
 }
 
 impl Edits {
     /// Writes a value, with whatever must be there to hold it.
-    pub(super) fn set(&mut self, path: Vec<Step>, value: Json) {
+    pub(super) fn set(&mut self, path: Vec<PathStep>, value: Json) {
         self.push(Edit { path, value: Some(value) });
     }
 
     /// Removes a field.
-    pub(super) fn remove(&mut self, path: Vec<Step>) {
+    pub(super) fn remove(&mut self, path: Vec<PathStep>) {
         self.push(Edit { path, value: None });
     }
 
     /// Writes a list that the server does not merge: all of it.
-    pub(super) fn set_whole(&mut self, path: Vec<Step>, items: Vec<Json>) {
+    pub(super) fn set_whole(&mut self, path: Vec<PathStep>, items: Vec<Json>) {
         self.is_guarded = true;
         self.set(path, Json::List(items));
     }
@@ -45,7 +45,7 @@ impl Edits {
     }
 
     /// The content of the object with all of them.
-    pub(super) fn applied(&self, source: &Source) -> Json {
+    pub(super) fn applied(&self, source: &SourceObject) -> Json {
         let mut content = source.content.clone();
         for edit in &self.edits {
             match &edit.value {
@@ -57,7 +57,7 @@ impl Edits {
     }
 
     /// The part of the object's source that changes; `null` removes.
-    pub(super) fn fragment(&self, source: &Source) -> Json {
+    pub(super) fn fragment(&self, source: &SourceObject) -> Json {
         let mut fragment = Json::Object(BTreeMap::new());
         for edit in &self.edits {
             write(&mut fragment, &edit.path, edit.value.clone().unwrap_or_default());
@@ -69,15 +69,16 @@ impl Edits {
     }
 
     /// The patch for the server.
-    pub(super) fn form(&self, source: &Source) -> Form {
-        let by_item = |step: &Step| !matches!(step, Step::Field(_));
+    pub(super) fn form(&self, source: &SourceObject) -> Form {
+        let by_item = |step: &PathStep| !matches!(step, PathStep::Field(_));
         let has_items = self.edits.iter().any(|edit| edit.path.iter().any(by_item));
         if has_items && !source.merges_by_name() {
             return Form::Operations(self.operations(source));
         }
         let mut patch = self.fragment(source);
         if let (true, Some(version)) = (self.is_guarded, &source.resource_version) {
-            let path = [Step::Field("metadata".into()), Step::Field("resourceVersion".into())];
+            let path =
+                [PathStep::Field("metadata".into()), PathStep::Field("resourceVersion".into())];
             write(&mut patch, &path, version.as_str().into());
         }
         if has_items { Form::Strategic(patch) } else { Form::Merge(patch) }
@@ -85,7 +86,7 @@ impl Edits {
 
     /// As RFC 6902: items of lists by place, each after a test that it is still the one that is
     /// meant.
-    fn operations(&self, source: &Source) -> Vec<Operation> {
+    fn operations(&self, source: &SourceObject) -> Vec<Operation> {
         let mut operations = Vec::new();
         if let (true, Some(version)) = (self.is_guarded, &source.resource_version) {
             let path = "/metadata/resourceVersion".to_owned();
@@ -107,12 +108,12 @@ fn operations_of(content: &mut Json, edit: &Edit, operations: &mut Vec<Operation
         let rest = &edit.path[depth + 1..];
         let found = at(here, std::slice::from_ref(step));
         match step {
-            Step::Field(field) => {
+            PathStep::Field(field) => {
                 pointer.push('/');
                 pointer += &field.replace('~', "~0").replace('/', "~1");
             }
-            Step::Place(place) => pointer += &format!("/{place}"),
-            Step::Item { key, value } => match here
+            PathStep::Place(place) => pointer += &format!("/{place}"),
+            PathStep::Item { key, value } => match here
                 .items()
                 .iter()
                 .position(|item| item.get(key).and_then(Json::text) == Some(value))
@@ -139,16 +140,16 @@ fn operations_of(content: &mut Json, edit: &Edit, operations: &mut Vec<Operation
                 // From here on nothing is there: the value comes with all that holds it.
                 let mut value = Json::Null;
                 let whole = std::slice::from_ref(step).iter().chain(rest);
-                let steps: Vec<Step> = whole.cloned().collect();
+                let steps: Vec<PathStep> = whole.cloned().collect();
                 write(&mut value, &steps, edit.value.clone().unwrap_or_default());
                 let value = match (step, value) {
-                    (Step::Field(field), Json::Object(mut fields)) => {
+                    (PathStep::Field(field), Json::Object(mut fields)) => {
                         fields.remove(field).unwrap_or_default()
                     }
                     (_, Json::List(mut items)) => items.pop().unwrap_or_default(),
                     (_, value) => value,
                 };
-                if !rest.is_empty() && matches!(step, Step::Field(_)) {
+                if !rest.is_empty() && matches!(step, PathStep::Field(_)) {
                     // Kubernetes takes this for "not there": what others put there since is not
                     // overwritten.
                     operations.push(Operation::Test { path: pointer.clone(), value: Json::Null });
@@ -165,13 +166,13 @@ fn operations_of(content: &mut Json, edit: &Edit, operations: &mut Vec<Operation
 }
 
 /// Writes a value into a tree, with the objects and lists on the way to it.
-fn write(tree: &mut Json, path: &[Step], value: Json) {
+fn write(tree: &mut Json, path: &[PathStep], value: Json) {
     let Some((step, rest)) = path.split_first() else {
         *tree = value;
         return;
     };
     match step {
-        Step::Field(field) => {
+        PathStep::Field(field) => {
             if !matches!(tree, Json::Object(_)) {
                 *tree = Json::Object(BTreeMap::new());
             }
@@ -179,7 +180,7 @@ fn write(tree: &mut Json, path: &[Step], value: Json) {
                 write(fields.entry(field.clone()).or_default(), rest, value);
             }
         }
-        Step::Item { key, value: name } => {
+        PathStep::Item { key, value: name } => {
             let items = list(tree);
             let is_it = |item: &Json| item.get(key).and_then(Json::text) == Some(name);
             let place = items.iter().position(is_it).unwrap_or_else(|| {
@@ -192,7 +193,7 @@ fn write(tree: &mut Json, path: &[Step], value: Json) {
                 false => write(&mut items[place], rest, value),
             }
         }
-        Step::Place(place) => {
+        PathStep::Place(place) => {
             let items = list(tree);
             while items.len() <= *place {
                 items.push(Json::Object(BTreeMap::new()));
@@ -215,9 +216,9 @@ fn list(tree: &mut Json) -> &mut Vec<Json> {
 /// Items of lists on the way stand as the object has them, new ones last: from a patch that names
 /// several the server takes their order, too, and that of containers is the order in which they
 /// start.
-fn keep_order(fragment: &mut Json, content: &Json, path: &[Step]) {
+fn keep_order(fragment: &mut Json, content: &Json, path: &[PathStep]) {
     for (depth, step) in path.iter().enumerate() {
-        let Step::Item { key, .. } = step else { continue };
+        let PathStep::Item { key, .. } = step else { continue };
         let way = &path[..depth];
         let known = at(content, way).map_or(&[][..], Json::items);
         let place = |item: &Json| {
@@ -231,22 +232,22 @@ fn keep_order(fragment: &mut Json, content: &Json, path: &[Step]) {
 }
 
 /// Takes a field out of a tree, if it is there.
-fn erase(tree: &mut Json, path: &[Step]) {
+fn erase(tree: &mut Json, path: &[PathStep]) {
     let Some((last, way)) = path.split_last() else { return };
     let holder = way.iter().try_fold(tree, below);
-    if let (Step::Field(field), Some(Json::Object(fields))) = (last, holder) {
+    if let (PathStep::Field(field), Some(Json::Object(fields))) = (last, holder) {
         fields.remove(field);
     }
 }
 
 /// What a step leads to, to be changed.
-fn below<'t>(tree: &'t mut Json, step: &Step) -> Option<&'t mut Json> {
+fn below<'t>(tree: &'t mut Json, step: &PathStep) -> Option<&'t mut Json> {
     match (step, tree) {
-        (Step::Field(field), Json::Object(fields)) => fields.get_mut(field),
-        (Step::Item { key, value }, Json::List(items)) => {
+        (PathStep::Field(field), Json::Object(fields)) => fields.get_mut(field),
+        (PathStep::Item { key, value }, Json::List(items)) => {
             items.iter_mut().find(|item| item.get(key).and_then(Json::text) == Some(value))
         }
-        (Step::Place(place), Json::List(items)) => items.get_mut(*place),
+        (PathStep::Place(place), Json::List(items)) => items.get_mut(*place),
         _ => None,
     }
 }

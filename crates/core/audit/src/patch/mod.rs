@@ -1,8 +1,8 @@
 //! What a finding would change, ready to be applied: to the object that a person edits, and never
 //! to what is made from it.
 //!
-//! Checks attach a [`Remedy`] to what they find. With the [`Source`] of the object it becomes a
-//! [`Patch`] in the narrowest form that is exact:
+//! Checks attach a [`Remedy`] to what they find. With the [`SourceObject`] of the object it becomes
+//! a [`Patch`] in the narrowest form that is exact:
 //!
 //! | what changes | form |
 //! |---|---|
@@ -32,17 +32,17 @@ use std::collections::BTreeSet;
 use crate::facts::{Facts, ObjectRef};
 use crate::finding::Finding;
 pub use change::Remedy;
-pub(crate) use change::{Change, Limit};
+pub(crate) use change::{LimitChange, PatchChange};
 pub(crate) use command::is_name;
 use edit::Edits;
 pub use form::{Edited, Form, NodeChange, Operation, Patch};
 pub use json::Json;
-pub use source::{Manager, Source, Tool};
+pub use source::{Manager, SourceObject, Tool};
 use template::Template;
 
 /// The patches of findings about one object, in the order in which they are to be applied: the
 /// object itself is changed by one patch for all of them. `source` is the object as it was read.
-pub fn patches(facts: &Facts, findings: &[&Finding], source: Option<&Source>) -> Vec<Patch> {
+pub fn patches(facts: &Facts, findings: &[&Finding], source: Option<&SourceObject>) -> Vec<Patch> {
     let Some(object) = findings.first().map(|finding| &finding.object) else { return Vec::new() };
     // No server holds an object of another name.
     if !command::is_name(object) {
@@ -51,7 +51,7 @@ pub fn patches(facts: &Facts, findings: &[&Finding], source: Option<&Source>) ->
     let edited = source.and_then(|source| edited(facts, findings, source));
     let mut found: Vec<Patch> = Vec::new();
     for finding in findings {
-        let changes: Vec<&Change> = finding.changes().collect();
+        let changes: Vec<&PatchChange> = finding.changes().collect();
         let created = object::created(object, &changes)
             .into_iter()
             // A class that no template names is of no use.
@@ -66,7 +66,7 @@ pub fn patches(facts: &Facts, findings: &[&Finding], source: Option<&Source>) ->
 
 /// Changes that are commands: of nodes, and of pools that are no objects of the cluster.
 fn commands(facts: &Facts, finding: &Finding) -> Vec<Patch> {
-    let command = |change: &Change| {
+    let command = |change: &PatchChange| {
         let told = command::of_object(&finding.object, change)
             .or_else(|| pool::command(facts, &finding.object, &finding.affected, change))?;
         command::is_plain(&told.words).then(|| Patch {
@@ -106,7 +106,7 @@ fn created(object: ObjectRef, api_version: &str, fields: Json, finding: &Finding
 }
 
 /// Makes the changes of a finding; whether one of them is of a pod template.
-fn edit(facts: &Facts, finding: &Finding, source: &Source, edits: &mut Edits) -> bool {
+fn edit(facts: &Facts, finding: &Finding, source: &SourceObject, edits: &mut Edits) -> bool {
     let now_s = facts.now_ms / 1000;
     let mut of_template = false;
     for remedy in &finding.remedies {
@@ -123,7 +123,7 @@ fn edit(facts: &Facts, finding: &Finding, source: &Source, edits: &mut Edits) ->
 }
 
 /// The one patch of an object that is there, if anything of it changes.
-fn edited(facts: &Facts, findings: &[&Finding], source: &Source) -> Option<Patch> {
+fn edited(facts: &Facts, findings: &[&Finding], source: &SourceObject) -> Option<Patch> {
     if !command::is_version(&source.api_version) {
         return None;
     }
@@ -177,7 +177,7 @@ fn edited(facts: &Facts, findings: &[&Finding], source: &Source) -> Option<Patch
 
 /// What a patch of an object restarts or evicts.
 fn effect(
-    source: &Source,
+    source: &SourceObject,
     of_template: bool,
     findings: &[&Finding],
     nodes: Option<&NodeChange>,
@@ -187,8 +187,8 @@ fn effect(
     let pods = pods.len();
     let kind = source.object.kind.as_str();
     let changes = || findings.iter().flat_map(|finding| finding.changes());
-    let removes_empty = changes().any(|change| *change == Change::RemoveEmptyNodes);
-    let stops = changes().any(|change| *change == Change::Stop);
+    let removes_empty = changes().any(|change| *change == PatchChange::RemoveEmptyNodes);
+    let stops = changes().any(|change| *change == PatchChange::Stop);
     match kind {
         _ if stops => format!("its pods ({pods}) are deleted"),
         "Job" | "JobSet" if of_template => {

@@ -1,25 +1,30 @@
 //! Changes of an object beside its pod template, and objects that are made new.
 
-use super::change::Change;
+use super::change::PatchChange;
 use super::edit::Edits;
 use super::json::Json;
-use super::source::{Source, Step, at};
+use super::source::{PathStep, SourceObject, at};
 use crate::facts::ObjectRef;
 
 /// Tries of a Job before it gives up, and how long it then stays.
 const TRIES: i64 = 3;
 const KEPT_S: i64 = 600;
 
-fn path(fields: &[&str]) -> Vec<Step> {
-    fields.iter().map(|name| Step::Field((*name).to_owned())).collect()
+fn path(fields: &[&str]) -> Vec<PathStep> {
+    fields.iter().map(|name| PathStep::Field((*name).to_owned())).collect()
 }
 
 /// Makes a change of the object; `false` if objects of its kind have no place for it.
-pub(super) fn change(source: &Source, change: &Change, now_s: u64, edits: &mut Edits) -> bool {
+pub(super) fn change(
+    source: &SourceObject,
+    change: &PatchChange,
+    now_s: u64,
+    edits: &mut Edits,
+) -> bool {
     match change {
-        Change::Stop => stop(source, now_s, edits),
-        Change::LimitRetries => limit_retries(source, edits),
-        Change::RollInPlace if source.object.kind == "Deployment" => {
+        PatchChange::Stop => stop(source, now_s, edits),
+        PatchChange::LimitRetries => limit_retries(source, edits),
+        PatchChange::RollInPlace if source.object.kind == "Deployment" => {
             let strategy = path(&["spec", "strategy"]);
             edits.set([&strategy[..], &path(&["type"])].concat(), "RollingUpdate".into());
             for (name, pods) in [("maxSurge", 0), ("maxUnavailable", 1)] {
@@ -28,7 +33,7 @@ pub(super) fn change(source: &Source, change: &Change, now_s: u64, edits: &mut E
             }
             true
         }
-        Change::LetOneGo => {
+        PatchChange::LetOneGo => {
             edits.set(path(&["spec", "maxUnavailable"]), Json::Integer(1));
             if source.content.at(&["spec", "minAvailable"]).is_some() {
                 edits.remove(path(&["spec", "minAvailable"]));
@@ -40,7 +45,7 @@ pub(super) fn change(source: &Source, change: &Change, now_s: u64, edits: &mut E
 }
 
 /// Where objects of a kind say that they want no pods.
-fn stop(source: &Source, now_s: u64, edits: &mut Edits) -> bool {
+fn stop(source: &SourceObject, now_s: u64, edits: &mut Edits) -> bool {
     match source.object.kind.as_str() {
         "Deployment" | "StatefulSet" | "ReplicaSet" | "Rollout" => {
             edits.set(path(&["spec", "replicas"]), Json::Integer(0));
@@ -61,7 +66,7 @@ fn stop(source: &Source, now_s: u64, edits: &mut Edits) -> bool {
     true
 }
 
-fn limit_retries(source: &Source, edits: &mut Edits) -> bool {
+fn limit_retries(source: &SourceObject, edits: &mut Edits) -> bool {
     let spec = match source.object.kind.as_str() {
         "Job" => path(&["spec"]),
         "CronJob" => path(&["spec", "jobTemplate", "spec"]),
@@ -101,13 +106,13 @@ fn utc(now_s: u64) -> String {
 /// New objects that changes of one finding ask for.
 pub(super) fn created(
     object: &ObjectRef,
-    changes: &[&Change],
+    changes: &[&PatchChange],
 ) -> Vec<(ObjectRef, &'static str, Json)> {
     let mut made = Vec::new();
     let quota: Vec<(&str, i64)> = changes
         .iter()
         .filter_map(|change| match change {
-            Change::Quota { resource, units } => Some((resource.as_str(), *units)),
+            PatchChange::Quota { resource, units } => Some((resource.as_str(), *units)),
             _ => None,
         })
         .collect();
@@ -123,7 +128,7 @@ pub(super) fn created(
     let large: Vec<(&str, i64)> = changes
         .iter()
         .filter_map(|change| match change {
-            Change::WarnOfLargePods { resource, most } => Some((resource.as_str(), *most)),
+            PatchChange::WarnOfLargePods { resource, most } => Some((resource.as_str(), *most)),
             _ => None,
         })
         .collect();
@@ -131,7 +136,7 @@ pub(super) fn created(
         made.extend(policy(&large));
     }
     for change in changes {
-        if let Change::Prioritise { class, value } = change {
+        if let PatchChange::Prioritise { class, value } = change {
             let named = ObjectRef::new("PriorityClass", "", class);
             let fields = Json::object([
                 ("value", Json::Integer(*value)),

@@ -4,11 +4,11 @@
 use dovetail_model::{Taint, TaintEffect};
 
 use super::NodeChange;
-use super::change::Change;
+use super::change::PatchChange;
 use super::command::{CommandWords, is_name};
 use super::edit::Edits;
 use super::json::Json;
-use super::source::{Source, Step};
+use super::source::{PathStep, SourceObject};
 use super::template::toleration;
 use crate::facts::{Facts, Node, ObjectRef};
 
@@ -18,15 +18,15 @@ const MOST_NODES: usize = 50;
 /// The one that nobody but the reader knows.
 const CLUSTER: &str = "CLUSTER";
 
-fn path(fields: &[&str]) -> Vec<Step> {
-    fields.iter().map(|name| Step::Field((*name).to_owned())).collect()
+fn path(fields: &[&str]) -> Vec<PathStep> {
+    fields.iter().map(|name| PathStep::Field((*name).to_owned())).collect()
 }
 
 /// Makes a change of a NodePool of Karpenter; `false` if it has nothing to change.
-pub(super) fn change(source: &Source, change: &Change, edits: &mut Edits) -> bool {
+pub(super) fn change(source: &SourceObject, change: &PatchChange, edits: &mut Edits) -> bool {
     let now = edits.applied(source);
     match change {
-        Change::TaintNodes { taint } => {
+        PatchChange::TaintNodes { taint } => {
             let mut taints = now.at(&TAINTS).map(|list| list.items().to_vec()).unwrap_or_default();
             if taints.iter().any(|item| is_taint(item, taint)) {
                 return false;
@@ -35,7 +35,7 @@ pub(super) fn change(source: &Source, change: &Change, edits: &mut Edits) -> boo
             edits.set_whole(path(&TAINTS), taints);
             true
         }
-        Change::RenameTaint { taint, key } => {
+        PatchChange::RenameTaint { taint, key } => {
             let mut taints = now.at(&TAINTS).map(|list| list.items().to_vec()).unwrap_or_default();
             let Some(old) = taints.iter_mut().find(|item| is_taint(item, taint)) else {
                 return false;
@@ -44,7 +44,7 @@ pub(super) fn change(source: &Source, change: &Change, edits: &mut Edits) -> boo
             edits.set_whole(path(&TAINTS), taints);
             true
         }
-        Change::RemoveEmptyNodes => {
+        PatchChange::RemoveEmptyNodes => {
             let text = |field: &str| now.at(&["spec", "disruption", field]).and_then(Json::text);
             let removes = ["WhenEmpty", "WhenEmptyOrUnderutilized", "WhenUnderutilized"];
             let is_on = text("consolidationPolicy").is_some_and(|policy| removes.contains(&policy));
@@ -58,7 +58,7 @@ pub(super) fn change(source: &Source, change: &Change, edits: &mut Edits) -> boo
             edits.set(place("consolidateAfter"), "5m".into());
             true
         }
-        Change::LetNodesGo { annotation } => {
+        PatchChange::LetNodesGo { annotation } => {
             let place = ["spec", "template", "metadata", "annotations", annotation];
             if now.at(&place).is_none() {
                 return false;
@@ -94,7 +94,7 @@ pub(super) fn command(
     facts: &Facts,
     pool: &ObjectRef,
     affected: &[ObjectRef],
-    change: &Change,
+    change: &PatchChange,
 ) -> Option<CommandWords> {
     let nodes: Vec<&str> = affected
         .iter()
@@ -115,10 +115,10 @@ pub(super) fn command(
     };
     let named_nodes = || named.iter().map(|name| (*name).to_owned()).collect();
     match change {
-        Change::Uncordon => {
+        PatchChange::Uncordon => {
             told(kubectl(&["uncordon"], &[])?, "none; the nodes accept new pods again")
         }
-        Change::Drain => {
+        PatchChange::Drain => {
             let mut told = told(
                 kubectl(&["drain"], &["--ignore-daemonsets"])?,
                 "all pods of the nodes except those of DaemonSets are evicted, within disruption budgets",
@@ -127,14 +127,14 @@ pub(super) fn command(
                 Some(NodeChange { nodes: named_nodes(), drained: true, ..NodeChange::default() });
             Some(told)
         }
-        Change::LetNodesGo { annotation } => {
+        PatchChange::LetNodesGo { annotation } => {
             let key = format!("{annotation}-");
             told(
                 kubectl(&["annotate", "nodes"], &[&key])?,
                 "none at first; the autoscaler may remove the nodes when no pod needs them",
             )
         }
-        Change::TaintNodes { taint } if pool.kind == "Node" => {
+        PatchChange::TaintNodes { taint } if pool.kind == "Node" => {
             let words = kubectl(&["taint", "nodes"], &[&taint_text(taint)])?;
             let mut told = told(words, "none; running pods stay")?;
             told.warnings.push(
@@ -145,14 +145,14 @@ pub(super) fn command(
             told.nodes = Some(tainted(named_nodes(), taint));
             Some(told)
         }
-        Change::TaintNodes { taint } => {
+        PatchChange::TaintNodes { taint } => {
             let words = managed_taints(facts, pool, taint)?;
             let mut told =
                 told(words, "none at first on EKS and GKE; AKS may replace the nodes of the pool")?;
             told.nodes = Some(tainted(nodes_of(facts, pool), &with_value(taint)));
             Some(told)
         }
-        Change::RemoveEmptyNodes => managed_minimum(pool).and_then(|words| {
+        PatchChange::RemoveEmptyNodes => managed_minimum(pool).and_then(|words| {
             told(words, "none at first; the autoscaler may remove nodes down to none")
         }),
         _ => None,
@@ -176,7 +176,11 @@ fn tainted(nodes: Vec<String>, taint: &Taint) -> NodeChange {
 
 /// What a change of a NodePool of Karpenter changes of its nodes: those of the pool get the taints
 /// of its template.
-pub(super) fn node_change(facts: &Facts, source: &Source, after: &Json) -> Option<NodeChange> {
+pub(super) fn node_change(
+    facts: &Facts,
+    source: &SourceObject,
+    after: &Json,
+) -> Option<NodeChange> {
     if source.object.kind != "NodePool" {
         return None;
     }

@@ -1,75 +1,83 @@
 //! What is at risk when a patch is applied, beside what it restarts.
 
-use super::change::Change;
-use crate::facts::{Class, Facts, ObjectRef, Workload};
+use super::change::PatchChange;
+use crate::facts::{Facts, ObjectRef, Workload, WorkloadClass};
 use crate::finding::Finding;
 
 /// The risks of a change that fixes a finding.
-pub(super) fn of(facts: &Facts, finding: &Finding, change: &Change) -> Vec<String> {
-    let needs_workload = matches!(change, Change::Gpus { .. } | Change::Stop);
+pub(super) fn of(facts: &Facts, finding: &Finding, change: &PatchChange) -> Vec<String> {
+    let needs_workload = matches!(change, PatchChange::Gpus { .. } | PatchChange::Stop);
     let mut workloads = facts.workloads.iter().filter(|_| needs_workload);
     let workload = workloads.find(|workload| workload.owner == finding.object);
     let risk: Option<String> = match change {
-        Change::Uncordon => Some(uncordoned(facts, finding)),
-        Change::Drain => Some(
+        PatchChange::Uncordon => Some(uncordoned(facts, finding)),
+        PatchChange::Drain => Some(
             "work on the other GPUs of the nodes is terminated, too, and a Job without retries (backoffLimit) fails \
              permanently: first check the device plugin's log and the GPU's errors (Xid in the kernel log), and drain \
              only for a repair. Pods that no controller owns block the drain, and data on local volumes is lost"
                 .to_owned(),
         ),
-        Change::Amount { .. } if finding.check.id == "REQ-08" => Some(
+        PatchChange::Amount { .. } if finding.check.id == "REQ-08" => Some(
             "the request becomes the GPUs' share of the node, whatever the pods use: compare it with their use first \
              (kubectl top pod)"
                 .to_owned(),
         ),
-        Change::Gpus { .. } if finding.check.id == "REQ-11" => Some(
+        PatchChange::Gpus { .. } if finding.check.id == "REQ-11" => Some(
             "a container that does use GPUs, to compile or to warm up for example, may fail with fewer"
                 .to_owned(),
         ),
-        Change::Gpus { count, .. } if workload.is_some_and(trains) => Some(format!(
+        PatchChange::Gpus { count, .. } if workload.is_some_and(trains) => Some(format!(
             "a launcher that starts one process per GPU must start {count}: also change --nproc_per_node or the equivalent"
         )),
-        Change::HideGpus { .. } => {
+        PatchChange::HideGpus { .. } => {
             Some("a container that uses GPUs without requesting them loses access to them".to_owned())
         }
-        Change::LimitRetries => Some(
+        PatchChange::LimitRetries => Some(
             "finished pods are deleted after 10 minutes, and their logs with them: collect logs elsewhere first"
                 .to_owned(),
         ),
-        Change::Stop if finding.object.kind == "Notebook" || workload.is_some_and(is_interactive) => {
+        PatchChange::Stop
+            if finding.object.kind == "Notebook" || workload.is_some_and(is_interactive) =>
+        {
             Some(format!("the state in memory is lost, and {}", lost_files(workload)))
         }
-        Change::Stop if workload.is_some_and(|of| of.class == Some(Class::Inference)) => {
+        PatchChange::Stop if workload.is_some_and(is_inference) => {
             Some("requests fail until it is started again".to_owned())
         }
-        Change::Stop if finding.object.kind == "Pod" => Some(
+        PatchChange::Stop if finding.object.kind == "Pod" => Some(
             "the pod has no controller, so nothing recreates it: its work is terminated, and its files are lost"
                 .to_owned(),
         ),
-        Change::Stop => Some("its running pods are deleted and lose their progress".to_owned()),
-        Change::LetOneGo if protects_one(facts, &finding.object) => Some(
+        PatchChange::Stop => {
+            Some("its running pods are deleted and lose their progress".to_owned())
+        }
+        PatchChange::LetOneGo if protects_one(facts, &finding.object) => Some(
             "it has one replica: a drain then evicts it, and no requests are served until another one is ready; run \
              two first"
                 .to_owned(),
         ),
-        Change::Prioritise { .. } => Some(
+        PatchChange::Prioritise { .. } => Some(
             "pods of a higher priority preempt others when GPUs run short, training without checkpoints included"
                 .to_owned(),
         ),
-        Change::RollInPlace => {
+        PatchChange::RollInPlace => {
             Some("during a rollout one replica fewer serves requests".to_owned())
         }
-        Change::Gang { .. } => Some(
+        PatchChange::Gang { .. } => Some(
             "the label defines a gang only for the scheduler dovetail (schedulerName); with Kueue, \
              use kueue.x-k8s.io/queue-name, with other schedulers a PodGroup"
                 .to_owned(),
         ),
-        Change::ShareNodes => {
+        PatchChange::ShareNodes => {
             Some("one failed node can then take several replicas with it".to_owned())
         }
         _ => None,
     };
     risk.into_iter().collect()
+}
+
+fn is_inference(workload: &Workload) -> bool {
+    workload.class == Some(WorkloadClass::Inference)
 }
 
 /// Nodes are cordoned for a reason, and a node without work costs the same once it is open.
@@ -123,9 +131,9 @@ fn protects_one(facts: &Facts, budget: &ObjectRef) -> bool {
 }
 
 fn trains(workload: &Workload) -> bool {
-    workload.class == Some(Class::Training)
+    workload.class == Some(WorkloadClass::Training)
 }
 
 fn is_interactive(workload: &Workload) -> bool {
-    workload.class == Some(Class::Interactive)
+    workload.class == Some(WorkloadClass::Interactive)
 }

@@ -6,7 +6,7 @@ use crate::facts::{Container, ObjectRef};
 /// An object with the fields that patches look at. Environment values, arguments and commands are
 /// not in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Source {
+pub struct SourceObject {
     /// Kind, namespace and name.
     pub object: ObjectRef,
     /// Group and version, for example `apps/v1`.
@@ -62,7 +62,7 @@ const STRATEGIC: [&str; 6] =
 /// Kinds whose pod template the API server lets nobody change.
 const FROZEN: [&str; 2] = ["Job", "JobSet"];
 
-impl Source {
+impl SourceObject {
     /// Whether lists of it can be patched by the names of their items.
     pub(super) fn merges_by_name(&self) -> bool {
         STRATEGIC.contains(&self.object.kind.as_str())
@@ -75,7 +75,7 @@ impl Source {
     }
 
     /// Paths of the templates that pods of these containers are made from.
-    pub(super) fn templates_of(&self, containers: &[Container]) -> Vec<Vec<Step>> {
+    pub(super) fn templates_of(&self, containers: &[Container]) -> Vec<Vec<PathStep>> {
         let mut found = Vec::new();
         let mut path = Vec::new();
         templates(&self.content, &mut path, &mut found);
@@ -89,7 +89,7 @@ impl Source {
 
 /// One step into a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Step {
+pub(super) enum PathStep {
     /// Into a field.
     Field(String),
     /// To an item of a list by the value of one of its fields; it may not be there yet.
@@ -103,24 +103,24 @@ pub(super) enum Step {
 }
 
 /// What a path leads to.
-pub(super) fn at<'a>(value: &'a Json, path: &[Step]) -> Option<&'a Json> {
+pub(super) fn at<'a>(value: &'a Json, path: &[PathStep]) -> Option<&'a Json> {
     path.iter().try_fold(value, |value, step| match step {
-        Step::Field(field) => value.get(field),
-        Step::Item { key, value: name } => {
+        PathStep::Field(field) => value.get(field),
+        PathStep::Item { key, value: name } => {
             value.items().iter().find(|item| item.get(key).and_then(Json::text) == Some(name))
         }
-        Step::Place(place) => value.items().get(*place),
+        PathStep::Place(place) => value.items().get(*place),
     })
 }
 
 /// Paths of everything that has the shape of a pod template.
-fn templates(value: &Json, path: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
+fn templates(value: &Json, path: &mut Vec<PathStep>, found: &mut Vec<Vec<PathStep>>) {
     if matches!(value.at(&["spec", "containers"]), Some(Json::List(_))) {
         found.push(path.clone());
         return;
     }
     for (field, value) in value.fields() {
-        path.push(Step::Field(field.clone()));
+        path.push(PathStep::Field(field.clone()));
         templates(value, path, found);
         path.pop();
     }
@@ -128,8 +128,8 @@ fn templates(value: &Json, path: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
         value.items().iter().all(|item| item.get("name").is_some_and(|n| n.text().is_some()));
     for (place, item) in value.items().iter().enumerate() {
         path.push(match item.get("name").and_then(Json::text) {
-            Some(name) if has_names => Step::Item { key: "name", value: name.to_owned() },
-            _ => Step::Place(place),
+            Some(name) if has_names => PathStep::Item { key: "name", value: name.to_owned() },
+            _ => PathStep::Place(place),
         });
         templates(item, path, found);
         path.pop();

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{SelectorTerm, Taint, TaintEffect, Toleration};
 
-use super::change::{Change, Limit};
+use super::change::{LimitChange, PatchChange};
 use super::edit::Edits;
 use super::json::Json;
-use super::source::{Source, Step, at};
+use super::source::{PathStep, SourceObject, at};
 
 const HOST_NAME: &str = labels::HOST_NAME;
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -20,52 +20,52 @@ pub(super) struct Template<'e> {
     /// As it was read.
     before: Json,
     now: Json,
-    path: Vec<Step>,
+    path: Vec<PathStep>,
     edits: &'e mut Edits,
 }
 
-fn field(name: &str) -> Step {
-    Step::Field(name.to_owned())
+fn field(name: &str) -> PathStep {
+    PathStep::Field(name.to_owned())
 }
 
-fn named(value: &str) -> Step {
-    Step::Item { key: "name", value: value.to_owned() }
+fn named(value: &str) -> PathStep {
+    PathStep::Item { key: "name", value: value.to_owned() }
 }
 
 impl<'e> Template<'e> {
     /// The template at a path of an object to which edits were made.
-    pub(super) fn new(source: &Source, path: &[Step], edits: &'e mut Edits) -> Self {
+    pub(super) fn new(source: &SourceObject, path: &[PathStep], edits: &'e mut Edits) -> Self {
         let before = at(&source.content, path).cloned().unwrap_or_default();
         let now = at(&edits.applied(source), path).cloned().unwrap_or_default();
         Self { before, now, path: path.to_vec(), edits }
     }
 
-    fn at(&self, steps: &[Step]) -> Option<&Json> {
+    fn at(&self, steps: &[PathStep]) -> Option<&Json> {
         at(&self.now, steps)
     }
 
-    fn path(&self, steps: &[Step]) -> Vec<Step> {
+    fn path(&self, steps: &[PathStep]) -> Vec<PathStep> {
         self.path.iter().chain(steps).cloned().collect()
     }
 
-    fn set(&mut self, steps: &[Step], value: Json) {
+    fn set(&mut self, steps: &[PathStep], value: Json) {
         let path = self.path(steps);
         self.edits.set(path, value);
     }
 
-    fn set_whole(&mut self, steps: &[Step], items: Vec<Json>) {
+    fn set_whole(&mut self, steps: &[PathStep], items: Vec<Json>) {
         let path = self.path(steps);
         self.edits.set_whole(path, items);
     }
 
-    fn remove(&mut self, steps: &[Step]) {
+    fn remove(&mut self, steps: &[PathStep]) {
         if self.at(steps).is_some() {
             let path = self.path(steps);
             self.edits.remove(path);
         }
     }
 
-    fn container(&self, name: &str) -> Option<[Step; 3]> {
+    fn container(&self, name: &str) -> Option<[PathStep; 3]> {
         ["containers", "initContainers"].into_iter().find_map(|list| {
             let steps = [field("spec"), field(list), named(name)];
             self.at(&steps).is_some().then_some(steps)
@@ -73,40 +73,42 @@ impl<'e> Template<'e> {
     }
 
     /// Makes a change of pods; `false` if it is none, or the template has no place for it.
-    pub(super) fn change(&mut self, change: &Change) -> bool {
+    pub(super) fn change(&mut self, change: &PatchChange) -> bool {
         match change {
-            Change::Gpus { container, resource, count } => self.gpus(container, resource, *count),
-            Change::Amount { container, resource, request, limit } => {
+            PatchChange::Gpus { container, resource, count } => {
+                self.gpus(container, resource, *count)
+            }
+            PatchChange::Amount { container, resource, request, limit } => {
                 self.amount(container, resource, *request, *limit)
             }
-            Change::HideGpus { container } => self.hide_gpus(container),
-            Change::SharedMemory { container, bytes } => self.shared_memory(container, *bytes),
-            Change::Tolerate { taints } => self.tolerate(taints),
-            Change::Respect { taint } => self.respect(taint),
-            Change::AskOfNodes { term } => self.ask_of_nodes(term),
-            Change::SelectNodes { label, value } => {
+            PatchChange::HideGpus { container } => self.hide_gpus(container),
+            PatchChange::SharedMemory { container, bytes } => self.shared_memory(container, *bytes),
+            PatchChange::Tolerate { taints } => self.tolerate(taints),
+            PatchChange::Respect { taint } => self.respect(taint),
+            PatchChange::AskOfNodes { term } => self.ask_of_nodes(term),
+            PatchChange::SelectNodes { label, value } => {
                 let steps = [field("spec"), field("nodeSelector"), field(label)];
                 self.set(&steps, value.as_str().into());
                 true
             }
-            Change::Gang { name, members } => {
+            PatchChange::Gang { name, members } => {
                 let steps = |part: &str, key: &str| [field("metadata"), field(part), field(key)];
                 self.set(&steps("labels", labels::GANG), name.as_str().into());
                 let members = members.to_string().into();
                 self.set(&steps("annotations", labels::MIN_MEMBERS), members);
                 true
             }
-            Change::DropAnnotation { key } => {
+            PatchChange::DropAnnotation { key } => {
                 let steps = [field("metadata"), field("annotations"), field(key)];
                 let is_there = self.at(&steps).is_some();
                 self.remove(&steps);
                 is_there
             }
-            Change::Prioritise { class, .. } => {
+            PatchChange::Prioritise { class, .. } => {
                 self.set(&[field("spec"), field("priorityClassName")], (*class).into());
                 true
             }
-            Change::ShareNodes => self.share_nodes(),
+            PatchChange::ShareNodes => self.share_nodes(),
             _ => false,
         }
     }
@@ -115,7 +117,7 @@ impl<'e> Template<'e> {
         let Some([spec, list, name]) = self.container(container) else { return false };
         let resources = [spec, list, name, field("resources")];
         for part in ["limits", "requests"] {
-            let steps: Vec<Step> =
+            let steps: Vec<PathStep> =
                 resources.iter().cloned().chain([field(part), field(resource)]).collect();
             match (count, part) {
                 (0, _) => self.remove(&steps),
@@ -126,7 +128,13 @@ impl<'e> Template<'e> {
         true
     }
 
-    fn amount(&mut self, container: &str, resource: &str, request: i64, limit: Limit) -> bool {
+    fn amount(
+        &mut self,
+        container: &str,
+        resource: &str,
+        request: i64,
+        limit: LimitChange,
+    ) -> bool {
         let Some([spec, list, name]) = self.container(container) else { return false };
         let steps = |part: &str| {
             let [spec, list, name] = [&spec, &list, &name].map(Clone::clone);
@@ -134,9 +142,11 @@ impl<'e> Template<'e> {
         };
         self.set(&steps("requests"), amount_text(resource, request).into());
         match limit {
-            Limit::Stays => {}
-            Limit::Is(limit) => self.set(&steps("limits"), amount_text(resource, limit).into()),
-            Limit::Goes => self.remove(&steps("limits")),
+            LimitChange::Stays => {}
+            LimitChange::Is(limit) => {
+                self.set(&steps("limits"), amount_text(resource, limit).into())
+            }
+            LimitChange::Goes => self.remove(&steps("limits")),
         }
         true
     }
@@ -165,7 +175,7 @@ impl<'e> Template<'e> {
             if self.at(&volume).is_none() {
                 return false;
             }
-            let steps: Vec<Step> = volume.into_iter().chain([field("sizeLimit")]).collect();
+            let steps: Vec<PathStep> = volume.into_iter().chain([field("sizeLimit")]).collect();
             self.set(&steps, size);
             return true;
         }
@@ -175,7 +185,7 @@ impl<'e> Template<'e> {
         let value = Json::object([("name", called.as_str().into()), ("emptyDir", memory)]);
         self.set(&volume, value);
         let [spec, list, name, mounts] = mounts;
-        let mount = Step::Item { key: "mountPath", value: SHARED_MEMORY.to_owned() };
+        let mount = PathStep::Item { key: "mountPath", value: SHARED_MEMORY.to_owned() };
         let value = Json::object([("mountPath", SHARED_MEMORY.into()), ("name", called.into())]);
         self.set(&[spec, list, name, mounts, mount], value);
         true
@@ -197,7 +207,7 @@ impl<'e> Template<'e> {
         free.next().expect("of one name more than are taken, one is free")
     }
 
-    fn tolerations(&self) -> (Vec<Step>, Vec<Json>) {
+    fn tolerations(&self) -> (Vec<PathStep>, Vec<Json>) {
         let steps = vec![field("spec"), field("tolerations")];
         let items = self.at(&steps).map(|items| items.items().to_vec()).unwrap_or_default();
         (steps, items)
@@ -273,10 +283,10 @@ impl<'e> Template<'e> {
         }
         let apart = ["spec", "affinity", "podAntiAffinity"].map(field);
         let list =
-            |name: &str| -> Vec<Step> { apart.iter().cloned().chain([field(name)]).collect() };
+            |name: &str| -> Vec<PathStep> { apart.iter().cloned().chain([field(name)]).collect() };
         let required = list("requiredDuringSchedulingIgnoredDuringExecution");
         let preferred = list("preferredDuringSchedulingIgnoredDuringExecution");
-        let terms = |steps: &[Step]| -> Vec<Json> {
+        let terms = |steps: &[PathStep]| -> Vec<Json> {
             self.at(steps).map(|terms| terms.items().to_vec()).unwrap_or_default()
         };
         let (moved, kept): (Vec<Json>, Vec<Json>) =

@@ -30,8 +30,8 @@ fn template(containers: Json) -> Json {
     Json::object([("metadata", Json::object([("labels", labels)])), ("spec", spec)])
 }
 
-fn source(kind: &str, api_version: &str, spec: Json) -> Source {
-    Source {
+fn source(kind: &str, api_version: &str, spec: Json) -> SourceObject {
+    SourceObject {
         object: ObjectRef::new(kind, "prod", "serve"),
         api_version: api_version.to_owned(),
         resource_version: Some("41".to_owned()),
@@ -40,7 +40,7 @@ fn source(kind: &str, api_version: &str, spec: Json) -> Source {
     }
 }
 
-fn deployment(template: Json) -> Source {
+fn deployment(template: Json) -> SourceObject {
     source("Deployment", "apps/v1", Json::object([("template", template)]))
 }
 
@@ -54,7 +54,7 @@ fn workload() -> Workload {
     workload
 }
 
-fn finding(changes: Vec<Change>) -> Finding {
+fn finding(changes: Vec<PatchChange>) -> Finding {
     let object = ObjectRef::new("Deployment", "prod", "serve");
     let check = check("REQ-04").expect("a check");
     Finding::new(check, &object)
@@ -62,7 +62,7 @@ fn finding(changes: Vec<Change>) -> Finding {
         .mended_in(&workload(), changes)
 }
 
-fn patched(source: &Source, changes: Vec<Change>) -> Patch {
+fn patched(source: &SourceObject, changes: Vec<PatchChange>) -> Patch {
     let mut finding = finding(changes);
     finding.object = source.object.clone();
     let mut all = patches(&Facts::default(), &[&finding], Some(source));
@@ -70,8 +70,8 @@ fn patched(source: &Source, changes: Vec<Change>) -> Patch {
     all.remove(0)
 }
 
-fn two_gpus() -> Change {
-    Change::Gpus { container: "main".into(), resource: GPU.into(), count: 2 }
+fn two_gpus() -> PatchChange {
+    PatchChange::Gpus { container: "main".into(), resource: GPU.into(), count: 2 }
 }
 
 #[test]
@@ -163,18 +163,18 @@ fn items_that_the_server_merges_are_listed_as_the_template_has_them_and_new_ones
     let volumes = list([Json::object([("name", text("shm")), ("emptyDir", empty)])]);
     let source = deployment(with(template(containers), "volumes", volumes));
     let shared =
-        |container: &str| Change::SharedMemory { container: container.into(), bytes: 4096 };
+        |container: &str| PatchChange::SharedMemory { container: container.into(), bytes: 4096 };
     let patch = patched(&source, vec![shared("proxy"), shared("main")]);
     assert_eq!(patch.form_name(), "strategic");
     for body in [patch.body().expect("a body"), patch.fragment.clone().expect("a fragment")] {
         let at = |field| [&SPEC[..], &[field]].concat();
         assert_eq!(listed(&body, &at("volumes"), "name"), ["shm", "shared-memory"]);
     }
-    let less = |container: &str, resource| Change::Amount {
+    let less = |container: &str, resource| PatchChange::Amount {
         container: container.into(),
         resource,
         request: 1000,
-        limit: Limit::Stays,
+        limit: LimitChange::Stays,
     };
     let patch = patched(&source, vec![less("proxy", "cpu"), less("main", "memory")]);
     for body in [patch.body().expect("a body"), patch.fragment.clone().expect("a fragment")] {
@@ -186,7 +186,7 @@ fn items_that_the_server_merges_are_listed_as_the_template_has_them_and_new_ones
 #[test]
 fn shared_memory_takes_no_name_that_the_template_has_for_something_else() {
     let shared =
-        |container: &str| Change::SharedMemory { container: container.into(), bytes: 4096 };
+        |container: &str| PatchChange::SharedMemory { container: container.into(), bytes: 4096 };
     let both = vec![shared("main"), shared("proxy")];
     let disk = Json::object([("path", text("/mnt"))]);
     let volume = Json::object([("name", text("shared-memory")), ("hostPath", disk)]);
@@ -221,7 +221,8 @@ fn a_list_that_is_written_whole_keeps_what_was_in_it_and_needs_the_version_that_
         effect: TaintEffect::NoSchedule,
     };
     // What is accepted already is not added.
-    let change = Change::Tolerate { taints: vec![taint("team", "it's"), taint("spot", "yes")] };
+    let change =
+        PatchChange::Tolerate { taints: vec![taint("team", "it's"), taint("spot", "yes")] };
     let patch = patched(&source, vec![change.clone()]);
     assert_eq!(
         patch.command(None).expect("a command"),
@@ -232,7 +233,7 @@ fn a_list_that_is_written_whole_keeps_what_was_in_it_and_needs_the_version_that_
         .concat()
     );
     // Two changes of one list are both in it.
-    let respect = Change::Respect { taint: taint("spot", "") };
+    let respect = PatchChange::Respect { taint: taint("spot", "") };
     let patch = patched(&source, vec![change.clone(), respect]);
     let line = patch.body().expect("a body").to_line();
     assert!(line.contains("team") && !line.contains("spot"), "{line}");
@@ -259,7 +260,7 @@ fn every_alternative_of_node_affinity_gets_the_term() {
     let made = with(template(list([container("main")])), "affinity", affinity);
     let term =
         SelectorTerm { key: "gpu".into(), operator: Operator::DoesNotExist, values: Vec::new() };
-    let patch = patched(&deployment(made), vec![Change::AskOfNodes { term }]);
+    let patch = patched(&deployment(made), vec![PatchChange::AskOfNodes { term }]);
     let line = patch.body().expect("a body").to_line();
     let added = r#"{"key":"gpu","operator":"DoesNotExist"}"#;
     let a = format!(r#"[{{"key":"a","operator":"Exists"}},{added}]"#);
@@ -284,7 +285,7 @@ fn who_writes_the_object_is_named_and_what_cannot_be_changed_has_no_command() {
         patch.warnings
     );
     // Stopping it needs no template.
-    let patch = patched(&job, vec![Change::Stop]);
+    let patch = patched(&job, vec![PatchChange::Stop]);
     assert_eq!(patch.body().expect("a body").to_line(), r#"{"spec":{"suspend":true}}"#);
 }
 
@@ -292,11 +293,11 @@ fn who_writes_the_object_is_named_and_what_cannot_be_changed_has_no_command() {
 fn names_that_no_server_takes_get_no_patch() {
     let source = deployment(template(list([container("main")])));
     for name in ["--all", "a b", "a'; rm -rf ~; '", "$(id)", "", "a\nb", "é"] {
-        let mut finding = finding(vec![two_gpus(), Change::Uncordon]);
+        let mut finding = finding(vec![two_gpus(), PatchChange::Uncordon]);
         finding.object.name = name.to_owned();
         assert_eq!(patches(&Facts::default(), &[&finding], Some(&source)), [], "{name:?}");
     }
-    let mut nodes = finding(Vec::new()).mended_by(Change::Uncordon);
+    let mut nodes = finding(Vec::new()).mended_by(PatchChange::Uncordon);
     nodes.object = ObjectRef::new("NodePool", "", "gpus");
     nodes.affected = ["g1", "$(id)", "-all"].map(|name| ObjectRef::new("Node", "", name)).into();
     let found = patches(&Facts::default(), &[&nodes], None);

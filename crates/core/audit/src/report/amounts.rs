@@ -17,7 +17,7 @@ use crate::moment::{DeviceStates, MONTH_MS, Moment};
 
 /// All time of a month, with what it costs.
 #[derive(Debug, Default)]
-pub(super) struct Amounts {
+pub(super) struct ReportAmounts {
     pub(super) installed: PricedTime,
     pub(super) by_state: BTreeMap<DeviceState, PricedTime>,
     pub(super) waste: PricedTime,
@@ -34,9 +34,9 @@ pub(super) fn amounts(
     moment: &Moment,
     prices: &[NodePrice],
     states: &DeviceStates,
-) -> Amounts {
+) -> ReportAmounts {
     let bills = bills(facts, moment, prices, states);
-    let mut amounts = Amounts::default();
+    let mut amounts = ReportAmounts::default();
     for (_, state, charge) in of_gpus(SplitMethod::AllIn, &bills) {
         let add = |to: &mut PricedTime| to.add_charge(charge.gpu_milli_ms, charge.cost);
         add(&mut amounts.installed);
@@ -107,27 +107,27 @@ pub(super) type Times = BTreeMap<(usize, DeviceState), i128>;
 
 /// GPU-time of a month with what it costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figure {
+pub struct MonthFigure {
     /// By the method that is used.
     pub time: PricedTime,
     /// The same over the methods; `None` without prices.
     pub range: Option<Headline>,
 }
 
-impl Amounts {
+impl ReportAmounts {
     /// A part of the waste with its range over the methods.
-    pub(super) fn figure(&self, time: PricedTime, parts: &Times) -> Figure {
+    pub(super) fn figure(&self, time: PricedTime, parts: &Times) -> MonthFigure {
         let others = self.rates.iter().map(|(method, rates)| (*method, rates.of_part(parts)));
-        Figure { time, range: time.cost().and_then(|cost| range(cost, others)) }
+        MonthFigure { time, range: time.cost().and_then(|cost| range(cost, others)) }
     }
 
     /// The waste without some parts of it.
-    pub(super) fn rest(&self, time: PricedTime, parts: &Times) -> Figure {
+    pub(super) fn rest(&self, time: PricedTime, parts: &Times) -> MonthFigure {
         let others = self.rates.iter().map(|(method, rates)| {
             let rest = rates.of_waste() - rates.of_part(parts);
             (*method, rest.max(Money::ZERO))
         });
-        Figure { time, range: time.cost().and_then(|cost| range(cost, others)) }
+        MonthFigure { time, range: time.cost().and_then(|cost| range(cost, others)) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is left after each layer of findings.
 
-use super::Priced;
+use super::PricedFinding;
 use crate::catalogue::Layer;
 use crate::claim::PricedTime;
 
@@ -34,7 +34,7 @@ pub(super) fn ladder(
     installed: PricedTime,
     waste: PricedTime,
     allocated_gpu_milli_ms: i128,
-    findings: &[Priced],
+    findings: &[PricedFinding],
 ) -> Vec<Rung> {
     let mut rung = Rung {
         layer: None,

@@ -23,8 +23,8 @@ use crate::facts::Facts;
 use crate::finding::Finding;
 use crate::moment::{DeviceStates, Moment};
 use crate::suppress::{SuppressionPolicy, suppress};
-pub use amounts::Figure;
-use amounts::{Amounts, Times, amounts};
+pub use amounts::MonthFigure;
+use amounts::{ReportAmounts, Times, amounts};
 use begins::Begins;
 pub use brought::Brought;
 use brought::{AllBrought, brought};
@@ -59,13 +59,13 @@ pub struct AuditReport {
     /// prices.
     pub headline: Option<Headline>,
     /// The part of the waste that a fix returns at once: a node can go, or waiting work fits.
-    pub returned: Figure,
+    pub returned: MonthFigure,
     /// What of it leaves the bill: pending pods take the rest, and the bill stays.
     pub removed: PricedTime,
     /// The part that findings explain and that is money once somebody uses it.
-    pub freed: Figure,
+    pub freed: MonthFigure,
     /// The part that no finding explains.
-    pub unexplained: Figure,
+    pub unexplained: MonthFigure,
     /// Waste until now in states that cannot be taken for a month, by state; no part of the above.
     pub so_far: BTreeMap<DeviceState, PricedTime>,
     /// GPUs in each state now, as milli-GPU × ms of a month.
@@ -73,12 +73,12 @@ pub struct AuditReport {
     /// What is left after each layer of findings.
     pub ladder: Vec<Rung>,
     /// Findings, dearest first, then worst first.
-    pub findings: Vec<Priced>,
+    pub findings: Vec<PricedFinding>,
 }
 
 /// A finding with what it explains.
 #[derive(Clone, Debug)]
-pub struct Priced {
+pub struct PricedFinding {
     pub finding: Finding,
     /// What it claims of the month, and what it explains too.
     pub settled: Settled,
@@ -92,7 +92,7 @@ pub struct Priced {
     pub brought: Brought,
 }
 
-impl Priced {
+impl PricedFinding {
     /// Whether any wasted time is what the finding says, its own or one that another finding has.
     fn explains_waste(&self) -> bool {
         let Settled { claimed, contested } = self.settled;
@@ -161,10 +161,10 @@ pub fn report_of(
     let amounts = amounts(facts, moment, prices, &states);
     let (since, by_price) = since_and_price(facts, &findings, [&taken, &taken_so_far]);
     let parts = settled.into_iter().zip(settled_so_far).zip(of_findings).zip(since).zip(by_price);
-    let mut priced: Vec<Priced> = findings
+    let mut priced: Vec<PricedFinding> = findings
         .into_iter()
         .zip(parts)
-        .map(|(finding, ((((settled, so_far), brought), since_ms), by_price))| Priced {
+        .map(|(finding, ((((settled, so_far), brought), since_ms), by_price))| PricedFinding {
             finding,
             settled,
             so_far: so_far.claimed,
@@ -177,7 +177,7 @@ pub fn report_of(
     no_more_than(amounts.waste, &mut priced);
     let explained = explained(&states, &taken);
     let figures = Figures::of(&amounts, &priced, &returned, explained);
-    let Amounts { installed, by_state, waste, blind, headline, .. } = amounts;
+    let ReportAmounts { installed, by_state, waste, blind, headline, .. } = amounts;
     let (open, open_held) = (open(&states.open, prices), open(&states.open_held, prices));
     let blind = blind - open.at_most(blind.cost().unwrap_or(Money::ZERO));
     let allocated = by_state.iter().filter(|(state, _)| state.is_allocated());
@@ -256,14 +256,19 @@ fn explained(states: &DeviceStates, taken: &[Taken]) -> Times {
 
 /// The waste in three parts.
 struct Figures {
-    returned: Figure,
-    freed: Figure,
-    unexplained: Figure,
+    returned: MonthFigure,
+    freed: MonthFigure,
+    unexplained: MonthFigure,
 }
 
 impl Figures {
-    fn of(amounts: &Amounts, findings: &[Priced], returned: &Times, mut explained: Times) -> Self {
-        let sum = |part: fn(&Priced) -> PricedTime| {
+    fn of(
+        amounts: &ReportAmounts,
+        findings: &[PricedFinding],
+        returned: &Times,
+        mut explained: Times,
+    ) -> Self {
+        let sum = |part: fn(&PricedFinding) -> PricedTime| {
             findings.iter().fold(PricedTime::default(), |sum, priced| sum + part(priced))
         };
         let claimed = sum(|priced| priced.settled.claimed);
@@ -282,9 +287,9 @@ impl Figures {
 
 /// Findings in whole micro-dollars that together are no more than the waste: what each claims is
 /// cut off, the waste is the sum of what its parts were rounded to.
-fn no_more_than(waste: PricedTime, findings: &mut [Priced]) {
+fn no_more_than(waste: PricedTime, findings: &mut [PricedFinding]) {
     let mut left = waste.cost().unwrap_or(Money::ZERO);
-    for Priced { settled, brought, .. } in findings {
+    for PricedFinding { settled, brought, .. } in findings {
         settled.claimed = settled.claimed.at_most(left);
         let claimed = settled.claimed.cost().unwrap_or(Money::ZERO);
         brought.returned = brought.returned.at_most(claimed);
@@ -294,8 +299,8 @@ fn no_more_than(waste: PricedTime, findings: &mut [Priced]) {
 }
 
 /// Dollars of a month first, then those so far, then time.
-fn order_of(priced: &Priced) -> (Money, Money, i128) {
-    let Priced { settled: Settled { claimed, .. }, so_far, .. } = priced;
+fn order_of(priced: &PricedFinding) -> (Money, Money, i128) {
+    let PricedFinding { settled: Settled { claimed, .. }, so_far, .. } = priced;
     let money = |time: &PricedTime| time.cost().unwrap_or(Money::ZERO);
     (money(claimed), money(so_far), claimed.gpu_milli_ms + so_far.gpu_milli_ms)
 }

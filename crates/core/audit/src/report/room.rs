@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_model::{Owner, Slice, Snapshot};
+use dovetail_model::{GpuFraction, Owner, Snapshot};
 
 use crate::facts::Facts;
 use crate::moment::{MONTH_MS, Moment, NodeGpus};
@@ -18,7 +18,7 @@ pub(super) fn units_milli(facts: &Facts, node: &NodeGpus, resource: &str, count:
     }
     let known = facts.nodes.iter().find(|known| *known.node.name == *node.node);
     let all = known.and_then(|known| known.gpus.get(resource)).map_or(0, |gpus| gpus.built_in);
-    Slice { part: node.gpus, of: all }.milli(if all > 0 { count } else { 0 })
+    GpuFraction { part: node.gpus, of: all }.milli(if all > 0 { count } else { 0 })
 }
 
 /// Units of a resource that each pod, by its full name and node, would leave: as many of those it

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Condition, Event, Holding, Node, Owner};
+use dovetail_model::{Event, Holding, Node, NodeAvailability, Owner};
 
 use super::room::{Freed, leaving, units_milli};
 use crate::facts::Facts;
-use crate::moment::{Demand, MONTH_MS, Moment, devices_by_node};
+use crate::moment::{MONTH_MS, Moment, PendingDemand, devices_by_node};
 use crate::trial::Changing;
 
 /// Keys of taints that Kubernetes sets by the state of a node.
@@ -20,7 +20,7 @@ pub(super) type Takes = BTreeMap<usize, i128>;
 pub(super) struct Starting<'m> {
     facts: &'m Facts,
     moment: &'m Moment,
-    worlds: Vec<World<'m>>,
+    worlds: Vec<StartScenario<'m>>,
 }
 
 impl<'m> Starting<'m> {
@@ -28,7 +28,7 @@ impl<'m> Starting<'m> {
     /// once everything else is fixed.
     pub(super) fn new(facts: &'m Facts, moment: &'m Moment, freed: &Freed) -> Self {
         let pending = moment.demand.iter().filter(|demand| !demand.world.jobs.is_empty());
-        let worlds = pending.filter_map(|demand| World::new(facts, moment, freed, demand));
+        let worlds = pending.filter_map(|demand| StartScenario::new(facts, moment, freed, demand));
         Self { facts, moment, worlds: worlds.collect() }
     }
 
@@ -39,7 +39,7 @@ impl<'m> Starting<'m> {
 
     /// Lets nodes accept pods; answers with what pending jobs then take there.
     pub(super) fn open(&mut self, nodes: &BTreeSet<&'m str>) -> Takes {
-        let open = |world: &mut World<'m>| {
+        let open = |world: &mut StartScenario<'m>| {
             let opened = nodes.iter().filter_map(|node| world.closed.remove(node));
             let events: Vec<Event> =
                 opened.map(|node| Event::NodeChanged(Box::new(node))).collect();
@@ -53,7 +53,7 @@ impl<'m> Starting<'m> {
 
     /// Lets holders leave what findings free; answers with what pending jobs then take.
     pub(super) fn leave(&mut self) -> Takes {
-        let leave = |world: &mut World<'m>| {
+        let leave = |world: &mut StartScenario<'m>| {
             let events = std::mem::take(&mut world.leaving);
             (world.demand, world.step(events))
         };
@@ -62,7 +62,7 @@ impl<'m> Starting<'m> {
     }
 
     /// Units that pending jobs got, by node, as time of GPUs.
-    fn takes(&self, started: Vec<(&Demand, BTreeMap<String, i64>)>) -> Takes {
+    fn takes(&self, started: Vec<(&PendingDemand, BTreeMap<String, i64>)>) -> Takes {
         let mut takes = Takes::new();
         for (demand, units) in started.iter().filter(|(_, units)| !units.is_empty()) {
             for (place, node) in self.moment.nodes.iter().enumerate() {
@@ -76,8 +76,8 @@ impl<'m> Starting<'m> {
 }
 
 /// What pending jobs of one resource do.
-struct World<'m> {
-    demand: &'m Demand,
+struct StartScenario<'m> {
+    demand: &'m PendingDemand,
     changing: Changing,
     /// Nodes that accept no pods, as they are once they do.
     closed: BTreeMap<&'m str, Node>,
@@ -85,10 +85,15 @@ struct World<'m> {
     leaving: Vec<Event>,
 }
 
-impl<'m> World<'m> {
+impl<'m> StartScenario<'m> {
     /// `None` if no fix changes what starts, or if the engine does not take the world: then nothing
     /// is known of it.
-    fn new(facts: &Facts, moment: &Moment, freed: &Freed, demand: &'m Demand) -> Option<Self> {
+    fn new(
+        facts: &Facts,
+        moment: &Moment,
+        freed: &Freed,
+        demand: &'m PendingDemand,
+    ) -> Option<Self> {
         let world = &demand.world;
         let closed: BTreeMap<&str, Node> =
             world.nodes.iter().filter_map(|node| Some((&*node.name, opened(node)?))).collect();
@@ -120,11 +125,11 @@ impl<'m> World<'m> {
 
 /// A node that is cordoned or not ready, as it is once it accepts pods.
 fn opened(node: &Node) -> Option<Node> {
-    if !node.unschedulable && node.condition == Condition::Ready {
+    if !node.unschedulable && node.condition == NodeAvailability::Ready {
         return None;
     }
     let mut node = node.clone();
-    (node.unschedulable, node.condition) = (false, Condition::Ready);
+    (node.unschedulable, node.condition) = (false, NodeAvailability::Ready);
     node.taints.retain(|taint| !taint.key.starts_with(OF_STATES));
     Some(node)
 }

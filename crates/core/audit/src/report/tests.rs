@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_account::split::SplitMethod;
 use dovetail_model::{
-    Condition, DeviceAmount, DeviceRequest, FreeCause, Holding, HoldingId, Job, JobId, Mode, Money,
-    Node as ModelNode, Owner, Parts, Phase, Requirement, Resources, Slice, Snapshot,
+    DeviceAmount, DeviceRequest, FreeCause, GpuFraction, GpuParts, Holding, HoldingId,
+    HoldingPhase, Job, JobId, Mode, Money, Node as ModelNode, NodeAvailability, Owner, Requirement,
+    Resources, Snapshot,
 };
 use proptest::prelude::*;
 
@@ -14,7 +15,7 @@ use super::*;
 use crate::catalogue::{Layer, Worth};
 use crate::facts::{Container, Gpus, Node, ObjectRef, Pod, Workload};
 use crate::measured_use::{Matched, measure};
-use crate::moment::{Demand, Held, HeldState, NodeGpus, Units, device_states};
+use crate::moment::{HeldGpus, HeldState, NodeGpus, PendingDemand, Units, device_states};
 use crate::usage::{GpuUse, UsagePeriod};
 
 const GPU: &str = "nvidia.com/gpu";
@@ -23,7 +24,7 @@ const NOW_MS: u64 = 1_000 * HOUR_MS;
 
 /// Nodes of so many GPUs: ready, cordoned for ten hours, or not ready; and how many of the GPUs
 /// pods hold.
-fn cluster(nodes: &[(i64, Condition, i64)]) -> (Facts, Moment) {
+fn cluster(nodes: &[(i64, NodeAvailability, i64)]) -> (Facts, Moment) {
     let mut facts = Facts { now_ms: NOW_MS, ..Facts::default() };
     let mut moment = Moment::default();
     let mut world = Snapshot { now_ms: NOW_MS, ..Snapshot::default() };
@@ -43,10 +44,11 @@ fn cluster(nodes: &[(i64, Condition, i64)]) -> (Facts, Moment) {
                 GPU.into(),
                 Gpus { model: None, built_in: *gpus, allocatable: *gpus, ..Gpus::default() },
             )]),
-            cordoned_since_ms: (*condition == Condition::Cordoned).then_some(NOW_MS - 10 * HOUR_MS),
+            cordoned_since_ms: (*condition == NodeAvailability::Cordoned)
+                .then_some(NOW_MS - 10 * HOUR_MS),
             ..Node::new(node, ObjectRef::new("NodePool", "", "gpus"))
         });
-        let parts = Parts::Equal(Slice::WHOLE);
+        let parts = GpuParts::Equal(GpuFraction::WHOLE);
         moment.nodes.push(NodeGpus {
             node: name.clone(),
             model: None,
@@ -61,7 +63,7 @@ fn cluster(nodes: &[(i64, Condition, i64)]) -> (Facts, Moment) {
                 is_shared: false,
             }],
         });
-        moment.held.push(Held {
+        moment.held.push(HeldGpus {
             node: name.clone(),
             resource: GPU.into(),
             workload: 0,
@@ -76,11 +78,11 @@ fn cluster(nodes: &[(i64, Condition, i64)]) -> (Facts, Moment) {
         facts.workloads[0].pods.push(pod);
     }
     // Nothing waits. The engine is not told what is held: its free pieces are cut to what is left.
-    moment.demand.push(Demand { resource: GPU.into(), world, ..Demand::default() });
+    moment.demand.push(PendingDemand { resource: GPU.into(), world, ..PendingDemand::default() });
     (facts, moment)
 }
 
-fn reported(nodes: &[(i64, Condition, i64)], prices: &[Option<i64>]) -> AuditReport {
+fn reported(nodes: &[(i64, NodeAvailability, i64)], prices: &[Option<i64>]) -> AuditReport {
     let (mut facts, moment) = cluster(nodes);
     let states = device_states(&mut facts, &moment).unwrap();
     let prices: Vec<NodePrice> =
@@ -90,8 +92,11 @@ fn reported(nodes: &[(i64, Condition, i64)], prices: &[Option<i64>]) -> AuditRep
 
 #[test]
 fn a_cordoned_node_costs_what_nobody_holds_of_it() {
-    let nodes =
-        [(8, Condition::Cordoned, 3), (8, Condition::Ready, 8), (4, Condition::NotReady, 4)];
+    let nodes = [
+        (8, NodeAvailability::Cordoned, 3),
+        (8, NodeAvailability::Ready, 8),
+        (4, NodeAvailability::NotReady, 4),
+    ];
     let report = reported(&nodes, &[Some(2_500_000), Some(1_000_000), None]);
     let hours = |gpus: i128| gpus * 1000 * i128::from(30 * 24 * HOUR_MS);
     assert_eq!(report.installed.gpu_milli_ms, hours(20));
@@ -124,7 +129,7 @@ fn a_cordoned_node_costs_what_nobody_holds_of_it() {
 #[test]
 fn a_node_that_pending_pods_need_does_not_leave_the_bill() {
     let removed = |gpus_wanted: u16| {
-        let (mut facts, mut moment) = cluster(&[(8, Condition::Cordoned, 0)]);
+        let (mut facts, mut moment) = cluster(&[(8, NodeAvailability::Cordoned, 0)]);
         let device = DeviceRequest::Whole { count: gpus_wanted, same_island: false };
         let requirement = Requirement { device, ..Requirement::default() };
         let job = Job::single(JobId(7), "train", 0, requirement.into());
@@ -144,7 +149,7 @@ fn a_node_that_pending_pods_need_does_not_leave_the_bill() {
 
 /// What AUT-06 brings of each pool where jobs wait for so many GPUs each: what comes back, and what
 /// leaves the bill, in GPUs.
-fn of_cordoned_pools(nodes: &[(i64, Condition, i64)], jobs: &[u16]) -> Vec<(i128, i128)> {
+fn of_cordoned_pools(nodes: &[(i64, NodeAvailability, i64)], jobs: &[u16]) -> Vec<(i128, i128)> {
     let (mut facts, mut moment) = cluster(nodes);
     for (number, node) in facts.nodes.iter_mut().enumerate() {
         node.pool = ObjectRef::new("NodePool", "", &format!("pool-{number}"));
@@ -172,25 +177,25 @@ fn of_cordoned_pools(nodes: &[(i64, Condition, i64)], jobs: &[u16]) -> Vec<(i128
 
 #[test]
 fn each_cordoned_pool_is_judged_by_the_pods_that_it_alone_would_start() {
-    let cordoned = (8, Condition::Cordoned, 0);
+    let cordoned = (8, NodeAvailability::Cordoned, 0);
     // One pending job needs one of two alike pools; the other can go.
     assert_eq!(of_cordoned_pools(&[cordoned; 2], &[8]), [(8, 0), (8, 8)]);
     assert_eq!(of_cordoned_pools(&[cordoned; 2], &[8, 8]), [(8, 0), (8, 0)]);
     // A node that accepts pods has room for it, so neither pool is needed.
-    let ready = (8, Condition::Ready, 0);
+    let ready = (8, NodeAvailability::Ready, 0);
     assert_eq!(of_cordoned_pools(&[cordoned, cordoned, ready], &[8]), [(8, 8), (8, 8)]);
     // Of a node that is needed, what nothing takes only frees GPU-hours.
     assert_eq!(of_cordoned_pools(&[cordoned], &[2]), [(2, 0)]);
     // A node that others hold in part stays on the bill; what pending pods take of it is used.
-    assert_eq!(of_cordoned_pools(&[(8, Condition::Cordoned, 3)], &[]), [(0, 0)]);
-    assert_eq!(of_cordoned_pools(&[(8, Condition::Cordoned, 3)], &[5]), [(5, 0)]);
+    assert_eq!(of_cordoned_pools(&[(8, NodeAvailability::Cordoned, 3)], &[]), [(0, 0)]);
+    assert_eq!(of_cordoned_pools(&[(8, NodeAvailability::Cordoned, 3)], &[5]), [(5, 0)]);
 }
 
 /// An empty node that is paid in advance brings nothing back; another leaves the bill.
 #[test]
 fn a_node_that_is_paid_in_advance_does_not_leave_the_bill() {
     let removed = |is_prepaid: bool| {
-        let (mut facts, moment) = cluster(&[(8, Condition::Cordoned, 0)]);
+        let (mut facts, moment) = cluster(&[(8, NodeAvailability::Cordoned, 0)]);
         facts.nodes[0].is_prepaid = is_prepaid;
         let states = device_states(&mut facts, &moment).unwrap();
         let price = NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) };
@@ -204,8 +209,9 @@ fn a_node_that_is_paid_in_advance_does_not_leave_the_bill() {
 /// What ends by itself is in no state of the month.
 #[test]
 fn a_gang_that_waits_is_not_in_the_month_of_gpus_without_measurement() {
-    let (mut facts, mut moment) = cluster(&[(8, Condition::Ready, 8), (8, Condition::Ready, 8)]);
-    moment.held[1].gang = Some(crate::moment::Gang { min: 2, placed: 1, pending: 1 });
+    let (mut facts, mut moment) =
+        cluster(&[(8, NodeAvailability::Ready, 8), (8, NodeAvailability::Ready, 8)]);
+    moment.held[1].gang = Some(crate::moment::GangCounts { min: 2, placed: 1, pending: 1 });
     let states = device_states(&mut facts, &moment).unwrap();
     let price = NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) };
     let found = report(&facts, &moment, states, &[price; 2], &SuppressionPolicy::default());
@@ -218,7 +224,7 @@ fn a_gang_that_waits_is_not_in_the_month_of_gpus_without_measurement() {
 fn what_was_measured_is_no_longer_blind_and_is_claimed_once() {
     let day = Span { from_ms: NOW_MS - 24 * HOUR_MS, to_ms: NOW_MS };
     let report_of = |active_h: u64| {
-        let (mut facts, mut moment) = cluster(&[(8, Condition::Ready, 8)]);
+        let (mut facts, mut moment) = cluster(&[(8, NodeAvailability::Ready, 8)]);
         let limits = BTreeMap::from([(GPU.to_owned(), 8)]);
         let main = Container { name: "main".into(), limits, ..Container::default() };
         facts.workloads[0].template.containers.push(main);
@@ -255,7 +261,7 @@ fn what_was_measured_is_no_longer_blind_and_is_claimed_once() {
 /// A node of eight GPUs: a server holds two of them all day and never computes. Others compute on
 /// the rest, or nobody does; and a job may wait for so many.
 fn idle_server(has_busy: bool, waiting: Option<u16>) -> AuditReport {
-    let (mut facts, mut moment) = cluster(&[(8, Condition::Ready, 2)]);
+    let (mut facts, mut moment) = cluster(&[(8, NodeAvailability::Ready, 2)]);
     let limits = |gpus| BTreeMap::from([(GPU.to_owned(), gpus)]);
     let main =
         |gpus| Container { name: "main".into(), limits: limits(gpus), ..Container::default() };
@@ -267,7 +273,7 @@ fn idle_server(has_busy: bool, waiting: Option<u16>) -> AuditReport {
         train.template.containers.push(main(6));
         facts.workloads.push(train);
         let serve = moment.held[0].clone();
-        moment.held.push(Held { workload: 1, pod: "train-0".into(), units: 6, ..serve });
+        moment.held.push(HeldGpus { workload: 1, pod: "train-0".into(), units: 6, ..serve });
     }
     let world = &mut moment.demand[0].world;
     world.holdings = moment
@@ -278,7 +284,7 @@ fn idle_server(has_busy: bool, waiting: Option<u16>) -> AuditReport {
             id: HoldingId(id),
             node: "g0".into(),
             owner: Owner::Foreign(format!("prod/{}", held.pod)),
-            phase: Phase::Held { expected_end_ms: None },
+            phase: HoldingPhase::Held { expected_end_ms: None },
             reservation: None,
             resources: Resources::default(),
             devices: places
@@ -363,7 +369,7 @@ fn shared_out(
     sharers: Vec<Sharer>,
     waiting: u16,
 ) -> AuditReport {
-    let (mut facts, mut moment) = cluster(&[(gpus, Condition::Ready, 0)]);
+    let (mut facts, mut moment) = cluster(&[(gpus, NodeAvailability::Ready, 0)]);
     let offered = |count| Gpus { built_in: count, allocatable: count, ..Gpus::default() };
     facts.nodes[0].gpus = BTreeMap::from([
         (units.resource.clone(), offered(units.count)),
@@ -380,7 +386,7 @@ fn shared_out(
         let limits = BTreeMap::from([(resource.to_owned(), sharer.world.len() as i64)]);
         workload.template.containers.push(Container { limits, ..Container::default() });
         facts.workloads.push(workload);
-        moment.held.push(Held {
+        moment.held.push(HeldGpus {
             node: "g0".into(),
             resource: units.resource.clone(),
             workload: number,
@@ -397,7 +403,7 @@ fn shared_out(
             id: HoldingId(number as u64 + 1),
             node: "g0".into(),
             owner: Owner::Foreign(format!("prod/{}", sharer.pod)),
-            phase: Phase::Held { expected_end_ms: None },
+            phase: HoldingPhase::Held { expected_end_ms: None },
             reservation: None,
             resources: Resources::default(),
             devices: sharer.world.map(|place| (place, amount.clone())).collect(),
@@ -437,7 +443,7 @@ fn room_is_reckoned_by_shares_and_not_by_the_units_that_pods_ask_for() {
     let units = |resource: &str, count, of| Units {
         resource: resource.into(),
         count,
-        parts: Parts::Equal(Slice { part: 1, of }),
+        parts: GpuParts::Equal(GpuFraction { part: 1, of }),
         unknown: 0,
         is_shared: false,
     };
@@ -479,7 +485,7 @@ fn room_is_reckoned_by_shares_and_not_by_the_units_that_pods_ask_for() {
 /// Two GPUs measured for 25 minutes, never computing: 50 GPU-minutes, and no month.
 #[test]
 fn what_was_measured_for_minutes_is_minutes() {
-    let (mut facts, mut moment) = cluster(&[(2, Condition::Ready, 2)]);
+    let (mut facts, mut moment) = cluster(&[(2, NodeAvailability::Ready, 2)]);
     let limits = BTreeMap::from([(GPU.to_owned(), 2)]);
     let main = Container { name: "main".into(), limits, ..Container::default() };
     facts.workloads[0].template.containers.push(main);
@@ -515,7 +521,7 @@ fn what_was_measured_for_minutes_is_minutes() {
 
 #[test]
 fn who_starts_for_long_stays_and_its_node_cannot_go() {
-    let (mut facts, mut moment) = cluster(&[(8, Condition::Ready, 8)]);
+    let (mut facts, mut moment) = cluster(&[(8, NodeAvailability::Ready, 8)]);
     let limits = BTreeMap::from([(GPU.to_owned(), 8)]);
     let main = Container { name: "main".into(), limits, ..Container::default() };
     let serve = &mut facts.workloads[0];
@@ -545,8 +551,12 @@ fn the_lowest_figure_is_that_of_the_month_and_not_720_times_a_cut_off_hour() {
     assert!((found - by_hand).abs() <= 1.0, "{found}, by hand {by_hand}");
 }
 
-fn condition() -> impl Strategy<Value = Condition> {
-    prop::sample::select(vec![Condition::Ready, Condition::Cordoned, Condition::NotReady])
+fn condition() -> impl Strategy<Value = NodeAvailability> {
+    prop::sample::select(vec![
+        NodeAvailability::Ready,
+        NodeAvailability::Cordoned,
+        NodeAvailability::NotReady,
+    ])
 }
 
 proptest! {
@@ -562,7 +572,7 @@ proptest! {
         let by_state: i128 = report.by_state.values().map(|time| time.gpu_milli_ms).sum();
         prop_assert_eq!(by_state, report.installed.gpu_milli_ms);
         let held: i64 = nodes.iter().map(|(gpus, condition, held)| match condition {
-            Condition::NotReady => 0,
+            NodeAvailability::NotReady => 0,
             _ => *held.min(gpus),
         }).sum();
         prop_assert_eq!(report.blind.gpu_milli_ms, i128::from(held) * 1000 * month);

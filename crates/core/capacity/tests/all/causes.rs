@@ -8,10 +8,10 @@ use dovetail_model::FreeCause::*;
 use dovetail_model::requirement::Toleration;
 use dovetail_model::topology::Level;
 use dovetail_model::{
-    Bounds, Condition, CounterRule, CounterScope, Device, DeviceAmount, DeviceRequest, Event,
-    FreeCause, Holding, HoldingId, JobId, MigProfile, MigTable, Mode, Node, NodeCondition, Owner,
-    Phase, Queue, Requirement, ReservationId, Resources, RuleCause, RuleKind, SelectorTerm,
-    Snapshot, Taint, TaintEffect, Topology, TopologyRequest,
+    Bounds, CounterRule, CounterScope, Device, DeviceAmount, DeviceRequest, Event, FreeCause,
+    Holding, HoldingId, HoldingPhase, JobId, MigProfile, MigTable, Mode, Node, NodeAvailability,
+    NodeCondition, Owner, Queue, Requirement, ReservationId, Resources, RuleCause, RuleKind,
+    SelectorTerm, Snapshot, Taint, TaintEffect, Topology, TopologyRequest,
 };
 
 use crate::world::{cluster, engine, free, free_of, gang, node, share, submit, whole};
@@ -25,7 +25,7 @@ fn hold(node: &str, owner: Owner, reservation: Option<u32>, device: DeviceAmount
         id: HoldingId(0),
         node: node.into(),
         owner,
-        phase: Phase::Held { expected_end_ms: None },
+        phase: HoldingPhase::Held { expected_end_ms: None },
         reservation: reservation.map(ReservationId),
         resources: Resources::pod(0, 0),
         devices: vec![(0, device)],
@@ -49,7 +49,8 @@ fn nothing_waits_nothing_is_explained() {
 
 #[test]
 fn a_nodes_condition_comes_before_demand() {
-    let conditions = [Condition::Cordoned, Condition::Starting, Condition::NotReady];
+    let conditions =
+        [NodeAvailability::Cordoned, NodeAvailability::Starting, NodeAvailability::NotReady];
     let nodes = conditions.iter().enumerate().map(|(index, condition)| {
         let mut node = node(&format!("n{index}"), 2);
         node.condition = *condition;

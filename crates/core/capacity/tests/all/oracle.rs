@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::requirement::Toleration;
 use dovetail_model::{
-    Condition, DeviceRequest, FreeCause, Job, Node, Owner, PodId, Requirement, RuleKind, Snapshot,
-    TaintEffect,
+    DeviceRequest, FreeCause, Job, Node, NodeAvailability, Owner, PodId, Requirement, RuleKind,
+    Snapshot, TaintEffect,
 };
 use dovetail_plan::Engine;
 use dovetail_plan::explain::Relaxation;
@@ -64,13 +64,13 @@ pub(crate) fn judge(engine: &mut Engine) -> Verdict {
                     verdict.unavailable += 1_000;
                     continue;
                 }
-                Condition::NotReady => {
+                NodeAvailability::NotReady => {
                     verdict.unavailable += left;
                     continue;
                 }
-                Condition::Cordoned => FreeCause::DrainingOrCordoned,
-                Condition::Starting => FreeCause::Starting,
-                Condition::Ready if left > 0 => {
+                NodeAvailability::Cordoned => FreeCause::DrainingOrCordoned,
+                NodeAvailability::Starting => FreeCause::Starting,
+                NodeAvailability::Ready if left > 0 => {
                     let key = (node.name.to_string(), device.memory_bytes, *held);
                     let model = device.model.clone();
                     let same = pieces.iter_mut().find(|p| p.key == key && p.model == model);
@@ -80,7 +80,7 @@ pub(crate) fn judge(engine: &mut Engine) -> Verdict {
                     }
                     continue;
                 }
-                Condition::Ready => continue,
+                NodeAvailability::Ready => continue,
             };
             *verdict.free.entry((device.model.clone(), cause)).or_default() += left;
         }
@@ -375,10 +375,10 @@ fn book_holders(world: &Snapshot, node: &Node, verdict: &mut Verdict) {
             let holder = match &holding.owner {
                 Owner::Reservation => {
                     let cause = match node.condition {
-                        Condition::Ready => FreeCause::Reserved,
-                        Condition::Cordoned => FreeCause::DrainingOrCordoned,
-                        Condition::Starting => FreeCause::Starting,
-                        Condition::NotReady => {
+                        NodeAvailability::Ready => FreeCause::Reserved,
+                        NodeAvailability::Cordoned => FreeCause::DrainingOrCordoned,
+                        NodeAvailability::Starting => FreeCause::Starting,
+                        NodeAvailability::NotReady => {
                             verdict.unavailable += milli;
                             continue;
                         }

@@ -7,10 +7,10 @@ use dovetail_capacity::{FreeTracker, Picture, what_is_free};
 use dovetail_model::requirement::{Operator, Toleration};
 use dovetail_model::topology::Level;
 use dovetail_model::{
-    Bounds, Condition, CounterRule, CounterScope, DeviceAmount, Event, FreeCause, Holding,
-    HoldingId, Job, JobId, Knowledge, Node, NodeCondition, Owner, Phase, PodSet, Queue,
-    Requirement, ReservationId, Resources, RuleCause, RuleKind, SelectorTerm, Snapshot, Taint,
-    TaintEffect, Topology, TopologyRequest,
+    Bounds, CounterRule, CounterScope, DeviceAmount, Event, FreeCause, Holding, HoldingId,
+    HoldingPhase, Job, JobId, Knowledge, Node, NodeAvailability, NodeCondition, Owner, PodSet,
+    Queue, Requirement, ReservationId, Resources, RuleCause, RuleKind, SelectorTerm, Snapshot,
+    Taint, TaintEffect, Topology, TopologyRequest,
 };
 use dovetail_plan::Engine;
 use proptest::prelude::*;
@@ -58,10 +58,14 @@ fn random_node(draw: &mut Reader<'_>, name: u32) -> Node {
             node.labels.insert("rack".to_owned(), format!("r{}", draw.below(2)));
         }
     }
-    let conditions =
-        [Condition::Ready, Condition::Cordoned, Condition::Starting, Condition::NotReady];
+    let conditions = [
+        NodeAvailability::Ready,
+        NodeAvailability::Cordoned,
+        NodeAvailability::Starting,
+        NodeAvailability::NotReady,
+    ];
     node.condition =
-        if draw.one_in(4) { conditions[draw.below(4) as usize] } else { Condition::Ready };
+        if draw.one_in(4) { conditions[draw.below(4) as usize] } else { NodeAvailability::Ready };
     node
 }
 
@@ -134,7 +138,7 @@ pub(crate) fn random_world(draw: &mut Reader<'_>) -> Engine {
         id: HoldingId(0),
         node: node.name.clone(),
         owner: Owner::Reservation,
-        phase: Phase::Held { expected_end_ms: None },
+        phase: HoldingPhase::Held { expected_end_ms: None },
         reservation: Some(ReservationId(1)),
         resources: Resources::default(),
         devices: vec![(0, DeviceAmount::share(1_000, 0))],
@@ -172,8 +176,12 @@ pub(crate) fn happen(engine: &mut Engine, draw: &mut Reader<'_>, next_job: &mut 
             any.map(Event::ended)
         }
         7 => any_node(draw).map(|node| {
-            let conditions =
-                [Condition::Ready, Condition::Cordoned, Condition::Starting, Condition::NotReady];
+            let conditions = [
+                NodeAvailability::Ready,
+                NodeAvailability::Cordoned,
+                NodeAvailability::Starting,
+                NodeAvailability::NotReady,
+            ];
             let condition = conditions[draw.below(4) as usize];
             Event::NodeCondition { node: node.name, condition }
         }),
@@ -194,7 +202,7 @@ pub(crate) fn happen(engine: &mut Engine, draw: &mut Reader<'_>, next_job: &mut 
                     id: HoldingId(0),
                     node: node.name,
                     owner: Owner::Foreign(format!("static-{}", draw.below(2))),
-                    phase: Phase::Held { expected_end_ms: None },
+                    phase: HoldingPhase::Held { expected_end_ms: None },
                     reservation: None,
                     resources,
                     devices: Vec::new(),

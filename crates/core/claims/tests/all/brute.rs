@@ -1,15 +1,22 @@
 //! Every choice tried in turn, without bounds, classes or memory.
 
 use dovetail_check::check_claims;
-use dovetail_claims::{Choice, Demand, Supply};
+use dovetail_claims::{DeviceChoice, DeviceDemand, DeviceSupply};
 
 /// The first alternatives with valid devices, found by trying everything.
-pub(crate) fn first_alternatives(supply: &Supply, demand: &Demand) -> Option<Vec<usize>> {
-    let mut choice = Choice::default();
+pub(crate) fn first_alternatives(
+    supply: &DeviceSupply,
+    demand: &DeviceDemand,
+) -> Option<Vec<usize>> {
+    let mut choice = DeviceChoice::default();
     try_alternatives(supply, demand, &mut choice).then_some(choice.alternatives)
 }
 
-fn try_alternatives(supply: &Supply, demand: &Demand, choice: &mut Choice) -> bool {
+fn try_alternatives(
+    supply: &DeviceSupply,
+    demand: &DeviceDemand,
+    choice: &mut DeviceChoice,
+) -> bool {
     let number = choice.alternatives.len();
     if number == demand.requests.len() {
         choice.devices = vec![Vec::new(); number];
@@ -27,9 +34,9 @@ fn try_alternatives(supply: &Supply, demand: &Demand, choice: &mut Choice) -> bo
 
 /// Fills the requests from this one on, with candidates from this one on.
 fn try_devices(
-    supply: &Supply,
-    demand: &Demand,
-    choice: &mut Choice,
+    supply: &DeviceSupply,
+    demand: &DeviceDemand,
+    choice: &mut DeviceChoice,
     request: usize,
     from: usize,
 ) -> bool {

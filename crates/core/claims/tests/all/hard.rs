@@ -3,7 +3,8 @@
 
 use dovetail_check::check_claims;
 use dovetail_claims::{
-    Alternative, Answer, Candidate, Constraint, Demand, Device, Draw, Rule, Supply, allocate,
+    AllocatableDevice, Alternative, CandidateDevice, Constraint, DeviceDemand, DeviceSupply, Draw,
+    SearchResult, ValueRule, allocate,
 };
 
 /// Name, compute slices, memory slices, and where it may start (NVIDIA's table for A100-40GB).
@@ -17,14 +18,14 @@ const PROFILES: [(&str, i128, usize, &[usize]); 5] = [
 const STEPS: u64 = 10_000;
 
 struct Gpus {
-    supply: Supply,
+    supply: DeviceSupply,
     /// GPU and profile of each device.
     of: Vec<(usize, &'static str)>,
 }
 
 /// GPUs of which the first `whole` are held as one device each.
 fn gpus(count: usize, whole: usize) -> Gpus {
-    let mut gpus = Gpus { supply: Supply::default(), of: Vec::new() };
+    let mut gpus = Gpus { supply: DeviceSupply::default(), of: Vec::new() };
     for gpu in 0..count {
         let first = gpu * 9;
         let is_free = i128::from(gpu >= whole);
@@ -35,7 +36,7 @@ fn gpus(count: usize, whole: usize) -> Gpus {
                 let memory = (*start..start + slices)
                     .map(|slice| Draw { counter: first + 1 + slice, amount: 1 });
                 let draws = memory.chain([Draw { counter: first, amount: compute }]).collect();
-                gpus.supply.devices.push(Device { is_shared: false, draws });
+                gpus.supply.devices.push(AllocatableDevice { is_shared: false, draws });
                 gpus.of.push((gpu, profile));
             }
         }
@@ -44,16 +45,16 @@ fn gpus(count: usize, whole: usize) -> Gpus {
 }
 
 /// One request for each profile, all on one GPU if `of_one_gpu`.
-fn demand(gpus: &Gpus, wanted: &[(&str, usize)], of_one_gpu: bool) -> Demand {
+fn demand(gpus: &Gpus, wanted: &[(&str, usize)], of_one_gpu: bool) -> DeviceDemand {
     let request = |(profile, count): &(&str, usize)| {
         let of = gpus.of.iter().enumerate().filter(|(_, (_, of))| of == profile);
-        let candidates = of.map(|(device, _)| Candidate { device, draws: vec![] }).collect();
+        let candidates = of.map(|(device, _)| CandidateDevice { device, draws: vec![] }).collect();
         vec![Alternative { count: *count, candidates, ..Alternative::default() }]
     };
     let parents = gpus.of.iter().map(|(gpu, _)| vec![*gpu as u32]).collect();
     let covers = (0..wanted.len()).map(|request| (request, None)).collect();
-    let matching = Constraint { rule: Rule::Match, covers, values: parents };
-    Demand {
+    let matching = Constraint { rule: ValueRule::Match, covers, values: parents };
+    DeviceDemand {
         requests: wanted.iter().map(request).collect(),
         groups: vec![],
         constraints: of_one_gpu.then_some(matching).into_iter().collect(),
@@ -61,14 +62,14 @@ fn demand(gpus: &Gpus, wanted: &[(&str, usize)], of_one_gpu: bool) -> Demand {
 }
 
 /// Whether it fits, and the steps it took.
-fn answer(gpus: &Gpus, demand: &Demand) -> bool {
+fn answer(gpus: &Gpus, demand: &DeviceDemand) -> bool {
     match allocate(&gpus.supply, demand, STEPS) {
-        Answer::Fits(choice) => {
+        SearchResult::Fits(choice) => {
             assert_eq!(check_claims(&gpus.supply, demand, &choice), vec![]);
             true
         }
-        Answer::No => false,
-        Answer::Undecided => panic!("{STEPS} steps did not suffice"),
+        SearchResult::No => false,
+        SearchResult::Undecided => panic!("{STEPS} steps did not suffice"),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use dovetail_check::check_claims;
 use dovetail_claims::{
-    Alternative, Answer, Candidate, Constraint, Demand, Device, Draw, Group, Rule, Supply, allocate,
+    AllocatableDevice, Alternative, CandidateDevice, Constraint, DeviceDemand, DeviceSupply, Draw,
+    RequestGroup, SearchResult, ValueRule, allocate,
 };
 use proptest::prelude::*;
 
@@ -15,12 +16,12 @@ fn draws(counters: usize) -> impl Strategy<Value = Vec<Draw>> {
     prop::collection::vec(draw, 0..3)
 }
 
-fn supply() -> impl Strategy<Value = Supply> {
+fn supply() -> impl Strategy<Value = DeviceSupply> {
     let device = (prop::bool::weighted(0.25), draws(3))
-        .prop_map(|(is_shared, draws)| Device { is_shared, draws });
+        .prop_map(|(is_shared, draws)| AllocatableDevice { is_shared, draws });
     let counters = prop::collection::vec(-1..8_i128, 3);
     (counters, prop::collection::vec(device, 1..6))
-        .prop_map(|(counters, devices)| Supply { counters, devices })
+        .prop_map(|(counters, devices)| DeviceSupply { counters, devices })
 }
 
 fn alternative(devices: usize) -> impl Strategy<Value = Alternative> {
@@ -29,7 +30,7 @@ fn alternative(devices: usize) -> impl Strategy<Value = Alternative> {
         |(count, is_each_once, only_looks_on, mine)| {
             let candidates = mine.into_iter().enumerate();
             let candidates = candidates
-                .filter_map(|(device, draws)| Some(Candidate { device, draws: draws? }))
+                .filter_map(|(device, draws)| Some(CandidateDevice { device, draws: draws? }))
                 .collect();
             Alternative { count, is_each_once, only_looks_on, candidates }
         },
@@ -41,13 +42,13 @@ fn constraint(devices: usize) -> impl Strategy<Value = Constraint> {
     let values = prop::collection::vec(values, devices);
     let covers = prop::collection::vec((0..3_usize, prop::option::weighted(0.3, 0..2_usize)), 1..3);
     (prop::bool::ANY, covers, values).prop_map(|(is_match, covers, values)| Constraint {
-        rule: if is_match { Rule::Match } else { Rule::Distinct },
+        rule: if is_match { ValueRule::Match } else { ValueRule::Distinct },
         covers,
         values: values.into_iter().map(|of| of.into_iter().collect()).collect(),
     })
 }
 
-fn world() -> impl Strategy<Value = (Supply, Demand)> {
+fn world() -> impl Strategy<Value = (DeviceSupply, DeviceDemand)> {
     supply().prop_flat_map(|supply| {
         let devices = supply.devices.len();
         let request = prop::collection::vec(alternative(devices), 1..3);
@@ -55,8 +56,8 @@ fn world() -> impl Strategy<Value = (Supply, Demand)> {
         let constraints = prop::collection::vec(constraint(devices), 0..3);
         (Just(supply), requests, constraints, 2..9_usize).prop_map(
             |(supply, requests, constraints, most_devices)| {
-                let groups = vec![Group { requests: 0..requests.len(), most_devices }];
-                (supply, Demand { requests, groups, constraints })
+                let groups = vec![RequestGroup { requests: 0..requests.len(), most_devices }];
+                (supply, DeviceDemand { requests, groups, constraints })
             },
         )
     })
@@ -68,23 +69,23 @@ proptest! {
     #[test]
     fn the_first_alternatives_are_those_of_brute_force((supply, demand) in world()) {
         match allocate(&supply, &demand, STEPS) {
-            Answer::Fits(choice) => {
+            SearchResult::Fits(choice) => {
                 prop_assert_eq!(check_claims(&supply, &demand, &choice), vec![]);
                 prop_assert_eq!(first_alternatives(&supply, &demand), Some(choice.alternatives));
             }
-            Answer::No => prop_assert_eq!(first_alternatives(&supply, &demand), None),
-            Answer::Undecided => prop_assert!(false, "{STEPS} steps did not suffice"),
+            SearchResult::No => prop_assert_eq!(first_alternatives(&supply, &demand), None),
+            SearchResult::Undecided => prop_assert!(false, "{STEPS} steps did not suffice"),
         }
     }
 }
 
 #[test]
 fn too_few_steps_are_undecided_and_not_a_refusal() {
-    let devices = vec![Device::default(); 3];
-    let candidates = (0..3).map(|device| Candidate { device, draws: vec![] }).collect();
+    let devices = vec![AllocatableDevice::default(); 3];
+    let candidates = (0..3).map(|device| CandidateDevice { device, draws: vec![] }).collect();
     let alternative = Alternative { count: 3, candidates, ..Alternative::default() };
-    let demand = Demand { requests: vec![vec![alternative]], ..Demand::default() };
-    let supply = Supply { counters: vec![], devices };
-    assert_eq!(allocate(&supply, &demand, 3), Answer::Undecided);
-    assert!(matches!(allocate(&supply, &demand, 4), Answer::Fits(_)));
+    let demand = DeviceDemand { requests: vec![vec![alternative]], ..DeviceDemand::default() };
+    let supply = DeviceSupply { counters: vec![], devices };
+    assert_eq!(allocate(&supply, &demand, 3), SearchResult::Undecided);
+    assert!(matches!(allocate(&supply, &demand, 4), SearchResult::Fits(_)));
 }

@@ -1,6 +1,6 @@
 //! Windows whose latency is known exactly.
 
-use dovetail_guard::{Block, Load, Unknown, Verdict, Window, WindowError, judge};
+use dovetail_guard::{LatencyVerdict, Load, TimeBlock, Unknown, Window, WindowError, judge};
 
 use crate::history::VLLM_BOUNDS;
 
@@ -12,11 +12,11 @@ fn window(bounds: &[f64], median: f64, spread: f64, requests: f64) -> Window {
     };
     let total = requests / 24.0;
     let below: Vec<f64> = bounds.iter().map(|bound| total * share(bound)).collect();
-    let blocks = vec![Some(Block { below, total }); 24];
+    let blocks = vec![Some(TimeBlock { below, total }); 24];
     Window::new(bounds.to_vec(), blocks).expect("a window")
 }
 
-fn verdict(before: &Window, after: &Window) -> Verdict {
+fn verdict(before: &Window, after: &Window) -> LatencyVerdict {
     judge(before, after, Load::of(before, after)).verdict
 }
 
@@ -25,10 +25,10 @@ fn a_change_of_less_than_five_percent_is_none_however_sure_it_is() {
     let of = |median: f64| window(&VLLM_BOUNDS, median, 0.8, 1e6);
     let before = of(6.0);
     for (slower, wanted) in [
-        (1.04, Verdict::Same),
-        (1.06, Verdict::Worse),
-        (0.96, Verdict::Same),
-        (0.94, Verdict::Better),
+        (1.04, LatencyVerdict::Same),
+        (1.06, LatencyVerdict::Worse),
+        (0.96, LatencyVerdict::Same),
+        (0.94, LatencyVerdict::Better),
     ] {
         assert_eq!(verdict(&before, &of(6.0 * slower)), wanted, "{slower}");
     }
@@ -50,19 +50,19 @@ fn what_more_load_may_explain_is_not_blamed_on_the_change() {
     let before = of(6.0, 1e6);
     let grew = verdict(&before, &of(6.0 * 1.15, 1.2e6));
     assert!(
-        matches!(grew, Verdict::Unknown(Unknown::LoadGrew { load }) if load > 0.19),
+        matches!(grew, LatencyVerdict::Unknown(Unknown::LoadGrew { load }) if load > 0.19),
         "{grew:?}"
     );
-    assert_eq!(verdict(&before, &of(6.0 * 1.3, 1.2e6)), Verdict::Worse);
-    assert_eq!(verdict(&before, &of(6.0 * 1.15, 1.04e6)), Verdict::Worse);
-    assert_eq!(verdict(&before, &of(6.0, 1.2e6)), Verdict::Same);
+    assert_eq!(verdict(&before, &of(6.0 * 1.3, 1.2e6)), LatencyVerdict::Worse);
+    assert_eq!(verdict(&before, &of(6.0 * 1.15, 1.04e6)), LatencyVerdict::Worse);
+    assert_eq!(verdict(&before, &of(6.0, 1.2e6)), LatencyVerdict::Same);
 }
 
 #[test]
 fn what_cannot_be_measured_is_unknown() {
     let fine = |requests: f64| window(&VLLM_BOUNDS, 6.0, 0.8, requests);
     let unknown = |before: &Window, after: &Window| match verdict(before, after) {
-        Verdict::Unknown(unknown) => unknown,
+        LatencyVerdict::Unknown(unknown) => unknown,
         known => panic!("{known:?}"),
     };
     let few = unknown(&fine(999.0), &fine(999.0));
@@ -90,7 +90,7 @@ fn what_cannot_be_measured_is_unknown() {
 #[test]
 fn a_window_of_bad_numbers_is_refused() {
     let of = |bounds: &[f64], below: &[f64], total: f64| {
-        let block = Block { below: below.to_vec(), total };
+        let block = TimeBlock { below: below.to_vec(), total };
         Window::new(bounds.to_vec(), vec![Some(block)])
     };
     for bounds in [&[1.0, 1.0][..], &[2.0, 1.0], &[0.0, 1.0], &[1.0, f64::NAN]] {
@@ -102,5 +102,5 @@ fn a_window_of_bad_numbers_is_refused() {
     }
     // Extrapolated counts may fall a little from one bound to the next.
     let mended = of(&[1.0, 2.0], &[5.0, 4.9], 4.8).expect("a window");
-    assert_eq!(mended.blocks()[0], Some(Block { below: vec![5.0, 5.0], total: 5.0 }));
+    assert_eq!(mended.blocks()[0], Some(TimeBlock { below: vec![5.0, 5.0], total: 5.0 }));
 }

@@ -1,7 +1,7 @@
 //! Histories of a service by seed: requests that come in bursts, more of them by day, latency that
 //! drifts for a while, and the buckets of vLLM.
 
-use dovetail_guard::{Block, Judgement, Load, Window, judge};
+use dovetail_guard::{Judgement, Load, TimeBlock, Window, judge};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
@@ -94,7 +94,7 @@ fn window(draw: &mut Draw, case: Case, slower: f64, load: f64) -> Window {
                 below[first..].iter_mut().for_each(|count| *count += 1.0);
             }
         }
-        Some(Block { below, total: 4.0 * bursts as f64 })
+        Some(TimeBlock { below, total: 4.0 * bursts as f64 })
     });
     Window::new(VLLM_BOUNDS.to_vec(), blocks.collect()).expect("a window")
 }

@@ -1,6 +1,6 @@
 //! How often a history is rolled back.
 
-use dovetail_guard::{Unknown, Verdict};
+use dovetail_guard::{LatencyVerdict, Unknown};
 
 use crate::history::{Case, Latency, play};
 
@@ -8,12 +8,12 @@ const SEEDS: u64 = 1_000;
 /// Answers of a chat service: half of them within 6 s, one of a hundred longer than 39 s.
 const CHAT: Latency = Latency::LogNormal(6.0, 0.8);
 
-fn verdicts(case: Case, seeds: u64) -> Vec<Verdict> {
+fn verdicts(case: Case, seeds: u64) -> Vec<LatencyVerdict> {
     (0..seeds).map(|seed| play(case, seed).verdict).collect()
 }
 
-fn rolled_back(verdicts: &[Verdict]) -> usize {
-    verdicts.iter().filter(|verdict| **verdict == Verdict::Worse).count()
+fn rolled_back(verdicts: &[LatencyVerdict]) -> usize {
+    verdicts.iter().filter(|verdict| **verdict == LatencyVerdict::Worse).count()
 }
 
 /// 20,000 requests in the two windows together.
@@ -24,7 +24,8 @@ fn of_1000_histories_without_a_change_at_most_one_of_a_hundred_is_rolled_back() 
     let verdicts = verdicts(CASE, SEEDS);
     let count = rolled_back(&verdicts);
     assert!(count <= 10, "{count}");
-    let known = verdicts.iter().filter(|verdict| !matches!(verdict, Verdict::Unknown(_))).count();
+    let known =
+        verdicts.iter().filter(|verdict| !matches!(verdict, LatencyVerdict::Unknown(_))).count();
     assert!(known >= 900, "{known}");
 }
 
@@ -36,7 +37,12 @@ fn of_1000_histories_that_are_a_tenth_slower_95_of_a_hundred_are_rolled_back() {
 
 #[test]
 fn a_load_of_40_percent_more_is_unknown_and_never_rolled_back() {
-    let is_load = |verdict: &Verdict| matches!(verdict, Verdict::Unknown(Unknown::OtherLoad { change }) if *change > 0.25);
+    let is_load = |verdict: &LatencyVerdict| {
+        matches!(
+            verdict,
+            LatencyVerdict::Unknown(Unknown::OtherLoad { change }) if *change > 0.25
+        )
+    };
     assert!(verdicts(Case { load: 1.4, ..CASE }, SEEDS).iter().all(is_load));
 }
 

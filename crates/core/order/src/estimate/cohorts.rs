@@ -36,7 +36,7 @@ const PART_CHANGED: u32 = 32;
 const ALL: u32 = 0;
 
 #[derive(Clone, Debug)]
-struct Table {
+struct CohortCounts {
     parent: Option<u32>,
     /// Jobs that ended, by length, in millionths.
     ended: [u64; BUCKETS],
@@ -53,7 +53,7 @@ struct Table {
     cohorts: BTreeSet<u32>,
 }
 
-impl Table {
+impl CohortCounts {
     fn below(parent: Option<u32>) -> Self {
         Self {
             parent,
@@ -80,7 +80,7 @@ impl Table {
 #[derive(Clone, Debug)]
 pub struct Cohorts {
     pub lengths: Lengths,
-    tables: BTreeMap<u32, Table>,
+    tables: BTreeMap<u32, CohortCounts>,
     kinds: BTreeMap<u32, u32>,
     /// Newest cohort of a kind, and when its newest job came.
     open: BTreeMap<u32, (u32, u64)>,
@@ -94,7 +94,7 @@ impl Cohorts {
     pub(super) fn new() -> Self {
         Self {
             lengths: Lengths::new(),
-            tables: BTreeMap::from([(ALL, Table::below(None))]),
+            tables: BTreeMap::from([(ALL, CohortCounts::below(None))]),
             kinds: BTreeMap::new(),
             open: BTreeMap::new(),
             members: BTreeMap::new(),
@@ -235,7 +235,7 @@ impl Cohorts {
 
     fn add(&mut self, parent: Option<u32>) -> u32 {
         let number = self.tables.last_key_value().map_or(ALL, |(last, _)| last + 1);
-        self.tables.insert(number, Table::below(parent));
+        self.tables.insert(number, CohortCounts::below(parent));
         self.note_cohort(parent, number);
         number
     }
@@ -246,11 +246,11 @@ impl Cohorts {
         }
     }
 
-    fn table(&mut self, number: u32) -> &mut Table {
+    fn table(&mut self, number: u32) -> &mut CohortCounts {
         self.tables.get_mut(&number).expect("tables of members and their parents are kept")
     }
 
-    fn each_up(&mut self, number: u32, change: impl Fn(&mut Table)) {
+    fn each_up(&mut self, number: u32, change: impl Fn(&mut CohortCounts)) {
         let mut next = Some(number);
         while let Some(number) = next {
             let table = self.table(number);
@@ -272,7 +272,7 @@ impl Cohorts {
 
     /// All that is known, as plain data.
     pub fn plain(&self) -> Plain {
-        let table = |(number, table): (&u32, &Table)| CohortTable {
+        let table = |(number, table): (&u32, &CohortCounts)| CohortTable {
             number: *number,
             parent: table.parent,
             ended: (0_u8..).zip(table.ended).filter(|(_, ended)| *ended > 0).collect(),
@@ -309,7 +309,7 @@ impl Cohorts {
             if from.number != ALL && !from.parent.is_some_and(is_known) {
                 continue;
             }
-            let mut table = Table::below(from.parent.filter(|_| from.number != ALL));
+            let mut table = CohortCounts::below(from.parent.filter(|_| from.number != ALL));
             for (bucket, ended) in &from.ended {
                 table.ended[usize::from(*bucket).min(BUCKETS - 1)] = *ended;
             }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use dovetail_model::{Axis, Bounds, Charge, Queue, QueueName};
 
 use super::division::{Asks, divide};
-use super::quota::{Level, Quota, Rank};
+use super::quota::{Quota, Rank, UsageScope};
 
 const AXES: [Axis; 3] = [Axis::Gpu, Axis::Cpu, Axis::Memory];
 
@@ -24,7 +24,7 @@ impl FairShares {
     pub fn of(quota: &Quota, capacity: &Charge, waiting: &BTreeMap<QueueName, Charge>) -> Self {
         let mut requests: BTreeMap<&str, Charge> = BTreeMap::new();
         for queue in quota.all() {
-            requests.insert(&queue.name, quota.held(queue, Level::All).clone());
+            requests.insert(&queue.name, quota.held(queue, UsageScope::All).clone());
         }
         for (name, asked) in waiting {
             for queue in quota.way_up(name) {
@@ -92,7 +92,7 @@ impl FairShares {
     pub fn rank(&self, quota: &Quota, name: &str, asked: &Charge) -> Rank {
         quota.rank_by(name, |queue, level| {
             let held = quota.held(queue, level);
-            let is_above = level == Level::All && queue.name != name;
+            let is_above = level == UsageScope::All && queue.name != name;
             let with_job = |axis: &Axis| match is_above {
                 true => held.get(axis),
                 false => held.get(axis).saturating_add(asked.get(axis)),

@@ -18,14 +18,14 @@ pub struct Quota {
     queues: BTreeMap<QueueName, Queue>,
     /// Those that nobody described ([`Quota::meet`]).
     nameless: BTreeSet<QueueName>,
-    used: BTreeMap<QueueName, Used>,
+    used: BTreeMap<QueueName, QueueCharges>,
     /// What queues should have, where the order divides the whole cluster.
     pub shares: Option<FairShares>,
 }
 
 /// With what is below a queue, or without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
+pub enum UsageScope {
     /// Everything of it and below it.
     All,
     /// Its own jobs, which compete with the queues below it.
@@ -34,7 +34,7 @@ pub enum Level {
 
 /// What a queue holds.
 #[derive(Clone, Debug, Default)]
-struct Used {
+struct QueueCharges {
     /// With everything below it.
     all: Charge,
     /// By its own jobs.
@@ -127,7 +127,7 @@ impl Quota {
     }
 
     /// What a queue holds.
-    pub fn held(&self, queue: &Queue, level: Level) -> &Charge {
+    pub fn held(&self, queue: &Queue, level: UsageScope) -> &Charge {
         const NOTHING: &Charge = &Charge {
             gpu_milli: 0,
             cpu_milli: 0,
@@ -137,8 +137,8 @@ impl Quota {
         };
         let used = self.used.get(&queue.name);
         used.map_or(NOTHING, |used| match level {
-            Level::All => &used.all,
-            Level::Own => &used.own,
+            UsageScope::All => &used.all,
+            UsageScope::Own => &used.own,
         })
     }
 
@@ -259,15 +259,15 @@ impl Quota {
     pub fn rank_by<const N: usize>(
         &self,
         queue: &str,
-        mut value: impl FnMut(&Queue, Level) -> [u64; N],
+        mut value: impl FnMut(&Queue, UsageScope) -> [u64; N],
     ) -> Rank {
         let path: SmallVec<[&Queue; 4]> = self.way_up(queue).collect();
         let mut rank = Rank::new();
         for queue in path.iter().rev() {
-            rank.extend(value(queue, Level::All));
+            rank.extend(value(queue, UsageScope::All));
         }
         if let Some(own) = path.first() {
-            rank.extend(value(own, Level::Own));
+            rank.extend(value(own, UsageScope::Own));
         }
         rank
     }

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{Charge, Queue, QueueName, QueueUsage};
 
-use super::quota::{Level, Quota, Rank, share};
+use super::quota::{Quota, Rank, UsageScope, share};
 
 /// The whole cluster for a second.
 const CLUSTER_SECOND: f64 = 1e9;
@@ -22,7 +22,7 @@ const CLUSTER_SECOND: f64 = 1e9;
 const ENTRY_S: u64 = 3_600;
 
 /// Usage of a queue, or of its own jobs alone where it has queues below it.
-type Key = (QueueName, Level);
+type Key = (QueueName, UsageScope);
 
 /// What queues have used.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +51,7 @@ impl Usage {
     pub fn new(half_life_ms: u64, now_ms: u64, (queues, known): (&[Queue], &[QueueUsage])) -> Self {
         let mut quota = Quota::default();
         queues.iter().for_each(|queue| quota.set(queue.clone()));
-        let level = |is_own: bool| if is_own { Level::Own } else { Level::All };
+        let level = |is_own: bool| if is_own { UsageScope::Own } else { UsageScope::All };
         let key = |usage: &QueueUsage| (usage.queue.clone(), level(usage.is_own));
         let used = |usage: &QueueUsage| {
             let elapsed_s = now_ms.saturating_sub(usage.at_ms) as f64 / 1e3;
@@ -69,7 +69,7 @@ impl Usage {
     pub fn plain(&self) -> Vec<QueueUsage> {
         let used = self.used.iter().map(|((queue, level), used)| QueueUsage {
             queue: queue.clone(),
-            is_own: *level == Level::Own,
+            is_own: *level == UsageScope::Own,
             used: *used,
             at_ms: self.now_ms,
         });
@@ -92,7 +92,7 @@ impl Usage {
         let rivals = Rivals::of(quota, waiting);
         for queue in quota.all() {
             let half_life_ms = quota.half_life_of(&queue.name).unwrap_or(self.half_life_ms);
-            for level in [Level::All, Level::Own] {
+            for level in [UsageScope::All, UsageScope::Own] {
                 let held = quota.held(queue, level);
                 let rate = match rivals.want(quota, queue, level) {
                     true => charged(queue, level, held, capacity) as f64,
@@ -122,7 +122,7 @@ impl Usage {
         }
         let rank = quota.rank_by(name, |queue, level| {
             let held = quota.held(queue, level);
-            let is_within = level == Level::All && is_below_quota(queue, held);
+            let is_within = level == UsageScope::All && is_below_quota(queue, held);
             let entry = charged(queue, level, held, capacity).saturating_mul(ENTRY_S);
             let used = self.used.get(&(queue.name.clone(), level)).copied().unwrap_or(0);
             let level = used.saturating_add(entry) / u64::from(queue.weight.max(1));
@@ -146,7 +146,7 @@ impl Usage {
 
     /// What a queue has used, in cluster-seconds.
     pub fn of(&self, queue: &str) -> f64 {
-        let used = self.used.get(&(queue.to_owned(), Level::All));
+        let used = self.used.get(&(queue.to_owned(), UsageScope::All));
         used.map_or(0.0, |used| *used as f64 / CLUSTER_SECOND)
     }
 }
@@ -159,8 +159,8 @@ pub fn is_below_quota(queue: &Queue, held: &Charge) -> bool {
 
 /// The part of the cluster that a queue is charged for: what it holds beyond its quota. Its own
 /// jobs have none of their own.
-fn charged(queue: &Queue, level: Level, held: &Charge, capacity: &Charge) -> u64 {
-    if level == Level::Own {
+fn charged(queue: &Queue, level: UsageScope, held: &Charge, capacity: &Charge) -> u64 {
+    if level == UsageScope::Own {
         return share(held, capacity, 1);
     }
     let mut beyond = held.clone();
@@ -201,10 +201,10 @@ impl Rivals {
     }
 
     /// Whether any but these jobs wait for what they hold.
-    fn want(&self, quota: &Quota, queue: &Queue, level: Level) -> bool {
+    fn want(&self, quota: &Quota, queue: &Queue, level: UsageScope) -> bool {
         let (group, waits) = match level {
-            Level::All => (quota.parent(queue), self.waiting.contains(&queue.name)),
-            Level::Own => (Some(queue.name.clone()), self.own.contains(&queue.name)),
+            UsageScope::All => (quota.parent(queue), self.waiting.contains(&queue.name)),
+            UsageScope::Own => (Some(queue.name.clone()), self.own.contains(&queue.name)),
         };
         let waiting = self.waiting_below.get(&group).copied().unwrap_or(0);
         waiting > usize::from(waits)

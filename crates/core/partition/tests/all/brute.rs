@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::MigTable;
-use dovetail_partition::{Change, Gpu, Instance, PartitionPlan, Rules, World};
+use dovetail_partition::{Change, Gpu, Instance, PartitionInput, PartitionPlan, Rules};
 
 /// −cleared, −unavailable, −removed, room.
 type Cost = (i64, i64, i64, i64);
@@ -77,7 +77,7 @@ impl Rooms {
 type Futures = BTreeMap<Vec<u32>, Cost>;
 
 /// All futures of one GPU in which no more serve than `waiting`.
-fn futures(world: &World, rules: &Rules, number: usize, waiting: &[u32]) -> Futures {
+fn futures(world: &PartitionInput, rules: &Rules, number: usize, waiting: &[u32]) -> Futures {
     let gpu = &world.gpus[number];
     let table = &world.tables[gpu.table];
     let may_change = match gpu.change {
@@ -167,7 +167,7 @@ fn layouts_beside(table: &MigTable, base: &[Instance], most: &[u32]) -> BTreeSet
 }
 
 /// The best of all plans: GPU after GPU, every total of served pods with the best cost.
-pub(crate) fn best(world: &World, rules: &Rules) -> Objective {
+pub(crate) fn best(world: &PartitionInput, rules: &Rules) -> Objective {
     let table = &world.tables[0];
     let waiting = |profile: usize, at_least: i32| -> u32 {
         let of = world.demand.iter().filter(|demand| {
@@ -212,7 +212,7 @@ pub(crate) fn best(world: &World, rules: &Rules) -> Objective {
 }
 
 /// What a plan is worth, counted from its instances.
-pub(crate) fn objective(world: &World, plan: &PartitionPlan) -> Objective {
+pub(crate) fn objective(world: &PartitionInput, plan: &PartitionPlan) -> Objective {
     let table = &world.tables[0];
     let mut all = (0, 0, (0, 0, 0, 0));
     for (gpu, planned) in world.gpus.iter().zip(&plan.gpus) {

@@ -1,7 +1,7 @@
 //! Moves that make room, against trying every one.
 
 use dovetail_model::MigTable;
-use dovetail_partition::{Instance, Move, move_for};
+use dovetail_partition::{Instance, InstanceMove, move_for};
 
 use crate::brute::fits;
 use crate::random_worlds::{Random, placed};
@@ -24,16 +24,18 @@ fn the_move_of_the_fewest_slices_is_found_if_there_is_one() {
         let count = 1 + random.below(4);
         let gpus: Vec<_> = (0..count).map(|_| placed(&table, &mut random, 8)).collect();
         let profile = random.below(table.profiles.len());
-        let size = |at: Move| table.profiles[gpus[at.gpu][at.instance].profile].compute_slices;
-        let makes_room = |at: &Move| {
+        let size =
+            |at: InstanceMove| table.profiles[gpus[at.gpu][at.instance].profile].compute_slices;
+        let makes_room = |at: &InstanceMove| {
             let mut left = gpus[at.gpu].clone();
             let moved = left.remove(at.instance);
             let elsewhere =
                 (0..count).any(|gpu| gpu != at.gpu && takes(&table, &gpus[gpu], moved.profile));
             elsewhere && takes(&table, &left, profile)
         };
-        let all = (0..count)
-            .flat_map(|gpu| (0..gpus[gpu].len()).map(move |instance| Move { gpu, instance }));
+        let all = (0..count).flat_map(|gpu| {
+            (0..gpus[gpu].len()).map(move |instance| InstanceMove { gpu, instance })
+        });
         let least = all.filter(makes_room).map(size).min();
         let answer = move_for(&table, &gpus, profile);
         assert!(answer.is_none_or(|at| makes_room(&at)), "{answer:?} {gpus:?}");

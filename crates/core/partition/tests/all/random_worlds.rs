@@ -1,7 +1,7 @@
 //! Small worlds drawn from a seed.
 
 use dovetail_model::MigTable;
-use dovetail_partition::{Change, Demand, Gpu, Instance, Rules, World, plan};
+use dovetail_partition::{Change, Demand, Gpu, Instance, PartitionInput, Rules, plan};
 
 use crate::brute::best;
 use crate::worlds::judge;
@@ -33,7 +33,7 @@ pub(crate) fn placed(table: &MigTable, random: &mut Random, most: usize) -> Vec<
     placed
 }
 
-fn drawn(random: &mut Random) -> (World, Rules) {
+fn drawn(random: &mut Random) -> (PartitionInput, Rules) {
     let table = MigTable::of_model(if random.below(2) == 0 { "A30" } else { "A100-40GB" }).unwrap();
     let large = table.compute_slices == 7;
     let gpus = 1 + random.below(if large { 3 } else { 4 });
@@ -55,7 +55,7 @@ fn drawn(random: &mut Random) -> (World, Rules) {
     });
     let demand = demand.collect();
     let horizon_s = [3_600, 400][random.below(2)];
-    (World { tables: vec![table], gpus, demand }, Rules { horizon_s, ..Rules::default() })
+    (PartitionInput { tables: vec![table], gpus, demand }, Rules { horizon_s, ..Rules::default() })
 }
 
 #[test]

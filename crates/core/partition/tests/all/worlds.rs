@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use dovetail_model::MigTable;
-use dovetail_partition::{Change, Demand, Gpu, Instance, PartitionPlan, Rules, World, plan};
+use dovetail_partition::{
+    Change, Demand, Gpu, Instance, PartitionInput, PartitionPlan, Rules, plan,
+};
 use serde_json::Value;
 
 fn counts(value: &Value) -> BTreeMap<String, u64> {
@@ -18,7 +20,7 @@ fn slices(counts: &BTreeMap<String, u64>) -> u64 {
     counts.iter().map(of).sum()
 }
 
-fn world(published: &Value) -> World {
+fn world(published: &Value) -> PartitionInput {
     let table = MigTable::of_model("A100-40GB").unwrap();
     let gpus = published["gpus"].as_array().unwrap().iter().map(|held| {
         let held = held.as_array().unwrap().iter().map(|instance| Instance {
@@ -35,12 +37,12 @@ fn world(published: &Value) -> World {
         waiting_ms: i64::MAX,
         pools: None,
     });
-    World { gpus: gpus.collect(), demand: demand.collect(), tables: vec![table] }
+    PartitionInput { gpus: gpus.collect(), demand: demand.collect(), tables: vec![table] }
 }
 
 /// Counts again, without the planner's words: nothing in use moves, nothing overlaps, every new
 /// instance serves a pod that waits.
-pub(crate) fn judge(world: &World, plan: &PartitionPlan) {
+pub(crate) fn judge(world: &PartitionInput, plan: &PartitionPlan) {
     let mut created: BTreeMap<&str, u32> = BTreeMap::new();
     let mut kept: BTreeMap<&str, u32> = BTreeMap::new();
     for (gpu, planned) in world.gpus.iter().zip(&plan.gpus) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dovetail_account::device_time::Span;
 
-use super::record::{JobRecord, Run, RunEnd};
+use super::record::{ContainerRun, JobRecord, RunEnd};
 
 /// A time in which every rank ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(super) fn attempts(record: &JobRecord) -> Vec<Attempt> {
 /// Whether whatever runs at a moment ran before it is known.
 fn is_underway(record: &JobRecord, at_ms: u64) -> bool {
     record.members.iter().all(|member| {
-        let runs = |run: &Run| (run.span.from_ms..run.span.to_ms).contains(&at_ms);
+        let runs = |run: &ContainerRun| (run.span.from_ms..run.span.to_ms).contains(&at_ms);
         member.runs.iter().position(runs).is_none_or(|run| run == 0 && member.ran_before)
     })
 }

@@ -1,10 +1,10 @@
 //! What is known by its length alone: long pauses and hangs.
 
-use super::level::Levels;
+use super::level::JobLevels;
 use super::phase::Phase;
-use super::piece::{Piece, State};
+use super::piece::{Piece, PieceState};
 use super::reading::Channel;
-use super::scene::{MemberScene, Scene, Step};
+use super::scene::{CombinedSample, JobScene, MemberScene};
 
 /// From when on calm time has another name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(super) fn name_pauses(pieces: &mut [Piece], rule: &PhaseRule) {
 }
 
 /// By sample: whether the job hung.
-pub(super) fn hung_steps(scene: &Scene, rule: &PhaseRule, step_ms: u64) -> Vec<bool> {
+pub(super) fn hung_steps(scene: &JobScene, rule: &PhaseRule, step_ms: u64) -> Vec<bool> {
     let mut hung: Vec<bool> =
         (0..scene.steps.len()).map(|number| looks_hung(scene, number)).collect();
     let mut next = 0;
@@ -74,8 +74,8 @@ pub(super) fn hung_steps(scene: &Scene, rule: &PhaseRule, step_ms: u64) -> Vec<b
     hung
 }
 
-fn looks_hung(scene: &Scene, number: usize) -> bool {
-    let Step { work, spin, busy, outwards, inwards, is_fed, known } = scene.steps[number];
+fn looks_hung(scene: &JobScene, number: usize) -> bool {
+    let CombinedSample { work, spin, busy, outwards, inwards, is_fed, known } = scene.steps[number];
     let is_quiet = outwards.is_none() && inwards.is_none() && !is_fed;
     let spins = work < NO_WORK && spin >= SPINS && busy == 0.0;
     known > 0
@@ -85,7 +85,7 @@ fn looks_hung(scene: &Scene, number: usize) -> bool {
 }
 
 /// No power that says otherwise.
-fn is_near_idle(member: &MemberScene, levels: &Levels, number: usize) -> bool {
+fn is_near_idle(member: &MemberScene, levels: &JobLevels, number: usize) -> bool {
     let power = member.readings.get(number).and_then(|reading| reading.get(Channel::Power));
     match (power, levels.power_idle, levels.power_work) {
         (Some(power), Some(idle), Some(work)) if work > 1.5 * idle => {
@@ -98,7 +98,7 @@ fn is_near_idle(member: &MemberScene, levels: &Levels, number: usize) -> bool {
 /// Names the hangs of a member.
 pub(super) fn name_hangs(pieces: &mut [Piece], hung: &[bool]) {
     let is_hung = |step: usize| hung.get(step).copied().unwrap_or(false);
-    for piece in pieces.iter_mut().filter(|piece| matches!(piece.state, State::Together(_))) {
+    for piece in pieces.iter_mut().filter(|piece| matches!(piece.state, PieceState::Together(_))) {
         let beside = is_hung(piece.step + 1) || piece.step > 0 && is_hung(piece.step - 1);
         if is_hung(piece.step) {
             let waits = [Phase::Synchronisation, Phase::ShortGap, Phase::LongPause, Phase::Unknown];

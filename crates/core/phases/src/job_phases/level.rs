@@ -5,11 +5,10 @@
 //! work. That level is the job's own: the upper quartile of each member, and of these the highest,
 //! because a member that always waits for a slower one never shows it.
 
-use super::reading::{Channel, Reading};
+use super::reading::{Channel, SampleReading};
 
-/// Levels of one job.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Levels {
+pub(super) struct JobLevels {
     /// How busy a device is that is never without work: kernels have gaps.
     pub(super) full: f64,
     /// Tensor cores by busy time.
@@ -37,20 +36,19 @@ const USED: f64 = 0.03;
 /// Below this share of multiprocessors even work cannot be told from kernels that spin.
 const SM_USED: f64 = 0.3;
 
-impl Levels {
-    /// The levels of a job.
-    pub(super) fn of(members: &[Vec<Reading>]) -> Self {
+impl JobLevels {
+    pub(super) fn of(members: &[Vec<SampleReading>]) -> Self {
         let highest = |channel: Channel, by_busy: bool| {
-            let level = |readings: &Vec<Reading>| upper_quartile(readings, channel, by_busy);
+            let level = |readings: &Vec<SampleReading>| upper_quartile(readings, channel, by_busy);
             members.iter().filter_map(level).max_by(f64::total_cmp)
         };
-        let power = |readings: &Vec<Reading>| {
+        let power = |readings: &Vec<SampleReading>| {
             let all: Vec<f64> =
                 readings.iter().filter_map(|reading| reading.get(Channel::Power)).collect();
             quantile(all, 2, 100)
         };
         let above = |level: Option<f64>, least: f64| level.filter(|level| *level > least);
-        let busy = members.iter().flatten().filter_map(Reading::busy);
+        let busy = members.iter().flatten().filter_map(SampleReading::busy);
         let full =
             quantile(busy.filter(|busy| *busy > FULL.start && *busy <= FULL.end).collect(), 1, 2);
         Self {
@@ -64,8 +62,8 @@ impl Levels {
     }
 }
 
-fn upper_quartile(readings: &[Reading], channel: Channel, by_busy: bool) -> Option<f64> {
-    let level = |reading: &Reading| {
+fn upper_quartile(readings: &[SampleReading], channel: Channel, by_busy: bool) -> Option<f64> {
+    let level = |reading: &SampleReading| {
         let busy = reading.busy().filter(|busy| *busy > BUSY_ENOUGH)?;
         let value = reading.get(channel)?;
         Some(if by_busy { value / busy } else { value })

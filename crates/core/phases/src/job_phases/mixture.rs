@@ -1,7 +1,7 @@
 //! What one sample is a mixture of: work, spinning, idling.
 
-use super::level::Levels;
-use super::reading::{Channel, Reading};
+use super::level::JobLevels;
+use super::reading::{Channel, SampleReading};
 
 /// Shares of one sample; together 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -56,8 +56,7 @@ const DISK_WORKS: f64 = 0.5;
 const TRAFFIC_BYTES_PER_S: f64 = 12e6;
 
 impl Mixture {
-    /// Of one sample of a job with so many ranks.
-    pub(super) fn of(reading: &Reading, levels: &Levels, ranks: u32) -> Self {
+    pub(super) fn of(reading: &SampleReading, levels: &JobLevels, ranks: u32) -> Self {
         let host = Host::of(reading);
         let Some(busy) = reading.busy() else {
             return Self { unknown: 1.0, host, ..Self::default() };
@@ -88,7 +87,7 @@ impl Mixture {
 }
 
 /// Which part of the busy time was work, and how many signals say so.
-fn working_part(reading: &Reading, levels: &Levels, busy: f64) -> Option<(f64, u8)> {
+fn working_part(reading: &SampleReading, levels: &JobLevels, busy: f64) -> Option<(f64, u8)> {
     if busy < 0.02 {
         // Activity alone says no more of little than of much.
         let tells = [Channel::Tensor, Channel::Dram, Channel::Sm, Channel::Power];
@@ -111,21 +110,21 @@ fn working_part(reading: &Reading, levels: &Levels, busy: f64) -> Option<(f64, u
     Some((without_noise(part), witnesses))
 }
 
-fn witnesses(reading: &Reading, levels: &Levels) -> u8 {
+fn witnesses(reading: &SampleReading, levels: &JobLevels) -> u8 {
     let has = |channel: Channel, level: Option<f64>| {
         u8::from(reading.get(channel).is_some() && level.is_some())
     };
     has(Channel::Tensor, levels.tensor) + has(Channel::Dram, levels.dram)
 }
 
-fn by_sm(reading: &Reading, levels: &Levels, busy: f64) -> Option<f64> {
+fn by_sm(reading: &SampleReading, levels: &JobLevels, busy: f64) -> Option<f64> {
     // Where it is all that is read, it says how busy the device was, and nothing else.
     reading.get(Channel::Engine).or(reading.get(Channel::Util))?;
     let part = reading.get(Channel::Sm)? / busy / levels.sm?;
     Some((part - SPIN_SM) / (1.0 - SPIN_SM))
 }
 
-fn by_power(reading: &Reading, levels: &Levels) -> Option<f64> {
+fn by_power(reading: &SampleReading, levels: &JobLevels) -> Option<f64> {
     let (idle, work) = (levels.power_idle?, levels.power_work?);
     // A job that never idled or never worked shows one level alone.
     if work < 1.5 * idle {
@@ -144,7 +143,7 @@ fn without_noise(part: f64) -> f64 {
 }
 
 impl Host {
-    fn of(reading: &Reading) -> Self {
+    fn of(reading: &SampleReading) -> Self {
         let cpu = reading.get(Channel::Cpu);
         let (inwards, outwards) = (reading.inwards(), reading.outwards());
         let disk = reading.get(Channel::DiskBusy);

@@ -49,23 +49,23 @@ mod stretch;
 mod tests;
 
 pub use calm::PhaseRule;
-pub use outcome::{Confidence, Evidence, JobPhases, METHOD, MemberPhases, Part, Stretch};
+pub use outcome::{Confidence, Evidence, JobPhases, METHOD, MemberPhases, PhasePart, Stretch};
 pub use phase::{PHASES, Phase};
 pub use ranks::{Ranks, ranks};
-pub use record::{JobRecord, Member, RecordError, Run, RunEnd, Sample};
+pub use record::{ContainerRun, DeviceSample, JobRecord, JobRecordError, Member, RunEnd};
 pub use rows::{BilledMember, PhaseRow, phase_rows};
 
-use scene::Scene;
+use scene::JobScene;
 use split::Splitter;
 
 /// Splits the time of a job.
 ///
 /// # Errors
-/// A record whose times contradict each other; see [`RecordError`].
-pub fn job_phases(record: &JobRecord, rule: &PhaseRule) -> Result<JobPhases, RecordError> {
+/// A record whose times contradict each other; see [`JobRecordError`].
+pub fn job_phases(record: &JobRecord, rule: &PhaseRule) -> Result<JobPhases, JobRecordError> {
     record.check()?;
     let attempts = attempt::attempts(record);
-    let scene = Scene::of(record, &attempts);
+    let scene = JobScene::of(record, &attempts);
     let hung = calm::hung_steps(&scene, rule, record.step_ms);
     let lost = repeated::lost(record, &attempts, &scene);
     let count = scene.steps.len();

@@ -32,14 +32,14 @@ pub struct Stretch {
     /// When.
     pub span: Span,
     /// How long each phase was, most first; all parts together are the stretch.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PhasePart>,
     /// Means of what was read.
     pub evidence: Evidence,
 }
 
 /// One phase of a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct PhasePart {
     pub phase: Phase,
     /// How long.
     pub length_ms: u64,
@@ -62,7 +62,8 @@ pub enum Confidence {
     High,
 }
 
-/// Means of what was read over a stretch; `None` where nothing was. Units as in [`super::Sample`].
+/// Means of what was read over a stretch; `None` where nothing was. Units as in
+/// [`super::DeviceSample`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Evidence {
     /// Samples that were read.

@@ -10,7 +10,7 @@ use super::record::{Member, RunEnd};
 
 /// What events say about a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum PieceState {
     /// Its container did not run yet, or not yet again.
     Down,
     /// Its container ran for the last time.
@@ -29,7 +29,7 @@ pub(super) struct Piece {
     pub(super) span: Span,
     /// Number of the sample.
     pub(super) step: usize,
-    pub(super) state: State,
+    pub(super) state: PieceState,
     /// Time by phase; together the piece.
     pub(super) parts: [u64; PHASES],
     /// Idle time in which the host did nothing that is known, within `parts`.
@@ -90,17 +90,17 @@ pub(super) fn pieces(
     cuts.windows(2).map(piece).collect()
 }
 
-fn state(member: &Member, attempts: &[Attempt], at_ms: u64) -> State {
+fn state(member: &Member, attempts: &[Attempt], at_ms: u64) -> PieceState {
     let holds = |span: &Span| span.from_ms <= at_ms && at_ms < span.to_ms;
     let next = attempts.partition_point(|attempt| attempt.span.from_ms <= at_ms);
     if !member.runs.iter().any(|run| holds(&run.span)) {
         let is_over = member.runs.last().is_some_and(|run| run.span.to_ms <= at_ms);
-        return if is_over { State::Gone } else { State::Down };
+        return if is_over { PieceState::Gone } else { PieceState::Down };
     }
-    let Some(last) = next.checked_sub(1) else { return State::Alone };
+    let Some(last) = next.checked_sub(1) else { return PieceState::Alone };
     match attempts[last] {
-        attempt if holds(&attempt.span) => State::Together(last),
-        attempt if attempt.end == RunEnd::Completed && next == attempts.len() => State::Last,
-        _ => State::Alone,
+        attempt if holds(&attempt.span) => PieceState::Together(last),
+        attempt if attempt.end == RunEnd::Completed && next == attempts.len() => PieceState::Last,
+        _ => PieceState::Alone,
     }
 }

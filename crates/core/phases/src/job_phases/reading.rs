@@ -1,7 +1,7 @@
 //! Samples as plain numbers by channel, with short gaps held over.
 
 use super::outcome::Evidence;
-use super::record::Sample;
+use super::record::DeviceSample;
 
 /// Number of channels.
 const CHANNELS: usize = 13;
@@ -24,9 +24,9 @@ pub(super) enum Channel {
     Sent,
 }
 
-/// One sample: shares from 0 to 1, everything else in the unit of [`Sample`].
+/// One sample: shares from 0 to 1, everything else in the unit of [`DeviceSample`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Reading {
+pub(super) struct SampleReading {
     values: [Option<f64>; CHANNELS],
 }
 
@@ -37,12 +37,12 @@ const HOST: usize = Channel::Cpu as usize;
 /// nobody knows.
 const HELD_STEPS: u8 = 2;
 
-impl Reading {
+impl SampleReading {
     /// All samples of a member.
-    pub(super) fn all_of(samples: &[Sample]) -> Vec<Self> {
+    pub(super) fn all_of(samples: &[DeviceSample]) -> Vec<Self> {
         let mut ages = [0; CHANNELS];
         let mut last = Self::default();
-        let hold = |sample: &Sample| {
+        let hold = |sample: &DeviceSample| {
             let mut now = Self::of(sample);
             for (channel, age) in ages.iter_mut().enumerate() {
                 if sample.is_of_several && channel < HOST {
@@ -73,7 +73,7 @@ impl Reading {
     }
 
     /// Without holding anything over.
-    fn of(sample: &Sample) -> Self {
+    fn of(sample: &DeviceSample) -> Self {
         let share = |value: Option<u32>| value.map(|share| f64::from(share) / 1e8);
         let number = |value: Option<u64>| value.map(|number| number as f64);
         let mut reading = Self {
@@ -127,7 +127,7 @@ impl Reading {
 
 /// A host that was not read did what it does before or after, whenever the device is busy as it is
 /// now.
-fn take_likelier_host(readings: &mut [Reading], number: usize) {
+fn take_likelier_host(readings: &mut [SampleReading], number: usize) {
     let far = |other: usize| {
         let (now, then) = (readings[number].busy(), readings[other].busy());
         now.zip(then).map_or(1.0, |(now, then)| (now - then).abs())
@@ -139,18 +139,18 @@ fn take_likelier_host(readings: &mut [Reading], number: usize) {
 }
 
 /// Means over readings.
-pub(super) fn evidence(readings: &[Reading]) -> Evidence {
-    let mean = |of: &dyn Fn(&Reading) -> Option<f64>, scale: f64| {
+pub(super) fn evidence(readings: &[SampleReading]) -> Evidence {
+    let mean = |of: &dyn Fn(&SampleReading) -> Option<f64>, scale: f64| {
         let values: Vec<f64> = readings.iter().filter_map(of).collect();
         let sum: f64 = values.iter().sum();
         (!values.is_empty()).then(|| (sum * scale / values.len() as f64) as u64)
     };
     let share = |channel: Channel| mean(&|reading| reading.get(channel), 1e8);
     let number = |channel: Channel| mean(&|reading| reading.get(channel), 1.0);
-    let is_read = |reading: &&Reading| reading.values.iter().any(Option::is_some);
+    let is_read = |reading: &&SampleReading| reading.values.iter().any(Option::is_some);
     Evidence {
         samples: readings.iter().filter(is_read).count() as u64,
-        busy_micro_percent: mean(&Reading::busy, 1e8),
+        busy_micro_percent: mean(&SampleReading::busy, 1e8),
         sm_micro_percent: share(Channel::Sm),
         tensor_micro_percent: share(Channel::Tensor),
         dram_micro_percent: share(Channel::Dram),
@@ -158,8 +158,8 @@ pub(super) fn evidence(readings: &[Reading]) -> Evidence {
         power_milliwatts: number(Channel::Power),
         cpu_milli: number(Channel::Cpu),
         disk_busy_micro_percent: share(Channel::DiskBusy),
-        in_bytes_per_s: mean(&Reading::inwards, 1.0),
-        out_bytes_per_s: mean(&Reading::outwards, 1.0),
+        in_bytes_per_s: mean(&SampleReading::inwards, 1.0),
+        out_bytes_per_s: mean(&SampleReading::outwards, 1.0),
     }
 }
 

@@ -32,17 +32,17 @@ pub struct Member {
     /// From the binding of the pod until it was gone.
     pub held: Span,
     /// When its container ran, ascending, within `held`.
-    pub runs: Vec<Run>,
+    pub runs: Vec<ContainerRun>,
     /// Its container ran already before it is known: its first run is the rest of one, without a
     /// start.
     pub ran_before: bool,
     /// Samples from [`JobRecord::from_ms`] on.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<DeviceSample>,
 }
 
 /// One run of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct ContainerRun {
     /// From its start to its end, or to the end of what is known.
     pub span: Span,
     pub end: RunEnd,
@@ -63,7 +63,7 @@ pub enum RunEnd {
 ///
 /// What is read of a pod as a whole (CPU, disk, network) is divided by the number of its devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sample {
+pub struct DeviceSample {
     /// Whether the device computed for one of several that had it: what was read of it says nothing
     /// of this member then, and no sample is missing.
     pub is_of_several: bool,
@@ -99,7 +99,7 @@ pub struct Sample {
 
 /// Why a record cannot be split.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum RecordError {
+pub enum JobRecordError {
     /// Nothing has a length.
     #[error("the sample interval is zero: pass the step at which the series were read")]
     NoStep,
@@ -117,7 +117,6 @@ pub enum RecordError {
         /// Name of the member.
         member: String,
         rank: u32,
-        /// Ranks of the job.
         ranks: u32,
     },
     /// A time that ends before it begins.
@@ -137,31 +136,31 @@ const MAX_STEPS: u64 = 2_200_000;
 
 impl JobRecord {
     /// Checks what everything else relies on.
-    pub(super) fn check(&self) -> Result<(), RecordError> {
+    pub(super) fn check(&self) -> Result<(), JobRecordError> {
         if self.step_ms == 0 {
-            return Err(RecordError::NoStep);
+            return Err(JobRecordError::NoStep);
         }
         self.members.iter().try_for_each(|member| self.check_member(member))
     }
 
-    fn check_member(&self, member: &Member) -> Result<(), RecordError> {
+    fn check_member(&self, member: &Member) -> Result<(), JobRecordError> {
         let name = || member.name.clone();
         let Span { from_ms, to_ms } = member.held;
         if from_ms > to_ms || from_ms < self.from_ms {
-            return Err(RecordError::Times { member: name(), what: "its holding" });
+            return Err(JobRecordError::Times { member: name(), what: "its holding" });
         }
         let steps = (to_ms - self.from_ms) / self.step_ms;
         if steps > MAX_STEPS {
-            return Err(RecordError::TooLong { member: name(), steps });
+            return Err(JobRecordError::TooLong { member: name(), steps });
         }
         if member.rank >= self.ranks {
             let (rank, ranks) = (member.rank, self.ranks);
-            return Err(RecordError::Rank { member: name(), rank, ranks });
+            return Err(JobRecordError::Rank { member: name(), rank, ranks });
         }
         let mut after_ms = from_ms;
-        for Run { span, .. } in &member.runs {
+        for ContainerRun { span, .. } in &member.runs {
             if span.from_ms < after_ms || span.to_ms < span.from_ms || span.to_ms > to_ms {
-                return Err(RecordError::Times { member: name(), what: "a run" });
+                return Err(JobRecordError::Times { member: name(), what: "a run" });
             }
             after_ms = span.to_ms;
         }

@@ -5,9 +5,9 @@ use dovetail_account::device_time::Span;
 use super::attempt::Attempt;
 use super::outcome::Confidence;
 use super::phase::Phase;
-use super::piece::{Piece, State};
+use super::piece::{Piece, PieceState};
 use super::record::{JobRecord, RunEnd};
-use super::scene::Scene;
+use super::scene::JobScene;
 
 /// Time that was lost, and how its begin is known.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,11 @@ pub(super) struct Lost {
     pub(super) confidence: Confidence,
 }
 
-pub(super) fn lost(record: &JobRecord, attempts: &[Attempt], scene: &Scene) -> Vec<Option<Lost>> {
+pub(super) fn lost(
+    record: &JobRecord,
+    attempts: &[Attempt],
+    scene: &JobScene,
+) -> Vec<Option<Lost>> {
     let seen_ms = seen_checkpoints(record, scene);
     let of = |attempt: &Attempt| {
         if attempt.end != RunEnd::Lost {
@@ -38,7 +42,7 @@ pub(super) fn lost(record: &JobRecord, attempts: &[Attempt], scene: &Scene) -> V
 /// When what was written was complete, as far as samples tell. What was still being written at the
 /// end of an attempt is no checkpoint, which the end of its row of samples says by itself: it lies
 /// behind that end.
-fn seen_checkpoints(record: &JobRecord, scene: &Scene) -> Vec<u64> {
+fn seen_checkpoints(record: &JobRecord, scene: &JobScene) -> Vec<u64> {
     let end_ms = |(first, last, peak): (usize, usize, f64)| {
         let rate = scene.steps[last].outwards.unwrap_or(peak);
         let part = if first < last { (rate / peak).min(1.0) } else { 1.0 };
@@ -58,7 +62,7 @@ pub(super) fn name_repeated(pieces: &mut [Piece], lost: &[Option<Lost>]) {
         Phase::BusyNotSeparable,
     ];
     for piece in pieces {
-        let State::Together(attempt) = piece.state else { continue };
+        let PieceState::Together(attempt) = piece.state else { continue };
         let Some(Lost { span, .. }) = lost[attempt] else { continue };
         let from_ms = span.from_ms.max(piece.span.from_ms);
         if from_ms >= piece.span.to_ms {

@@ -4,7 +4,7 @@ use dovetail_account::device_time::Span;
 use dovetail_account::split::split_money;
 use dovetail_model::{Money, in_proportion};
 
-use super::outcome::{Confidence, Evidence, MemberPhases, Part, Stretch};
+use super::outcome::{Confidence, Evidence, MemberPhases, PhasePart, Stretch};
 use super::phase::{PHASES, Phase};
 
 /// One member's place in a bill.
@@ -54,7 +54,7 @@ impl MemberPhases {
     /// A member that did one thing all the time, known from elsewhere than samples.
     pub fn all(phase: Phase, confidence: Confidence, span: Span) -> Self {
         let length_ms = span.to_ms.saturating_sub(span.from_ms);
-        let part = Part { phase, length_ms, confidence, is_place: true };
+        let part = PhasePart { phase, length_ms, confidence, is_place: true };
         let stretch = Stretch { span, parts: vec![part], evidence: Evidence::default() };
         Self { gpu_milli: 0, stretches: vec![stretch] }
     }
@@ -128,7 +128,7 @@ impl Gathering {
         Self { row, means: [Means::default(), Means::default()] }
     }
 
-    fn add(&mut self, stretch: &Stretch, part: &Part, time: i128) {
+    fn add(&mut self, stretch: &Stretch, part: &PhasePart, time: i128) {
         self.add_time(part.confidence, time);
         self.means[1].add(&stretch.evidence, part.length_ms);
         if part.is_place {
@@ -233,10 +233,10 @@ mod tests {
             time in 0i128..1_000_000_000_000,
             payer in 0usize..3,
         ) -> (MemberPhases, i128, usize) {
-            let part = |(phase, length_ms, sure, is_place): (usize, u64, u8, bool)| Part {
+            let part = |(phase, length_ms, sure, is_place): (usize, u64, u8, bool)| PhasePart {
                 phase: Phase::ALL[phase], length_ms, confidence: confidence(sure), is_place,
             };
-            let stretch = |part: Part| Stretch {
+            let stretch = |part: PhasePart| Stretch {
                 span: Span::default(), parts: vec![part], evidence: Evidence::default(),
             };
             let stretches = parts.into_iter().map(part).map(stretch).collect();
@@ -276,7 +276,7 @@ mod tests {
     fn a_month_is_split_as_the_samples_were() {
         let stretch = |phase, minutes: u64, busy: u64| Stretch {
             span: Span::default(),
-            parts: vec![Part {
+            parts: vec![PhasePart {
                 phase,
                 length_ms: minutes * 60_000,
                 confidence: Confidence::Medium,

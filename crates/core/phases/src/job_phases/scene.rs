@@ -1,18 +1,18 @@
 //! The whole job at each sample: what one member did is understood from what the others did.
 
 use super::attempt::Attempt;
-use super::level::Levels;
+use super::level::JobLevels;
 use super::mixture::Mixture;
-use super::reading::{Channel, Reading};
+use super::reading::{Channel, SampleReading};
 use super::record::{JobRecord, RunEnd};
 
 /// All members.
 #[derive(Debug)]
-pub(super) struct Scene {
+pub(super) struct JobScene {
     pub(super) members: Vec<MemberScene>,
     /// By sample, to the end of what was read and of what was held.
-    pub(super) steps: Vec<Step>,
-    pub(super) levels: Levels,
+    pub(super) steps: Vec<CombinedSample>,
+    pub(super) levels: JobLevels,
     /// By attempt: the first sample with work, of any member.
     pub(super) first_work: Vec<Option<usize>>,
     /// By attempt: its start was not seen.
@@ -21,7 +21,7 @@ pub(super) struct Scene {
 
 #[derive(Debug)]
 pub(super) struct MemberScene {
-    pub(super) readings: Vec<Reading>,
+    pub(super) readings: Vec<SampleReading>,
     pub(super) mixtures: Vec<Mixture>,
     /// While it works: the usual share of a sample without work, and that without a kernel.
     pub(super) usual_waiting: f64,
@@ -35,7 +35,7 @@ pub(super) struct MemberScene {
 
 /// What all members together did in one sample.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Step {
+pub(super) struct CombinedSample {
     /// Most work of any member.
     pub(super) work: f64,
     /// Most spinning of any member.
@@ -59,20 +59,20 @@ const WORKS: f64 = 0.1;
 /// Members idle for so much of a sample when their host does it for them.
 const WAITS_FOR_HOST: f64 = 0.4;
 
-impl Scene {
+impl JobScene {
     /// Looks at all samples.
     pub(super) fn of(record: &JobRecord, attempts: &[Attempt]) -> Self {
         let last_ms = record.members.iter().map(|member| member.held.to_ms).max().unwrap_or(0);
         let held = last_ms.saturating_sub(record.from_ms) / record.step_ms + 1;
-        let readings: Vec<Vec<Reading>> =
-            record.members.iter().map(|member| Reading::all_of(&member.samples)).collect();
-        let levels = Levels::of(&readings);
+        let readings: Vec<Vec<SampleReading>> =
+            record.members.iter().map(|member| SampleReading::all_of(&member.samples)).collect();
+        let levels = JobLevels::of(&readings);
         let read = readings.iter().map(Vec::len).max().unwrap_or(0);
         let count = read.max(held as usize);
-        let mut steps = vec![Step::default(); count];
+        let mut steps = vec![CombinedSample::default(); count];
         let mut members = Vec::new();
         for (member, readings) in record.members.iter().zip(readings) {
-            let mixture = |reading: &Reading| Mixture::of(reading, &levels, record.ranks);
+            let mixture = |reading: &SampleReading| Mixture::of(reading, &levels, record.ranks);
             let mut mixtures: Vec<Mixture> = readings.iter().map(mixture).collect();
             drop_usual_traffic(&mut mixtures);
             let held = member.held;
@@ -160,7 +160,10 @@ fn drop_usual_traffic(mixtures: &mut [Mixture]) {
     }
 }
 
-fn rows(steps: &[Step], rate: impl Fn(&Step) -> Option<f64>) -> Vec<(usize, usize, f64)> {
+fn rows(
+    steps: &[CombinedSample],
+    rate: impl Fn(&CombinedSample) -> Option<f64>,
+) -> Vec<(usize, usize, f64)> {
     let mut rows: Vec<(usize, usize, f64)> = Vec::new();
     for (number, step) in steps.iter().enumerate() {
         let Some(rate) = rate(step) else { continue };
@@ -173,7 +176,7 @@ fn rows(steps: &[Step], rate: impl Fn(&Step) -> Option<f64>) -> Vec<(usize, usiz
 }
 
 /// The first of two samples with work in a row: one alone is a test of the device.
-fn first_run(steps: &[Step], range: std::ops::Range<usize>) -> Option<usize> {
+fn first_run(steps: &[CombinedSample], range: std::ops::Range<usize>) -> Option<usize> {
     let runs = |number: usize| {
         steps.get(number).is_none_or(|step| step.known == 0 || step.work + step.busy > RUNS)
     };
@@ -182,7 +185,7 @@ fn first_run(steps: &[Step], range: std::ops::Range<usize>) -> Option<usize> {
     places.find(|number| runs(*number) && runs(*number + 1))
 }
 
-impl Step {
+impl CombinedSample {
     fn add(&mut self, mixture: &Mixture) {
         let host = mixture.host;
         self.work = self.work.max(mixture.work);
@@ -203,7 +206,7 @@ fn max(one: Option<f64>, other: Option<f64>) -> Option<f64> {
 }
 
 impl MemberScene {
-    fn of(readings: Vec<Reading>, mixtures: Vec<Mixture>) -> Self {
+    fn of(readings: Vec<SampleReading>, mixtures: Vec<Mixture>) -> Self {
         let works = |number: &usize| {
             let mixture: &Mixture = &mixtures[*number];
             mixture.work + mixture.busy > RUNS && mixture.host.outwards.is_none()

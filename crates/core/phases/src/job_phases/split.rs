@@ -4,12 +4,12 @@ use dovetail_model::in_proportion;
 
 use super::mixture::Mixture;
 use super::phase::Phase;
-use super::piece::{Piece, State};
-use super::scene::{MemberScene, Scene};
+use super::piece::{Piece, PieceState};
+use super::scene::{JobScene, MemberScene};
 
 /// What a split looks at.
 pub(super) struct Splitter<'a> {
-    pub(super) scene: &'a Scene,
+    pub(super) scene: &'a JobScene,
     pub(super) member: &'a MemberScene,
     pub(super) step_ms: u64,
     /// By sample: the part of it in which a checkpoint was read or written at the full rate.
@@ -38,11 +38,13 @@ impl Splitter<'_> {
     fn split_one(&self, piece: &mut Piece) {
         let mixture = self.mixture(piece.step);
         let alone = match piece.state {
-            State::Down => return piece.set(Phase::ImageAndStart),
-            State::Gone => return piece.set(Phase::Tail),
-            State::Together(attempt) => return self.by_signals(piece, &mixture, Some(attempt)),
-            State::Alone => Phase::GangWait,
-            State::Last => Phase::Tail,
+            PieceState::Down => return piece.set(Phase::ImageAndStart),
+            PieceState::Gone => return piece.set(Phase::Tail),
+            PieceState::Together(attempt) => {
+                return self.by_signals(piece, &mixture, Some(attempt));
+            }
+            PieceState::Alone => Phase::GangWait,
+            PieceState::Last => Phase::Tail,
         };
         let length_ms = piece.length_ms() as f64;
         let before_ms = self.step_ms as f64 - length_ms;

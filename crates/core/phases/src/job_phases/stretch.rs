@@ -3,9 +3,9 @@
 use dovetail_account::device_time::Span;
 
 use super::mixture::Mixture;
-use super::outcome::{Confidence, Part, Stretch};
+use super::outcome::{Confidence, PhasePart, Stretch};
 use super::phase::{PHASES, Phase};
-use super::piece::{Piece, State};
+use super::piece::{Piece, PieceState};
 use super::reading::evidence;
 use super::repeated::Lost;
 use super::scene::MemberScene;
@@ -14,7 +14,7 @@ use super::scene::MemberScene;
 const FILLS: f64 = 0.9;
 
 /// What makes pieces one stretch.
-type Likeness = (State, usize, bool);
+type Likeness = (PieceState, usize, bool);
 
 pub(super) fn stretches(
     pieces: &[Piece],
@@ -43,7 +43,7 @@ fn stretch(pieces: &[Piece], member: &MemberScene, lost: &[Option<Lost>], step_m
     let is_lost = |attempt: usize| lost.get(attempt).copied().flatten();
     let confidence = |phase: Phase| match (phase, first.state) {
         (Phase::Unknown | Phase::BusyNotSeparable, _) => Confidence::Low,
-        (Phase::Repeated, State::Together(attempt)) => {
+        (Phase::Repeated, PieceState::Together(attempt)) => {
             is_lost(attempt).map_or(Confidence::Low, |lost| lost.confidence)
         }
         _ if by_events(first) => Confidence::High,
@@ -55,7 +55,7 @@ fn stretch(pieces: &[Piece], member: &MemberScene, lost: &[Option<Lost>], step_m
         let is_main = phase as usize == likeness(first).1;
         if length_ms > 0 {
             let is_place = is_place && is_main;
-            parts.push(Part { phase, length_ms, confidence: confidence(phase), is_place });
+            parts.push(PhasePart { phase, length_ms, confidence: confidence(phase), is_place });
         }
     }
     parts.sort_by_key(|part| (std::cmp::Reverse(part.length_ms), part.phase));
@@ -66,10 +66,10 @@ fn stretch(pieces: &[Piece], member: &MemberScene, lost: &[Option<Lost>], step_m
 /// Its phase follows from events alone.
 fn by_events(piece: &Piece) -> bool {
     let phase = match piece.state {
-        State::Down => Phase::ImageAndStart,
-        State::Alone => Phase::GangWait,
-        State::Last | State::Gone => Phase::Tail,
-        State::Together(_) => return false,
+        PieceState::Down => Phase::ImageAndStart,
+        PieceState::Alone => Phase::GangWait,
+        PieceState::Last | PieceState::Gone => Phase::Tail,
+        PieceState::Together(_) => return false,
     };
     piece.parts[phase as usize] == piece.length_ms()
 }

@@ -14,8 +14,8 @@ fn percent(share: u32) -> Option<u32> {
 }
 
 /// A host that does nothing.
-fn quiet(sample: Sample) -> Sample {
-    Sample {
+fn quiet(sample: DeviceSample) -> DeviceSample {
+    DeviceSample {
         cpu_milli: Some(300),
         read_bytes_per_s: Some(0),
         written_bytes_per_s: Some(0),
@@ -23,48 +23,48 @@ fn quiet(sample: Sample) -> Sample {
     }
 }
 
-fn works() -> Sample {
-    quiet(Sample {
+fn works() -> DeviceSample {
+    quiet(DeviceSample {
         engine_micro_percent: percent(99),
         tensor_micro_percent: percent(40),
         dram_micro_percent: percent(50),
         power_milliwatts: Some(600_000),
-        ..Sample::default()
+        ..DeviceSample::default()
     })
 }
 
-fn spins() -> Sample {
-    quiet(Sample {
+fn spins() -> DeviceSample {
+    quiet(DeviceSample {
         engine_micro_percent: percent(100),
         tensor_micro_percent: percent(0),
         dram_micro_percent: percent(1),
         power_milliwatts: Some(150_000),
-        ..Sample::default()
+        ..DeviceSample::default()
     })
 }
 
-fn idles() -> Sample {
-    quiet(Sample {
+fn idles() -> DeviceSample {
+    quiet(DeviceSample {
         engine_micro_percent: percent(0),
         tensor_micro_percent: percent(0),
         dram_micro_percent: percent(0),
         power_milliwatts: Some(80_000),
-        ..Sample::default()
+        ..DeviceSample::default()
     })
 }
 
-fn loads() -> Sample {
-    Sample { cpu_milli: Some(8000), read_bytes_per_s: Some(300_000_000), ..idles() }
+fn loads() -> DeviceSample {
+    DeviceSample { cpu_milli: Some(8000), read_bytes_per_s: Some(300_000_000), ..idles() }
 }
 
-fn saves() -> Sample {
-    Sample { written_bytes_per_s: Some(900_000_000), ..idles() }
+fn saves() -> DeviceSample {
+    DeviceSample { written_bytes_per_s: Some(900_000_000), ..idles() }
 }
 
 /// A job whose members ran all the time, from samples by number and minutes by sample.
-fn job(members: &[&[(u64, Sample)]], end: RunEnd) -> JobRecord {
-    let member = |(rank, course): (usize, &&[(u64, Sample)])| {
-        let samples: Vec<Sample> = course
+fn job(members: &[&[(u64, DeviceSample)]], end: RunEnd) -> JobRecord {
+    let member = |(rank, course): (usize, &&[(u64, DeviceSample)])| {
+        let samples: Vec<DeviceSample> = course
             .iter()
             .flat_map(|(minutes, sample)| vec![*sample; (minutes * MINUTE_MS / STEP_MS) as usize])
             .collect();
@@ -74,7 +74,7 @@ fn job(members: &[&[(u64, Sample)]], end: RunEnd) -> JobRecord {
             rank: rank as u32,
             gpu_milli: 1000,
             held: span,
-            runs: vec![Run { span, end }],
+            runs: vec![ContainerRun { span, end }],
             samples,
             ran_before: false,
         }
@@ -99,7 +99,8 @@ fn minutes(record: &JobRecord) -> Vec<Vec<(Phase, u64)>> {
 
 #[test]
 fn of_activity_alone_nothing_is_synchronisation_however_little_it_is() {
-    let at = |share| Sample { engine_micro_percent: percent(share), ..Sample::default() };
+    let at =
+        |share| DeviceSample { engine_micro_percent: percent(share), ..DeviceSample::default() };
     let courses = [[(60, at(100)), (300, at(1))], [(60, at(1)), (300, at(1))]];
     for course in courses {
         let found = minutes(&job(&[&course, &[(360, at(100))]], RunEnd::Open));
@@ -122,18 +123,18 @@ fn a_rank_that_spins_while_another_loads_synchronises_and_the_other_loads() {
 /// what is written is not.
 #[test]
 fn a_busy_disk_is_loading_at_any_rate() {
-    let pieces = Sample {
+    let pieces = DeviceSample {
         read_bytes_per_s: Some(3_000_000),
         disk_busy_micro_percent: percent(90),
         ..idles()
     };
-    let of = |sample: Sample| {
+    let of = |sample: DeviceSample| {
         minutes(&job(&[&[(20, works()), (4, sample), (20, works())]], RunEnd::Open))
     };
     assert_eq!(of(pieces), [vec![(Phase::DataLoading, 4), (Phase::Compute, 40)]]);
-    let calm = Sample { disk_busy_micro_percent: percent(40), ..pieces };
+    let calm = DeviceSample { disk_busy_micro_percent: percent(40), ..pieces };
     assert_eq!(of(calm), [vec![(Phase::ShortGap, 4), (Phase::Compute, 40)]]);
-    let saves = Sample { disk_busy_micro_percent: percent(100), ..saves() };
+    let saves = DeviceSample { disk_busy_micro_percent: percent(100), ..saves() };
     assert_eq!(of(saves), [vec![(Phase::CheckpointSave, 4), (Phase::Compute, 40)]]);
 }
 
@@ -159,7 +160,7 @@ fn what_ran_before_it_was_seen_does_not_start() {
 
 #[test]
 fn without_signals_that_separate_busy_time_is_not_separable() {
-    let blind = |sample: Sample| Sample {
+    let blind = |sample: DeviceSample| DeviceSample {
         tensor_micro_percent: None,
         dram_micro_percent: None,
         power_milliwatts: None,
@@ -170,7 +171,7 @@ fn without_signals_that_separate_busy_time_is_not_separable() {
     assert_eq!(found[0], [(Phase::BusyNotSeparable, 44)]);
     // A host that nobody reads leaves open what an idle device waits for, unless it waits very
     // long.
-    let alone = |sample: Sample| Sample {
+    let alone = |sample: DeviceSample| DeviceSample {
         cpu_milli: None,
         read_bytes_per_s: None,
         written_bytes_per_s: None,
@@ -242,19 +243,21 @@ fn records_that_contradict_themselves_are_refused_by_name() {
     assert!(refused(|record| record.members[0].held.to_ms = u64::MAX).contains("steps long"));
 }
 
-fn some_sample() -> impl Strategy<Value = Sample> {
+fn some_sample() -> impl Strategy<Value = DeviceSample> {
     let plain = prop_oneof![
         Just(works()),
         Just(spins()),
         Just(idles()),
         Just(loads()),
         Just(saves()),
-        Just(Sample::default())
+        Just(DeviceSample::default())
     ];
     (plain, any::<u32>(), 0..4u8).prop_map(|(sample, number, what)| match what {
-        0 => Sample { engine_micro_percent: Some(number), ..sample },
-        1 => Sample { util_micro_percent: Some(number), engine_micro_percent: None, ..sample },
-        2 => Sample { written_bytes_per_s: Some(u64::MAX), power_milliwatts: None, ..sample },
+        0 => DeviceSample { engine_micro_percent: Some(number), ..sample },
+        1 => {
+            DeviceSample { util_micro_percent: Some(number), engine_micro_percent: None, ..sample }
+        }
+        2 => DeviceSample { written_bytes_per_s: Some(u64::MAX), power_milliwatts: None, ..sample },
         _ => sample,
     })
 }
@@ -273,7 +276,7 @@ prop_compose! {
             let from_ms = (at_ms + pause_ms).min(held.to_ms);
             at_ms = (from_ms + run_ms).min(held.to_ms);
             let ends = [RunEnd::Completed, RunEnd::Lost, RunEnd::Open];
-            Run { span: Span { from_ms, to_ms: at_ms }, end: ends[usize::from(end)] }
+            ContainerRun { span: Span { from_ms, to_ms: at_ms }, end: ends[usize::from(end)] }
         };
         let runs = runs.into_iter().map(run).collect();
         let samples = samples.into_iter().flat_map(|(sample, times)| vec![sample; times]);

@@ -3,7 +3,7 @@
 use dovetail_account::device_time::Span;
 
 use super::pod::{PodEnd, RunPod};
-use super::run::{Attempt, AttemptEnd, RunAmount};
+use super::run::{AttemptEnd, RunAmount, RunAttempt};
 
 /// Pods that end so shortly before the last of an attempt ended with it: what tells others of a
 /// failure takes minutes.
@@ -12,7 +12,7 @@ const END_SLACK_MS: u64 = 10 * 60_000;
 /// Pods of one owner as attempts in the order of their begins: at least one. A new one begins when
 /// all pods before it are over and have not completed: what follows after success is more of the
 /// same work.
-pub(super) fn attempts(pods: &[RunPod], places: &[usize]) -> Vec<Attempt> {
+pub(super) fn attempts(pods: &[RunPod], places: &[usize]) -> Vec<RunAttempt> {
     let mut order = places.to_vec();
     order.sort_by_key(|place| (pods[*place].held.map(|held| (held.from_ms, held.to_ms)), *place));
     let mut groups: Vec<(Vec<usize>, Option<Span>)> = Vec::new();
@@ -38,7 +38,7 @@ pub(super) fn attempts(pods: &[RunPod], places: &[usize]) -> Vec<Attempt> {
     groups.into_iter().map(|(group, held)| attempt(pods, group, held)).collect()
 }
 
-fn attempt(pods: &[RunPod], mut places: Vec<usize>, held: Option<Span>) -> Attempt {
+fn attempt(pods: &[RunPod], mut places: Vec<usize>, held: Option<Span>) -> RunAttempt {
     places.sort_unstable();
     let end = end(pods, &places, held);
     let has_failed = |place: &usize| pods[*place].end == PodEnd::Failed;
@@ -46,7 +46,7 @@ fn attempt(pods: &[RunPod], mut places: Vec<usize>, held: Option<Span>) -> Attem
         AttemptEnd::Failed => Vec::new(),
         _ => places.iter().copied().filter(has_failed).collect(),
     };
-    Attempt {
+    RunAttempt {
         owner: places.first().map(|place| pods[*place].owner.clone()).unwrap_or_default(),
         total: RunAmount::of(places.iter().map(|place| &pods[*place])),
         pods: places,

@@ -7,10 +7,10 @@ use dovetail_account::device_time::Span;
 use super::attempt::attempts;
 use super::join::MOST_APART_MS;
 use super::pod::RunPod;
-use super::run::Attempt;
+use super::run::RunAttempt;
 
 /// What is joined to others as a whole.
-pub(super) struct Part {
+pub(super) struct JoinedPods {
     /// Places in the list of pods, ascending.
     pub(super) pods: Vec<usize>,
     /// The run that a label names.
@@ -20,10 +20,10 @@ pub(super) struct Part {
     /// Whether all pods are known to have the same owner.
     pub(super) has_uid: bool,
     /// In the order of their begins; at least one.
-    pub(super) attempts: Vec<Attempt>,
+    pub(super) attempts: Vec<RunAttempt>,
 }
 
-impl Part {
+impl JoinedPods {
     fn of(pods: &[RunPod], mut places: Vec<usize>, label: Option<String>) -> Self {
         places.sort_unstable();
         let experiments: BTreeSet<&String> =
@@ -51,7 +51,7 @@ impl Part {
     }
 }
 
-pub(super) fn parts(pods: &[RunPod]) -> Vec<Part> {
+pub(super) fn parts(pods: &[RunPod]) -> Vec<JoinedPods> {
     let mut by_owner: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for (place, pod) in pods.iter().enumerate() {
         by_owner.entry((&pod.namespace, &pod.owner)).or_default().push(place);
@@ -105,7 +105,7 @@ fn without_long_gaps(pods: &[RunPod], mut places: Vec<usize>) -> Vec<Vec<usize>>
 
 /// Where pods of one owner name several runs, each label has its own; where they name one, it is
 /// that of all.
-fn by_label(pods: &[RunPod], places: Vec<usize>) -> Vec<Part> {
+fn by_label(pods: &[RunPod], places: Vec<usize>) -> Vec<JoinedPods> {
     let mut by_label: BTreeMap<Option<&str>, Vec<usize>> = BTreeMap::new();
     for place in places {
         by_label.entry(pods[place].run.as_deref()).or_default().push(place);
@@ -116,5 +116,5 @@ fn by_label(pods: &[RunPod], places: Vec<usize>) -> Vec<Part> {
         by_label.values_mut().for_each(|places| places.extend(&unnamed));
     }
     let parts = by_label.into_iter();
-    parts.map(|(label, places)| Part::of(pods, places, label.map(str::to_owned))).collect()
+    parts.map(|(label, places)| JoinedPods::of(pods, places, label.map(str::to_owned))).collect()
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use dovetail_account::device_time::Span;
 
-use super::instance::{Part, parts};
+use super::instance::{JoinedPods, parts};
 use super::pod::RunPod;
-use super::run::{Attempt, AttemptEnd, Join, Run, RunAmount};
+use super::run::{AttemptEnd, Join, Run, RunAmount, RunAttempt};
 use super::stem::stem;
 
 /// Names join what begins so long after the last end, at most.
@@ -19,9 +19,9 @@ const MOST_OVERLAP_MS: u64 = 5 * 60_000;
 /// Gives every pod to one run. The result depends on the pods and not on their order, but for the
 /// places by which it names them. Runs are in the order of their namespaces, names and begins.
 pub fn runs(pods: &[RunPod]) -> Vec<Run> {
-    let mut labelled: BTreeMap<(String, String), Vec<Part>> = BTreeMap::new();
-    let mut experiments: BTreeMap<(String, String), Vec<Part>> = BTreeMap::new();
-    let mut by_stem: BTreeMap<(String, String, String), Vec<Part>> = BTreeMap::new();
+    let mut labelled: BTreeMap<(String, String), Vec<JoinedPods>> = BTreeMap::new();
+    let mut experiments: BTreeMap<(String, String), Vec<JoinedPods>> = BTreeMap::new();
+    let mut by_stem: BTreeMap<(String, String, String), Vec<JoinedPods>> = BTreeMap::new();
     let mut found = Vec::new();
     for part in parts(pods) {
         let Some(first) = part.pods.first().map(|place| &pods[*place]) else { continue };
@@ -65,10 +65,10 @@ fn order(pods: &[RunPod], run: &Run) -> impl Ord + use<> {
 
 /// What followed each other: each part is joined to the one run that was there within the time
 /// before it, if that is over and did not complete. Where there are several, nobody can say which.
-fn chains(pods: &[RunPod], parts: Vec<Part>) -> Vec<Vec<Part>> {
-    let mut timed: Vec<(Option<Span>, Part)> =
+fn chains(pods: &[RunPod], parts: Vec<JoinedPods>) -> Vec<Vec<JoinedPods>> {
+    let mut timed: Vec<(Option<Span>, JoinedPods)> =
         parts.into_iter().map(|part| (part.held(pods), part)).collect();
-    let names = |part: &Part| -> Vec<&str> {
+    let names = |part: &JoinedPods| -> Vec<&str> {
         let mut names: Vec<&str> = part.pods.iter().map(|place| &*pods[*place].name).collect();
         names.sort_unstable();
         names
@@ -77,7 +77,7 @@ fn chains(pods: &[RunPod], parts: Vec<Part>) -> Vec<Vec<Part>> {
         let key = |held: &Option<Span>| held.map(|held| (held.from_ms, held.to_ms));
         key(one).cmp(&key(other)).then_with(|| names(of_one).cmp(&names(of_other)))
     });
-    let mut chains: Vec<(Vec<Part>, Option<u64>)> = Vec::new();
+    let mut chains: Vec<(Vec<JoinedPods>, Option<u64>)> = Vec::new();
     for (held, part) in timed {
         let Some(held) = held else {
             chains.push((vec![part], None));
@@ -109,22 +109,22 @@ fn chains(pods: &[RunPod], parts: Vec<Part>) -> Vec<Vec<Part>> {
     chains.into_iter().map(|(parts, _)| parts).collect()
 }
 
-fn can_be_followed(part: &Part) -> bool {
+fn can_be_followed(part: &JoinedPods) -> bool {
     let last = part.attempts.last().map(|attempt| attempt.end);
     !matches!(last, Some(AttemptEnd::Completed | AttemptEnd::Open))
 }
 
 /// Parts as a run. `name` is what they have in common.
-fn run(pods: &[RunPod], name: Option<String>, parts: Vec<Part>, joined_by: Join) -> Run {
+fn run(pods: &[RunPod], name: Option<String>, parts: Vec<JoinedPods>, joined_by: Join) -> Run {
     let is_one = parts.len() == 1;
     let mut has_uids = true;
-    let mut attempts: Vec<Attempt> = Vec::new();
+    let mut attempts: Vec<RunAttempt> = Vec::new();
     for part in parts {
         has_uids &= part.has_uid;
         attempts.extend(part.attempts);
     }
     attempts.sort_by(|one, other| {
-        let key = |attempt: &Attempt| attempt.held.map(|held| (held.from_ms, held.to_ms));
+        let key = |attempt: &RunAttempt| attempt.held.map(|held| (held.from_ms, held.to_ms));
         key(one).cmp(&key(other)).then_with(|| one.owner.cmp(&other.owner))
     });
     let join = match joined_by {

@@ -31,5 +31,5 @@ mod tests;
 
 pub use join::{MOST_APART_MS, runs};
 pub use pod::{PodEnd, RunOwner, RunPod};
-pub use run::{Attempt, AttemptEnd, Join, Run, RunAmount};
+pub use run::{AttemptEnd, Join, Run, RunAmount, RunAttempt};
 pub use stem::stem;

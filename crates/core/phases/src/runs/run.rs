@@ -16,7 +16,7 @@ pub struct Run {
     /// What put it together.
     pub join: Join,
     /// In the order of their begins.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<RunAttempt>,
     /// All that it cost.
     pub total: RunAmount,
     /// What attempts cost that failed or were replaced, and pods that failed while their attempt
@@ -26,7 +26,7 @@ pub struct Run {
 
 /// A time in which pods of one owner ran together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attempt {
+pub struct RunAttempt {
     /// What made them.
     pub owner: RunOwner,
     /// Places in the list of pods, ascending.

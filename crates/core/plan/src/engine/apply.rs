@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{Action, Event, JobId, Node, NodeName, Owner, Phase, Plan};
+use dovetail_model::{Action, Event, HoldingPhase, JobId, Node, NodeName, Owner, Plan};
 
 use super::Engine;
 use super::error::EngineError;
 use super::events::note_checkpoint;
-use super::placement::Search;
+use super::placement::NodeSearch;
 use crate::reserve::Calendar;
 use dovetail_policy::named::{self, PolicySpec};
 use dovetail_state::cause::Help;
@@ -69,7 +69,7 @@ impl Engine {
             Event::Ending { job, expected_end_ms } => {
                 let record = books.jobs.records.get(&job);
                 for id in &record.ok_or(EngineError::UnknownJob { job })?.holdings {
-                    state.holdings.set_phase(*id, Phase::Releasing { expected_end_ms });
+                    state.holdings.set_phase(*id, HoldingPhase::Releasing { expected_end_ms });
                 }
             }
             Event::Checkpointed { job, at_ms } => note_checkpoint(job, at_ms, books)?,
@@ -114,7 +114,7 @@ impl Engine {
         let placement = &mut self.books.placement;
         let draws = placement.draws();
         placement.policy = named::build(&spec, &mut placement.state, !self.config.naive)?;
-        placement.finder = Search::of(&self.config);
+        placement.finder = NodeSearch::of(&self.config);
         placement.set_draws(draws);
         // A search that does not try everything may choose otherwise and succeed.
         placement.state.helped |= Help::HELD;

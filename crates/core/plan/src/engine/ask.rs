@@ -9,7 +9,7 @@ use dovetail_model::{Bounds, HoldingId, Job, JobId, NodeId, NodeName, QueueUsage
 use super::books::Books;
 use super::error::EngineError;
 use super::placement::WouldGo;
-use super::supply::Levels;
+use super::supply::LevelCheck;
 use crate::gang::{Gang, Placer};
 use crate::index::Index;
 use dovetail_order::queues::quota::Beside;
@@ -151,12 +151,12 @@ impl<'e> Questions<'e> {
     ///
     /// Nothing changes. Where the policy draws random numbers, the answer is first-fit's: asking
     /// must not move the sequence that later decisions rest on.
-    pub fn gang_fits(&mut self, job: JobId, levels: Levels) -> bool {
+    pub fn gang_fits(&mut self, job: JobId, levels: LevelCheck) -> bool {
         let Some(record) = self.books.jobs.waiting(job) else {
             return false;
         };
         let mut gang: Gang = Gang::clone(&record.gang);
-        if levels == Levels::Ignored {
+        if levels == LevelCheck::Ignored {
             gang.required = None;
             gang.sets.iter_mut().for_each(|set| set.required = None);
         }

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Action, Bounds, Charge, Claim, HoldingId, Job, JobId, NodeId, Owner, PendingReason, Phase,
-    Place, Plan, PreemptReason, Queue,
+    Action, Bounds, Charge, HoldingId, HoldingPhase, Job, JobId, NodeId, Owner, PendingReason,
+    Place, Plan, PreemptReason, PreemptionReservation, Queue,
 };
 
 use super::charge::charge_there;
@@ -17,7 +17,7 @@ use super::placement::Placement;
 use super::queues::Capacity;
 use crate::gang::{Gang, PlacedPod};
 use crate::pending::{ClassKey, OrderKey};
-use crate::preemption::{Bounded, Kept, Preemptor, Relation, Survey, reclaims};
+use crate::preemption::{Bounded, OutlookSurvey, Preemptor, Relation, ReservedCapacity, reclaims};
 use dovetail_order::book::TurnBook;
 use dovetail_order::estimate::{RunTimes, bucket_ms};
 use dovetail_order::queues::quota::{Quota, Rank};
@@ -29,10 +29,10 @@ use dovetail_state::view::View;
 pub(crate) struct Books {
     pub(crate) placement: Placement,
     pub(crate) jobs: Jobs,
-    pub(crate) kept: Kept,
+    pub(crate) kept: ReservedCapacity,
     pub(crate) quota: Quota,
     pub(crate) capacity: Capacity,
-    pub(crate) survey: Survey,
+    pub(crate) survey: OutlookSurvey,
     pub(crate) run_times: RunTimes,
     /// Whether any job may preempt others.
     pub(crate) preempts: bool,
@@ -235,7 +235,8 @@ impl Books {
         kept.release(state, survey, job);
         let reservation = kept.claims.unused();
         let is_reclaimed = reason == PreemptReason::Reclaim;
-        let claim = Claim { job, reservation, places, awaited, until_ms, is_reclaimed };
+        let claim =
+            PreemptionReservation { job, reservation, places, awaited, until_ms, is_reclaimed };
         kept.claims.insert(claim);
         kept.keep_claims(state, jobs);
         self.change_class(job, plan);
@@ -287,7 +288,9 @@ impl Books {
             record.job.pod_sets[usize::from(pod.pod.pod_set)].present += 1;
             record.holdings.push(pod.holding);
             if end_ms.is_some() {
-                state.holdings.set_phase(pod.holding, Phase::Held { expected_end_ms: end_ms });
+                state
+                    .holdings
+                    .set_phase(pod.holding, HoldingPhase::Held { expected_end_ms: end_ms });
             }
             let node = state.nodes.cold(pod.node).node.name.clone();
             plan.actions.push(Action::Bind { pod: pod.pod, node, devices: pod.devices });
@@ -331,7 +334,7 @@ impl Books {
                 for owner in victims {
                     if let Some(id) = self.jobs.held_by_owner(state, &self.kept.foreign, &owner) {
                         let expected_end_ms = Some(*until_ms);
-                        state.holdings.set_phase(id, Phase::Releasing { expected_end_ms });
+                        state.holdings.set_phase(id, HoldingPhase::Releasing { expected_end_ms });
                     }
                 }
                 self.survey.clear();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_model::node::DrainWindow;
-use dovetail_model::{Condition, Node, NodeName};
+use dovetail_model::{Node, NodeAvailability, NodeName};
 
 use dovetail_state::State;
 
@@ -15,14 +15,14 @@ pub(super) struct Drains(BTreeMap<NodeName, Drain>);
 #[derive(Clone, Copy, Debug)]
 struct Drain {
     window: DrainWindow,
-    told: Condition,
+    told: NodeAvailability,
 }
 
 impl Drain {
-    fn condition(&self, now_ms: u64) -> Condition {
+    fn condition(&self, now_ms: u64) -> NodeAvailability {
         let open = (self.window.from_ms..self.window.to_ms).contains(&now_ms);
         match self.told {
-            Condition::Ready if open => Condition::Cordoned,
+            NodeAvailability::Ready if open => NodeAvailability::Cordoned,
             told => told,
         }
     }
@@ -30,7 +30,7 @@ impl Drain {
 
 impl Drains {
     /// Notes the window of a node, or that it has none; the condition of the node now.
-    pub(super) fn note(&mut self, node: &Node, now_ms: u64) -> Condition {
+    pub(super) fn note(&mut self, node: &Node, now_ms: u64) -> NodeAvailability {
         match node.drain_window.filter(|window| now_ms < window.to_ms) {
             Some(window) => {
                 let drain = Drain { window, told: node.condition };
@@ -45,7 +45,12 @@ impl Drains {
     }
 
     /// A node has another condition apart from its window; the one it has now.
-    pub(super) fn tell(&mut self, node: &NodeName, told: Condition, now_ms: u64) -> Condition {
+    pub(super) fn tell(
+        &mut self,
+        node: &NodeName,
+        told: NodeAvailability,
+        now_ms: u64,
+    ) -> NodeAvailability {
         let Some(drain) = self.0.get_mut(node) else { return told };
         drain.told = told;
         drain.condition(now_ms)

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_model::{Action, Holding, HowEnded, Job, JobId, Owner, Phase, Plan, PodId};
+use dovetail_model::{Action, Holding, HoldingPhase, HowEnded, Job, JobId, Owner, Plan, PodId};
 
 use super::books::{Books, counts_all_queues};
 use super::error::EngineError;
@@ -216,7 +216,7 @@ impl Books {
     /// What a pod holds is another amount, or elsewhere, or ending.
     pub(super) fn change_held(&mut self, holding: &Holding) -> Result<(), EngineError> {
         let mut holding = holding.clone();
-        if let (true, Phase::Held { expected_end_ms }, Owner::Pod(pod)) =
+        if let (true, HoldingPhase::Held { expected_end_ms }, Owner::Pod(pod)) =
             (self.run_times.learns(), &mut holding.phase, &holding.owner)
         {
             // That of the engine counts, which may have been raised.
@@ -275,7 +275,8 @@ pub(super) fn note_checkpoint(
 
 /// What a pod of a job holds is expected to be free when its job is expected to have ended.
 pub(super) fn expect_end(holding: &mut Holding, job: &Job, run_times: &RunTimes) {
-    if let (true, Phase::Held { expected_end_ms }) = (run_times.learns(), &mut holding.phase) {
+    if let (true, HoldingPhase::Held { expected_end_ms }) = (run_times.learns(), &mut holding.phase)
+    {
         let end_ms = job.start_ms.zip(job.expected_attempt_ms());
         let end_ms = end_ms.map(|(start_ms, lasts_ms)| start_ms.saturating_add(lasts_ms));
         *expected_end_ms = end_ms.or(*expected_end_ms);

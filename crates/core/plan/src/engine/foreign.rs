@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Holding, HoldingId, Job, Knowledge, Owner, Phase};
+use dovetail_model::{Holding, HoldingId, HoldingPhase, Job, Knowledge, Owner};
 
 use dovetail_state::State;
 use dovetail_state::cause::Help;
@@ -46,7 +46,7 @@ impl Foreign {
         name: &str,
         (holding, id): (Holding, Option<HoldingId>),
     ) {
-        if let Phase::Kept { priority } = holding.phase {
+        if let HoldingPhase::Kept { priority } = holding.phase {
             self.reserved.insert(name.to_owned(), priority);
             // Others may start in its place.
             state.helped |= Help::ALL;
@@ -121,7 +121,8 @@ impl Foreign {
         state: &mut State,
         room: HoldingRecord,
     ) -> Option<String> {
-        let (Owner::Foreign(name), Phase::Kept { priority }) = (&room.owner, room.phase) else {
+        let (Owner::Foreign(name), HoldingPhase::Kept { priority }) = (&room.owner, room.phase)
+        else {
             return None;
         };
         let (name, node) = (name.clone(), room.node);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Action, Charge, Holding, HoldingId, Job, JobId, Owner, PendingReason, Phase, Plan, PodId,
+    Action, Charge, Holding, HoldingId, HoldingPhase, Job, JobId, Owner, PendingReason, Plan, PodId,
 };
 use rustc_hash::FxHashMap;
 
@@ -124,11 +124,11 @@ impl Jobs {
     /// What a pod was to hold, it holds.
     pub(crate) fn confirm(&self, state: &mut State, pod: PodId) -> Result<(), EngineError> {
         let id = self.held_by(state, pod)?;
-        if state.holdings.get(id).phase == Phase::Assumed {
+        if state.holdings.get(id).phase == HoldingPhase::Assumed {
             let job = &self.records[&pod.job].job;
             let lasts = job.start_ms.zip(job.expected_attempt_ms());
             let expected_end_ms = lasts.map(|(start, lasts_ms)| start.saturating_add(lasts_ms));
-            state.holdings.set_phase(id, Phase::Held { expected_end_ms });
+            state.holdings.set_phase(id, HoldingPhase::Held { expected_end_ms });
         }
         Ok(())
     }
@@ -138,7 +138,7 @@ impl Jobs {
         &mut self,
         state: &mut State,
         holding: &Holding,
-    ) -> Result<Phase, EngineError> {
+    ) -> Result<HoldingPhase, EngineError> {
         let Owner::Pod(pod) = holding.owner else {
             return Err(EngineError::NothingHeld { owner: holding.owner.clone() });
         };
@@ -146,8 +146,8 @@ impl Jobs {
         let mut holding = holding.clone();
         // Until when it may take is said once.
         let told = state.holdings.get(old).phase;
-        if holding.phase == (Phase::Releasing { expected_end_ms: None })
-            && matches!(told, Phase::Releasing { .. })
+        if holding.phase == (HoldingPhase::Releasing { expected_end_ms: None })
+            && matches!(told, HoldingPhase::Releasing { .. })
         {
             holding.phase = told;
         }
@@ -156,7 +156,7 @@ impl Jobs {
         }
         state.remove_holding(old);
         let new = state.add_holding(&holding).expect("the node is there");
-        let ends = |phase| matches!(phase, Phase::Releasing { .. });
+        let ends = |phase| matches!(phase, HoldingPhase::Releasing { .. });
         if ends(told) && !ends(holding.phase) {
             // Whoever waited for its end may preempt others instead, on any node.
             state.helped |= Help::ALL;

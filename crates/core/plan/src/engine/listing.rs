@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use dovetail_model::{
-    Booked, Claim, HoldingId, JobId, NodeId, NodeName, Owner, PodId, Queue, QueueName,
+    Booked, HoldingId, JobId, NodeId, NodeName, Owner, PodId, PreemptionReservation, Queue,
+    QueueName,
 };
 
 use super::books::Books;
@@ -75,7 +76,7 @@ impl<'e> Listing<'e> {
     }
 
     /// What is kept for a waiting job until others have left.
-    pub fn claim_of(&self, job: JobId) -> Option<&'e Claim> {
+    pub fn claim_of(&self, job: JobId) -> Option<&'e PreemptionReservation> {
         self.books.kept.claims.get(job)
     }
 
@@ -88,7 +89,7 @@ impl<'e> Listing<'e> {
     pub fn reserved_unused_gpu_milli(&self) -> [i64; 2] {
         let Books { kept, placement, .. } = self.books;
         let holdings = &placement.state.holdings;
-        let unused = |claim: &Claim| -> i64 {
+        let unused = |claim: &PreemptionReservation| -> i64 {
             let kept = holdings.kept_by(claim.reservation);
             let devices = kept.iter().flat_map(|id| &holdings.get(*id).devices);
             devices.map(|(_, amount)| amount.compute_milli).sum()

@@ -54,7 +54,7 @@ pub(crate) use jobs::{JobRecord, Jobs};
 pub use learned::Learned;
 pub use listing::{Listing, WaitingBelow};
 pub use placement::WouldGo;
-pub(crate) use placement::{Placement, Search};
+pub(crate) use placement::{NodeSearch, Placement};
 
 use std::sync::Arc;
 

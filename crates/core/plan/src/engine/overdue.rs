@@ -1,6 +1,6 @@
 //! Allocations that outlived their expected end.
 
-use dovetail_model::{HoldingId, Job, JobId, Owner, Phase};
+use dovetail_model::{HoldingId, HoldingPhase, Job, JobId, Owner};
 
 use super::jobs::Jobs;
 use super::placement::Placement;
@@ -13,7 +13,8 @@ pub(super) fn raise(jobs: &Jobs, run_times: &RunTimes, placement: &mut Placement
     let Placement { state, now_ms, .. } = placement;
     let now_ms = *now_ms;
     let passed = state.holdings.ending_by(now_ms);
-    let is_held = |id: &HoldingId| matches!(state.holdings.get(*id).phase, Phase::Held { .. });
+    let is_held =
+        |id: &HoldingId| matches!(state.holdings.get(*id).phase, HoldingPhase::Held { .. });
     let passed: Vec<HoldingId> = passed.filter(is_held).collect();
     let is_any = !passed.is_empty();
     let mut raised: Option<(JobId, Option<u64>)> = None;
@@ -36,7 +37,7 @@ pub(super) fn raise(jobs: &Jobs, run_times: &RunTimes, placement: &mut Placement
             (None, _) => None,
         };
         raised = job.map(|job| (job.id, expected_end_ms));
-        state.holdings.set_phase(id, Phase::Held { expected_end_ms });
+        state.holdings.set_phase(id, HoldingPhase::Held { expected_end_ms });
     }
     is_any
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{Bounds, HeldDevices, HoldingId, Job, JobId, NodeName, Owner, Phase, PodId};
+use dovetail_model::{
+    Bounds, HeldDevices, HoldingId, HoldingPhase, Job, JobId, NodeName, Owner, PodId,
+};
 
 use super::config::EngineConfig;
 use super::jobs::JobRecord;
@@ -22,13 +24,13 @@ use dovetail_state::view::View;
 pub(crate) struct Placement {
     pub(crate) state: State,
     pub(crate) policy: Box<dyn Policy>,
-    pub(crate) finder: Search,
+    pub(crate) finder: NodeSearch,
     /// Time of the newest event.
     pub(crate) now_ms: u64,
 }
 
 /// Either way to answer about single pods.
-pub(crate) enum Search {
+pub(crate) enum NodeSearch {
     Indexed(Index),
     Exhaustive(Naive),
 }
@@ -42,7 +44,7 @@ pub struct WouldGo {
     pub devices: HeldDevices,
 }
 
-impl Search {
+impl NodeSearch {
     /// The way that is asked for, with nothing remembered.
     pub(super) fn of(config: &EngineConfig) -> Self {
         match config.naive {
@@ -186,8 +188,8 @@ impl Placement {
     }
 
     /// What is late with ending leaves no room that others wait for: they look for room elsewhere.
-    pub(crate) fn note_late(&mut self, phase: Phase) {
-        if matches!(phase, Phase::Releasing { .. }) && !phase.is_leaving(self.now_ms) {
+    pub(crate) fn note_late(&mut self, phase: HoldingPhase) {
+        if matches!(phase, HoldingPhase::Releasing { .. }) && !phase.is_leaving(self.now_ms) {
             self.state.helped |= Help::FREED;
         }
     }

@@ -5,7 +5,7 @@ use dovetail_model::NodeId;
 
 use super::Engine;
 use dovetail_state::cause::Cause;
-use dovetail_state::device::need::Request;
+use dovetail_state::device::need::InternedRequest;
 use dovetail_state::device::slices;
 use dovetail_state::device::table::DeviceFit;
 use dovetail_state::log::Cursor;
@@ -108,7 +108,7 @@ impl PodProbe {
             return Cause::Model;
         }
         let gives = match &need.request {
-            Request::Slice { profile } => {
+            InternedRequest::Slice { profile } => {
                 slices::best_slice(profile, cell, kind, &table.mig_tables, slices::alike).is_some()
             }
             _ => need.fits_cell(cell, kind),

@@ -11,10 +11,10 @@ use super::asleep::sleeping;
 use super::away::Away;
 use super::drains::Drains;
 use super::queues::Capacity;
-use super::{Books, Engine, EngineConfig, EngineError, JobRecord, Jobs, Placement, Search};
+use super::{Books, Engine, EngineConfig, EngineError, JobRecord, Jobs, NodeSearch, Placement};
 use crate::gang::Gang;
 use crate::pending::{ByQueues, Pending};
-use crate::preemption::{Kept, Preemption, Survey};
+use crate::preemption::{OutlookSurvey, Preemption, ReservedCapacity};
 use crate::reserve::{Reservations, gang_of};
 use dovetail_order::Order;
 use dovetail_order::QueueTurns;
@@ -32,7 +32,7 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
     let mut state = State::default();
     state.load(snapshot);
     let policy = named::build(&config.policy, &mut state, !config.naive)?;
-    let finder = Search::of(&config);
+    let finder = NodeSearch::of(&config);
     let mut drains = Drains::default();
     for node in &snapshot.nodes {
         drains.note(node, snapshot.now_ms);
@@ -50,10 +50,10 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
             running: BTreeSet::new(),
             away: Away::of(&snapshot.away),
         },
-        kept: Kept::default(),
+        kept: ReservedCapacity::default(),
         quota: Quota::new((by_queues(&config) == ByQueues::First).then(FairShares::default)),
         capacity: Capacity::default(),
-        survey: Survey::default(),
+        survey: OutlookSurvey::default(),
         run_times: RunTimes::new(config.estimates, snapshot.run_times.as_ref()),
         preempts: config.preemption.enabled,
         by_priority: config.preemption.by_priority,
@@ -104,7 +104,11 @@ fn waits(job: &Job) -> bool {
 }
 
 /// What a snapshot reserves for jobs that still wait; nothing where none is to be reserved for.
-fn reservations(config: &EngineConfig, snapshot: &Snapshot, kept: &mut Kept) -> Reservations {
+fn reservations(
+    config: &EngineConfig,
+    snapshot: &Snapshot,
+    kept: &mut ReservedCapacity,
+) -> Reservations {
     if config.reserve.heads == 0 {
         return Reservations::new(config.reserve, &[], &[]);
     }

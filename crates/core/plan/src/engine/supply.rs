@@ -55,7 +55,7 @@ pub struct WaitingSet {
 
 /// Whether required topology levels count in [`super::Questions::gang_fits`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Levels {
+pub enum LevelCheck {
     /// As the job asks.
     Required,
     /// As if it required none.

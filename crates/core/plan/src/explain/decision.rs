@@ -3,7 +3,7 @@
 use dovetail_model::{HeldDevices, JobId, NodeId, NodeName, PodId};
 use serde::Serialize;
 
-use crate::engine::{Placement, Search};
+use crate::engine::{NodeSearch, Placement};
 use crate::gang::{Gang, PlacedPod};
 use dovetail_policy::{Term, whole_score};
 use dovetail_state::scope::Scope;
@@ -44,8 +44,8 @@ impl Placement {
         let finder = self.finder.finder();
         let best = finder.best(state, policy, set.shape, Scope::Everywhere);
         let second = match &mut self.finder {
-            Search::Indexed(index) => index.runner_up(state, policy, set.shape),
-            Search::Exhaustive(_) => None,
+            NodeSearch::Indexed(index) => index.runner_up(state, policy, set.shape),
+            NodeSearch::Exhaustive(_) => None,
         };
         let nodes: Vec<NodeId> = best.into_iter().chain(second).collect();
         nodes.into_iter().map(|node| self.alternative(set.shape, node)).collect()

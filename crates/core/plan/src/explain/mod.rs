@@ -6,4 +6,4 @@ pub mod relax;
 
 pub use decision::{Alternative, DecisionRecord};
 pub use refusal::Refusal;
-pub use relax::{Relaxation, Waiting};
+pub use relax::{Relaxation, WaitingJob};

@@ -78,7 +78,7 @@ impl Relaxation {
 
 /// Why a job waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Waiting {
+pub struct WaitingJob {
     pub job: JobId,
     /// The reason last given; `None` if it has not been tried yet.
     pub reason: Option<PendingReason>,
@@ -92,7 +92,7 @@ pub struct Waiting {
 
 impl Questions<'_> {
     /// Why a job waits; `None` if it does not.
-    pub fn why(&mut self, job: JobId) -> Option<Waiting> {
+    pub fn why(&mut self, job: JobId) -> Option<WaitingJob> {
         let record = self.books.jobs.waiting(job)?;
         let (owned, gang, reason) = (record.job.clone(), record.gang.clone(), record.reason);
         let quota = self.books.bounded().block(job);
@@ -103,7 +103,7 @@ impl Questions<'_> {
             gang.sets.iter().map(of).collect()
         });
         let relaxations = self.minimal_relaxations(&owned);
-        Some(Waiting { job, reason, quota, obstacles, relaxations })
+        Some(WaitingJob { job, reason, quota, obstacles, relaxations })
     }
 
     /// Whether a waiting job could start now if the constraints were given up.

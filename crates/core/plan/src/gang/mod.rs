@@ -15,7 +15,7 @@ pub(crate) use request::{Gang, GangSet};
 use std::collections::BTreeMap;
 
 use dovetail_model::{
-    Bounds, HeldDevices, HoldingId, JobId, NodeId, Owner, Phase, PodId, ReservationId,
+    Bounds, HeldDevices, HoldingId, HoldingPhase, JobId, NodeId, Owner, PodId, ReservationId,
 };
 
 use crate::finder::Finder;
@@ -42,7 +42,7 @@ pub(crate) struct Placer<'a> {
     pub(crate) policy: &'a mut dyn Policy,
     pub(crate) finder: &'a mut dyn Finder,
     pub(crate) job: JobId,
-    pub(crate) phase: Phase,
+    pub(crate) phase: HoldingPhase,
     pub(crate) reservation: Option<ReservationId>,
     /// Most to add beyond the smallest size.
     pub(crate) growth_limit: Bounds,
@@ -53,14 +53,14 @@ pub(crate) struct Placer<'a> {
 
 /// Some pods of one set.
 #[derive(Clone, Copy, Debug)]
-struct Part<'g> {
+struct SetPart<'g> {
     set: &'g GangSet,
     count: u32,
     /// The search is already inside the levels that the set itself asks for.
     at_own_levels: bool,
 }
 
-impl Part<'_> {
+impl SetPart<'_> {
     /// The part as it is searched at the set's own levels; `None` if it has none or is there
     /// already.
     fn own_levels(&self) -> Option<Self> {
@@ -81,7 +81,7 @@ impl<'a> Placer<'a> {
             policy,
             finder,
             job,
-            phase: Phase::Assumed,
+            phase: HoldingPhase::Assumed,
             reservation: None,
             growth_limit: Bounds::default(),
             placed: Vec::new(),
@@ -96,10 +96,10 @@ impl<'a> Placer<'a> {
             let fits = self.place_pod(set, Scope::Everywhere);
             return fits.then_some(self.placed);
         }
-        let mut parts: Vec<Part<'_>> = gang
+        let mut parts: Vec<SetPart<'_>> = gang
             .sets
             .iter()
-            .map(|set| Part { set, count: set.min, at_own_levels: false })
+            .map(|set| SetPart { set, count: set.min, at_own_levels: false })
             .collect();
         parts.sort_by_key(|part| std::cmp::Reverse(part.set.weight));
         let placed = self.attempt(|placer| {
@@ -127,7 +127,7 @@ impl<'a> Placer<'a> {
     }
 
     /// Places each part by itself in the scope, the parts in their order.
-    fn place_flat(&mut self, scope: Scope, parts: &[Part<'_>]) -> bool {
+    fn place_flat(&mut self, scope: Scope, parts: &[SetPart<'_>]) -> bool {
         parts.iter().all(|part| {
             if part.count == 0 {
                 self.scopes.insert(part.set.pod_set, scope);
@@ -212,7 +212,7 @@ impl<'a> Placer<'a> {
         if set.min > 0 || set.required.is_none() || more == 0 {
             return self.place_pods(set, scope, more);
         }
-        let first = Part { set, count: 1, at_own_levels: true };
+        let first = SetPart { set, count: 1, at_own_levels: true };
         let begun = self.attempt(|p| p.place_at(scope, set.required, set.preferred, &[first]));
         if !begun {
             return 0;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use super::{Part, Placer};
+use super::{Placer, SetPart};
 use dovetail_state::scope::Scope;
 
 impl Placer<'_> {
@@ -13,7 +13,7 @@ impl Placer<'_> {
         scope: Scope,
         required: Option<usize>,
         preferred: Option<usize>,
-        parts: &[Part<'_>],
+        parts: &[SetPart<'_>],
     ) -> bool {
         let wanted = required.filter(|depth| !scope.is_within(self.state, *depth));
         let Some(depth) = wanted else {
@@ -30,7 +30,7 @@ impl Placer<'_> {
         &mut self,
         scope: Scope,
         preferred: Option<usize>,
-        parts: &[Part<'_>],
+        parts: &[SetPart<'_>],
     ) -> bool {
         let top = scope.depth(self.state).map_or(0, |depth| depth + 1);
         let Some(depth) = preferred.filter(|depth| *depth >= top) else {
@@ -53,7 +53,7 @@ impl Placer<'_> {
 
     /// Spreads the parts over domains of a level inside the scope: the largest first, the smallest
     /// that suffices for the rest; domains the gang already uses win ties.
-    fn place_over(&mut self, scope: Scope, depth: usize, parts: &[Part<'_>]) -> bool {
+    fn place_over(&mut self, scope: Scope, depth: usize, parts: &[SetPart<'_>]) -> bool {
         let mut used: BTreeSet<Vec<String>> = BTreeSet::new();
         parts.iter().all(|part| {
             if part.count == 0 {
@@ -72,7 +72,7 @@ impl Placer<'_> {
         &mut self,
         scope: Scope,
         depth: usize,
-        part: &Part<'_>,
+        part: &SetPart<'_>,
         used: &mut BTreeSet<Vec<String>>,
     ) -> bool {
         let shape = part.set.shape;
@@ -108,7 +108,7 @@ impl Placer<'_> {
     }
 
     /// Domains of a level inside the scope with room for every part, the smallest first.
-    fn roomy(&mut self, scope: Scope, depth: usize, parts: &[Part<'_>]) -> Vec<Scope> {
+    fn roomy(&mut self, scope: Scope, depth: usize, parts: &[SetPart<'_>]) -> Vec<Scope> {
         let mut found = Vec::new();
         for domain in scope.domains(self.state, depth) {
             let mut rooms = parts.iter().map(|part| {

@@ -30,7 +30,7 @@ pub const DEFAULT_MAX_BYTES: usize = 512 << 20;
 /// All trees. The bound is checked when a tree is built; at least one tree is always kept.
 #[derive(Debug)]
 pub struct Index {
-    trees: FxHashMap<TreeKey, Entry>,
+    trees: FxHashMap<TreeKey, IndexedTree>,
     rooms: BTreeMap<u32, DomainRoom>,
     uses: u64,
     bytes: usize,
@@ -42,7 +42,7 @@ pub struct Index {
 type TreeKey = (u32, Option<u32>, Option<DomainId>);
 
 #[derive(Debug)]
-struct Entry {
+struct IndexedTree {
     tree: ScoreIndex,
     bytes: usize,
     last_use: u64,
@@ -84,7 +84,7 @@ impl Index {
             let bytes = tree.bytes();
             self.make_room(bytes);
             self.bytes += bytes;
-            self.trees.insert(key, Entry { tree, bytes, last_use: self.uses });
+            self.trees.insert(key, IndexedTree { tree, bytes, last_use: self.uses });
         }
         let entry = self.trees.get_mut(&key).expect("present or just built");
         entry.last_use = self.uses;

@@ -12,7 +12,7 @@ mod volumes;
 use std::collections::BTreeMap;
 
 use dovetail_model::{
-    Condition, ConditionCause, Node, NodeId, Requirement, RuleCause, Taint, TaintEffect,
+    ConditionCause, Node, NodeAvailability, NodeId, Requirement, RuleCause, Taint, TaintEffect,
 };
 
 use crate::finder::Finder;
@@ -20,7 +20,7 @@ use dovetail_policy::random::RandomSequence;
 use dovetail_policy::{Pick, Policy, whole_score};
 use dovetail_state::State;
 use dovetail_state::cause::{CAUSES, Cause, CauseCounts};
-use dovetail_state::device::cell::Cell;
+use dovetail_state::device::cell::DeviceCell;
 use dovetail_state::device::choice::{self, LOST};
 use dovetail_state::scope::Scope;
 use dovetail_state::shapes::ShapeId;
@@ -32,7 +32,7 @@ pub struct Naive {
 }
 
 /// A node with what is free on it, added up from its holdings.
-pub(crate) struct Free<'s> {
+pub(crate) struct FreeOnNode<'s> {
     pub(crate) node: &'s Node,
     pub(crate) cpu_milli: i64,
     pub(crate) memory_bytes: i64,
@@ -117,7 +117,7 @@ fn members(state: &State, scope: Scope) -> Vec<NodeId> {
 /// The first thing that keeps a pod off a node.
 pub(crate) fn obstacle(state: &State, shape: ShapeId, slot: NodeId) -> Cause {
     let requirement = &state.shapes.get(shape).requirement;
-    let free = Free::of(state, slot);
+    let free = FreeOnNode::of(state, slot);
     let broken = |causes: &[RuleCause]| rules::broken(state, requirement, causes, slot);
     let lacks = |cause| !conditions_hold(requirement, free.node, cause);
     let steps: [&dyn Fn() -> Option<Cause>; 18] = [
@@ -146,10 +146,10 @@ pub(crate) fn obstacle(state: &State, shape: ShapeId, slot: NodeId) -> Cause {
 /// Condition, name, taints and node affinity.
 fn early_obstacle(requirement: &Requirement, node: &Node) -> Option<Cause> {
     match node.condition {
-        Condition::NotReady => return Some(Cause::NotReady),
-        Condition::Starting => return Some(Cause::Starting),
-        Condition::Cordoned => return Some(Cause::Cordoned),
-        Condition::Ready => {}
+        NodeAvailability::NotReady => return Some(Cause::NotReady),
+        NodeAvailability::Starting => return Some(Cause::Starting),
+        NodeAvailability::Cordoned => return Some(Cause::Cordoned),
+        NodeAvailability::Ready => {}
     }
     if !named(requirement, node) {
         return Some(Cause::NodeName);
@@ -213,7 +213,7 @@ pub(crate) fn beyond(asked: i64, left: i64) -> bool {
     asked != 0 && asked > left
 }
 
-impl<'s> Free<'s> {
+impl<'s> FreeOnNode<'s> {
     pub(crate) fn of(state: &'s State, slot: NodeId) -> Self {
         let cold = state.nodes.cold(slot);
         let node: &Node = &cold.node;
@@ -247,10 +247,11 @@ impl<'s> Free<'s> {
 
     /// Replays the holdings on empty devices and compares with the cells the state keeps.
     fn has_overcommitted_devices(&self, state: &State, slot: NodeId) -> bool {
-        let mut cells: BTreeMap<u16, Cell> = BTreeMap::new();
+        let mut cells: BTreeMap<u16, DeviceCell> = BTreeMap::new();
         for (index, number) in self.cells.iter().enumerate().filter(|(_, n)| **n != LOST) {
             let kind = state.devices.cell(*number).kind;
-            let empty = Cell::empty(kind, state.devices.kind(kind), &state.devices.mig_tables);
+            let empty =
+                DeviceCell::empty(kind, state.devices.kind(kind), &state.devices.mig_tables);
             cells.insert(index as u16, empty);
         }
         let mut lost = false;
@@ -279,7 +280,7 @@ impl<'s> Free<'s> {
         let demand = &state.shapes.get(shape).demand;
         let need = state.devices.need(demand.need);
         let asked = &demand.amounts;
-        let wants_device = need.request != dovetail_state::device::need::Request::None;
+        let wants_device = need.request != dovetail_state::device::need::InternedRequest::None;
         let kinds = self.cells.iter().filter(|number| **number != LOST);
         let right_kind = kinds
             .map(|number| state.devices.kind(state.devices.cell(*number).kind))

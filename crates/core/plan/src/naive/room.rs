@@ -2,10 +2,10 @@
 
 use dovetail_model::NodeId;
 
-use crate::naive::{Free, beyond, early_obstacle, volumes};
+use crate::naive::{FreeOnNode, beyond, early_obstacle, volumes};
 use dovetail_state::State;
 use dovetail_state::device::choice;
-use dovetail_state::device::need::Request;
+use dovetail_state::device::need::InternedRequest;
 use dovetail_state::shapes::ShapeId;
 
 /// Where neither amounts nor devices set a bound, room is counted up to so many pods.
@@ -14,13 +14,13 @@ const MOST_PODS: i64 = 65_533;
 /// Pods that fit on the node one after another, rules aside.
 pub(super) fn of(state: &State, shape: ShapeId, slot: NodeId) -> u64 {
     let info = state.shapes.get(shape);
-    let free = Free::of(state, slot);
+    let free = FreeOnNode::of(state, slot);
     let closed = early_obstacle(&info.requirement, free.node).is_some()
         || info.requirement.node_conditions.iter().any(|condition| !condition.accepts(free.node))
         || volumes::exceed(state, &info.requirement, slot);
     let asked = &info.demand.amounts;
     let need = state.devices.need(info.demand.need);
-    let blocked = free.devices_overcommitted && need.request != Request::None;
+    let blocked = free.devices_overcommitted && need.request != InternedRequest::None;
     if closed || blocked {
         return 0;
     }

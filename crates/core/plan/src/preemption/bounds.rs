@@ -1,7 +1,7 @@
 //! Bounds that prove, before any search, that a gang does not fit whoever goes.
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
-use dovetail_model::{DeviceAmount, DeviceRequest, NodeId, Owner, Phase};
+use dovetail_model::{DeviceAmount, DeviceRequest, HoldingPhase, NodeId, Owner};
 
 use super::prey::Prey;
 use crate::gang::Gang;
@@ -69,7 +69,7 @@ fn most_pods(shape: ShapeId, node: NodeId, prey: &Prey<'_>, state: &mut State) -
 
 fn may_go(prey: &Prey<'_>, record: &HoldingRecord) -> bool {
     match &record.owner {
-        _ if matches!(record.phase, Phase::Releasing { .. }) => true,
+        _ if matches!(record.phase, HoldingPhase::Releasing { .. }) => true,
         Owner::Pod(pod) => prey.may_stop(pod.job).is_some(),
         Owner::Foreign(_) => false,
         Owner::Reservation => true,

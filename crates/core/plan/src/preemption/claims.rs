@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{
-    Claim, DeviceAmount, HeldDevices, HoldingId, JobId, Knowledge, NodeId, ReservationId,
+    DeviceAmount, HeldDevices, HoldingId, JobId, Knowledge, NodeId, PreemptionReservation,
+    ReservationId,
 };
 
 use crate::engine::{Foreign, Jobs};
@@ -27,22 +28,22 @@ pub(crate) const FIRST_OF_RESERVED: u32 = 1 << 30;
 
 /// All claims, by job.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Claims(BTreeMap<JobId, Claim>);
+pub(crate) struct Claims(BTreeMap<JobId, PreemptionReservation>);
 
 impl Claims {
-    pub(crate) fn get(&self, job: JobId) -> Option<&Claim> {
+    pub(crate) fn get(&self, job: JobId) -> Option<&PreemptionReservation> {
         self.0.get(&job)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Claim> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &PreemptionReservation> {
         self.0.values()
     }
 
-    pub(crate) fn insert(&mut self, claim: Claim) {
+    pub(crate) fn insert(&mut self, claim: PreemptionReservation) {
         self.0.insert(claim.job, claim);
     }
 
-    pub(crate) fn remove(&mut self, job: JobId) -> Option<Claim> {
+    pub(crate) fn remove(&mut self, job: JobId) -> Option<PreemptionReservation> {
         self.0.remove(&job)
     }
 
@@ -76,7 +77,11 @@ impl Claims {
 
     /// Claims that a job of this priority may take from: of jobs of a lower one, for which nobody
     /// gives back.
-    pub(crate) fn below(&self, jobs: &Jobs, priority: i32) -> impl Iterator<Item = &Claim> {
+    pub(crate) fn below(
+        &self,
+        jobs: &Jobs,
+        priority: i32,
+    ) -> impl Iterator<Item = &PreemptionReservation> {
         self.iter().filter(move |claim| {
             let record = jobs.records.get(&claim.job);
             !claim.is_reclaimed && record.is_some_and(|record| record.job.priority < priority)
@@ -98,7 +103,7 @@ impl Claims {
     }
 
     /// The claim of a job, to be changed.
-    pub(crate) fn get_mut(&mut self, job: JobId) -> Option<&mut Claim> {
+    pub(crate) fn get_mut(&mut self, job: JobId) -> Option<&mut PreemptionReservation> {
         self.0.get_mut(&job)
     }
 
@@ -138,7 +143,7 @@ impl Claims {
 
 /// What those hold who are still there of whom a claim counts on; it forgets the others.
 pub(crate) fn still_held(
-    claim: &mut Claim,
+    claim: &mut PreemptionReservation,
     state: &State,
     (jobs, foreign): Beside<'_>,
 ) -> Vec<HoldingId> {
@@ -189,7 +194,7 @@ fn are_same(state: &State, node: NodeId, kept: &HeldDevices, wanted: &HeldDevice
 pub(crate) fn wanted_by_claim(
     state: &State,
     gang: &Gang,
-    (claim, awaited): (&Claim, &[HoldingId]),
+    (claim, awaited): (&PreemptionReservation, &[HoldingId]),
     leaving: &mut Leaving,
 ) -> Wanted {
     let mut wanted = Wanted::new();
@@ -226,7 +231,11 @@ pub(crate) fn wanted_by_claim(
 }
 
 /// Inside a transaction: holds all that a claim is for, and tells what that is.
-pub(super) fn hold_claim(state: &mut State, claim: &Claim, gang: &Gang) -> Vec<HoldingId> {
+pub(super) fn hold_claim(
+    state: &mut State,
+    claim: &PreemptionReservation,
+    gang: &Gang,
+) -> Vec<HoldingId> {
     let mut held = Vec::new();
     for place in &claim.places {
         let Some(node) = state.nodes.find(&place.node) else { continue };

@@ -22,7 +22,7 @@ pub(super) enum Weighs {
 
 /// How many pods each budget has lost so far, and what it allows.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct BudgetTally {
     /// By number of the selector.
     allowed: Rc<BTreeMap<u32, i64>>,
     weighs: Weighs,
@@ -32,7 +32,7 @@ pub(super) struct Tally {
     lost: BTreeMap<u16, i64>,
 }
 
-impl Tally {
+impl BudgetTally {
     pub(super) fn new(
         allowed: BTreeMap<u32, i64>,
         weighs: Weighs,
@@ -102,7 +102,7 @@ impl Tally {
 /// What these victims cost together, with what was taken before them.
 pub(super) fn of<'u>(
     units: impl Iterator<Item = &'u Unit>,
-    tally: &Tally,
+    tally: &BudgetTally,
     now_ms: u64,
 ) -> PreemptionCost {
     let mut tally = tally.clone();
@@ -137,7 +137,7 @@ const MOST_UNITS: usize = 10;
 pub(super) fn cheaper_sets(
     units: &[Unit],
     than: &PreemptionCost,
-    tally: &Tally,
+    tally: &BudgetTally,
     now_ms: u64,
 ) -> Vec<Vec<bool>> {
     if tally.weighs != Weighs::Work || units.len() > MOST_UNITS {

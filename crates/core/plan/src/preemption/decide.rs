@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{
-    Action, Claim, DeviceAmount, DeviceRequest, HoldingId, JobId, NodeId, Owner, PendingReason,
-    Phase, Place, Plan, PodId, PreemptReason, PreemptionCost,
+    Action, DeviceAmount, DeviceRequest, HoldingId, HoldingPhase, JobId, NodeId, Owner,
+    PendingReason, Place, Plan, PodId, PreemptReason, PreemptionCost, PreemptionReservation,
 };
 
 use super::PreemptionConfig;
 use super::claims::Claims;
-use super::cost::{Tally, Weighs};
+use super::cost::{BudgetTally, Weighs};
 use super::guarantees::Lendable;
 use super::prey::Prey;
 use super::relation::Relation;
-use super::search::{Found, Search};
-use super::survey::Survey;
+use super::search::{FoundVictims, Search};
+use super::survey::OutlookSurvey;
 use crate::engine::{Books, JobRecord, Jobs, Placement};
 use crate::gang::PlacedPod;
 use crate::pending::Sleep;
@@ -194,7 +194,9 @@ impl Preemption {
         let held = |owner| books.jobs.held_by_owner(state, &books.kept.foreign, owner);
         let stopped: BTreeSet<HoldingId> = awaited.filter_map(held).collect();
         let stopped = stopped.into_iter().map(|id| state.holdings.get(id));
-        let is_told = |phase: Phase| matches!(phase, Phase::Releasing { expected_end_ms: Some(_) });
+        let is_told = |phase: HoldingPhase| {
+            matches!(phase, HoldingPhase::Releasing { expected_end_ms: Some(_) })
+        };
         for record in stopped.filter(|record| is_told(record.phase)) {
             for selector in &record.counts_into {
                 if let Some(allowed) = allowed.get_mut(selector) {
@@ -214,7 +216,7 @@ impl Preemption {
         job: JobId,
         leaving: &[HoldingId],
         rooms: &[HoldingId],
-    ) -> Option<Found> {
+    ) -> Option<FoundVictims> {
         let preemptor = books.relation(&books.jobs.records[&job]).preemptor;
         let lendable = lendable(books, job, leaving);
         let own = books.room_held_for(job);
@@ -230,7 +232,7 @@ impl Preemption {
         let (lower, beside) = lower_and_others(&books.kept.claims, &books.jobs, preemptor.priority);
         let gang = books.jobs.records[&job].gang.at_smallest();
         let allowed = self.disruptions_allowed(books);
-        let tally = Tally::new(allowed, weighs(books), lendable.parts());
+        let tally = BudgetTally::new(allowed, weighs(books), lendable.parts());
         let shortage = books.bounded().shortage(job, leaving);
         let helped = books.placement.state.helped;
         let draws = books.placement.draws();
@@ -284,7 +286,7 @@ impl Preemption {
         &self,
         books: &mut Books,
         job: JobId,
-        found: &Found,
+        found: &FoundVictims,
         awaited: Vec<Owner>,
         plan: &mut Plan,
     ) {
@@ -296,7 +298,9 @@ impl Preemption {
         let Placement { state, now_ms, .. } = &mut books.placement;
         let until_ms = now_ms.saturating_add(grace_ms).saturating_add(self.config.slack_ms);
         for id in found.units.iter().flat_map(|unit| &unit.holdings) {
-            state.holdings.set_phase(*id, Phase::Releasing { expected_end_ms: Some(until_ms) });
+            state
+                .holdings
+                .set_phase(*id, HoldingPhase::Releasing { expected_end_ms: Some(until_ms) });
         }
         let places: Vec<Place> = found.places.iter().map(|place| place_of(state, place)).collect();
         note_victims(found, &books.jobs, state, &mut books.survey);
@@ -352,8 +356,12 @@ fn taken_as_gone(
 }
 
 /// Claims that a job of this priority may take from, and the jobs of the others.
-fn lower_and_others(claims: &Claims, jobs: &Jobs, priority: i32) -> (Vec<Claim>, Vec<JobId>) {
-    let lower: Vec<Claim> = claims.below(jobs, priority).cloned().collect();
+fn lower_and_others(
+    claims: &Claims,
+    jobs: &Jobs,
+    priority: i32,
+) -> (Vec<PreemptionReservation>, Vec<JobId>) {
+    let lower: Vec<PreemptionReservation> = claims.below(jobs, priority).cloned().collect();
     let is_lower = |job: JobId| lower.iter().any(|claim| claim.job == job);
     let others = claims.iter().map(|claim| claim.job).filter(|job| !is_lower(*job)).collect();
     (lower, others)
@@ -361,7 +369,7 @@ fn lower_and_others(claims: &Claims, jobs: &Jobs, priority: i32) -> (Vec<Claim>,
 
 /// What was known of nodes with victims, and of those that are to be used, is out of date; with the
 /// budgets, everything.
-fn note_victims(found: &Found, jobs: &Jobs, state: &State, survey: &mut Survey) {
+fn note_victims(found: &FoundVictims, jobs: &Jobs, state: &State, survey: &mut OutlookSurvey) {
     let places = found.places.iter().map(|place| place.node);
     let of_victims = found.units.iter().filter_map(|unit| jobs.records.get(&unit.job));
     let held = of_victims.flat_map(|record| &record.holdings);
@@ -414,14 +422,14 @@ pub(crate) fn might_clear(books: &Books, record: &JobRecord, shape: ShapeId, nod
 /// Whether something held may leave for a job, by itself or because it is stopped.
 fn might_go(books: &Books, relation: &Relation<'_>, holding: &HoldingRecord) -> bool {
     match &holding.owner {
-        _ if matches!(holding.phase, Phase::Releasing { .. }) => true,
+        _ if matches!(holding.phase, HoldingPhase::Releasing { .. }) => true,
         Owner::Pod(pod) => {
             let other = books.jobs.records.get(&pod.job);
             other.is_none_or(|other| relation.reason(other).is_some())
         }
         Owner::Foreign(_) => {
             let ours = relation.preemptor.priority;
-            matches!(holding.phase, Phase::Kept { priority } if priority < ours)
+            matches!(holding.phase, HoldingPhase::Kept { priority } if priority < ours)
         }
         Owner::Reservation => true,
     }
@@ -431,7 +439,7 @@ fn might_go(books: &Books, relation: &Relation<'_>, holding: &HoldingRecord) -> 
 /// for the same bounds.
 fn awaited(
     state: &State,
-    found: &Found,
+    found: &FoundVictims,
     leaving: &[HoldingId],
     counted: impl Fn(&Owner) -> bool,
 ) -> Vec<Owner> {

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use dovetail_model::{Axis, Bounds, Charge, Job, JobId, Queue, QueueName};
 use smallvec::SmallVec;
 
-use dovetail_order::queues::quota::{Beside, Level, Quota};
+use dovetail_order::queues::quota::{Beside, Quota, UsageScope};
 
 /// Two queues, seen from the lowest queue above both.
 pub(super) struct Between<'e> {
@@ -44,7 +44,7 @@ impl<'e> Between<'e> {
     /// its own, even if that is no more than the other should have.
     pub(super) fn lends(&self, within: u32) -> bool {
         let Some(theirs) = self.theirs else { return true };
-        let held = self.quota.held(theirs, Level::All);
+        let held = self.quota.held(theirs, UsageScope::All);
         let kept = kept(self.quota, theirs, self.reclaims(within));
         kept.is_empty() || kept.iter().any(|(axis, quota)| held.get(&axis) > quota)
     }
@@ -72,7 +72,7 @@ pub(crate) fn reclaims<'q>(
     most: impl Fn(&'q Queue) -> Cow<'q, Bounds>,
 ) -> u32 {
     let is_within = |queue: &'q Queue| {
-        let (held, kept) = (quota.held(queue, Level::All), beside.get(&queue.name));
+        let (held, kept) = (quota.held(queue, UsageScope::All), beside.get(&queue.name));
         let entitled = most(queue);
         let mut asks = entitled.iter().filter(|(axis, _)| asked.get(axis) > 0).peekable();
         asks.peek().is_some()
@@ -151,7 +151,7 @@ impl Lendable {
                 within != 0 && Between::of(quota, preemptor, &queue.name).reclaims(within);
             for (axis, guaranteed) in kept(quota, queue, gets_back).iter() {
                 let aside = aside.get(&queue.name).map_or(0, |aside| aside.get(&axis));
-                let held = quota.held(queue, Level::All).get(&axis);
+                let held = quota.held(queue, UsageScope::All).get(&axis);
                 let number = u16::try_from(amounts.len()).unwrap_or(u16::MAX);
                 let beyond = held.saturating_sub(aside).saturating_sub(guaranteed).max(0);
                 amounts.push((of_queue, beyond));

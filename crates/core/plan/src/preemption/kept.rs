@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use dovetail_model::{Action, Bounds, HoldingId, JobId, NodeId, Plan};
 
 use super::rooms::{has_room_for, importance};
-use super::{Claims, Survey};
+use super::{Claims, OutlookSurvey};
 use crate::engine::{Foreign, JobRecord, Jobs, Placement};
 use crate::gang::{Gang, PlacedPod};
 use crate::reserve::{Bookings, Opened};
@@ -16,7 +16,7 @@ use dovetail_state::holdings::HoldingRecord;
 
 /// By whom room is set aside for whom.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct ReservedCapacity {
     /// Until those have left who are preempted for a job.
     pub(crate) claims: Claims,
     /// Until those are expected to have left who are in the way of a job that is next.
@@ -38,7 +38,7 @@ pub(crate) struct News {
     pub(crate) ended: BTreeSet<JobId>,
 }
 
-impl Kept {
+impl ReservedCapacity {
     /// Keeps for each claim what it needs and is free by now.
     pub(crate) fn keep_claims(&mut self, state: &mut State, jobs: &Jobs) {
         self.claims.keep_all(state, (jobs, &self.foreign));
@@ -83,7 +83,7 @@ impl Kept {
     /// Places a job with what is kept for it, and keeps it no longer if that succeeds.
     pub(crate) fn place_in_own(
         &mut self,
-        (placement, survey): (&mut Placement, &mut Survey),
+        (placement, survey): (&mut Placement, &mut OutlookSurvey),
         record: &JobRecord,
         gang: &Gang,
         growth_limit: Bounds,
@@ -138,7 +138,12 @@ impl Kept {
     }
 
     /// Frees what is reserved for a job; whether anything was.
-    pub(crate) fn release(&mut self, state: &mut State, survey: &mut Survey, job: JobId) -> bool {
+    pub(crate) fn release(
+        &mut self,
+        state: &mut State,
+        survey: &mut OutlookSurvey,
+        job: JobId,
+    ) -> bool {
         let Some(claim) = self.reserved.remove(job) else { return false };
         self.news.is_unsettled = true;
         for id in state.holdings.kept_by(claim.reservation) {
@@ -151,7 +156,7 @@ impl Kept {
     pub(crate) fn end_room_for(
         &mut self,
         state: &mut State,
-        survey: &mut Survey,
+        survey: &mut OutlookSurvey,
         record: &JobRecord,
     ) {
         for id in self.foreign.forget_rooms_of(&record.job.kept_room) {
@@ -162,7 +167,7 @@ impl Kept {
     /// Room that was kept for others is free for a job of higher priority; what was held there.
     pub(crate) fn give_up_room(
         &mut self,
-        (state, survey): (&mut State, &mut Survey),
+        (state, survey): (&mut State, &mut OutlookSurvey),
         job: JobId,
         name: String,
         plan: &mut Plan,
@@ -180,7 +185,7 @@ impl Kept {
     /// room that none of them uses then.
     pub(crate) fn hold_needless(
         &mut self,
-        (state, survey): (&mut State, &mut Survey),
+        (state, survey): (&mut State, &mut OutlookSurvey),
         mut rooms: Vec<HoldingRecord>,
         plan: &mut Plan,
     ) {

@@ -3,19 +3,19 @@
 
 use std::cmp::Reverse;
 
-use dovetail_model::{Claim, JobId};
+use dovetail_model::{JobId, PreemptionReservation};
 
 use super::claims::hold_claim;
-use super::search::{Found, Search};
+use super::search::{FoundVictims, Search};
 use crate::gang::PlacedPod;
 
-impl Found {
+impl FoundVictims {
     /// Keeps what can stay of these claims, none of which is kept so far, the most important first;
     /// what stays is held from here on. `None` if the search took too long.
     pub(super) fn beside_claims(
         mut self,
         search: &mut Search<'_>,
-        mut lower: Vec<Claim>,
+        mut lower: Vec<PreemptionReservation>,
     ) -> Option<Self> {
         let jobs = search.prey.jobs;
         let priority = |job: JobId| jobs.get(&job).map_or(i32::MIN, |record| record.job.priority);
@@ -33,7 +33,11 @@ impl Found {
     }
 
     /// Where the job starts beside a claim, which is held then.
-    fn places_beside(&self, search: &mut Search<'_>, claim: &Claim) -> Option<Vec<PlacedPod>> {
+    fn places_beside(
+        &self,
+        search: &mut Search<'_>,
+        claim: &PreemptionReservation,
+    ) -> Option<Vec<PlacedPod>> {
         let gang = &search.prey.jobs.get(&claim.job)?.gang;
         let mark = search.state.begin();
         let held = hold_claim(search.state, claim, gang);

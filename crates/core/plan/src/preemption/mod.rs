@@ -56,11 +56,11 @@ pub(crate) use claims::{Claims, FIRST_OF_RESERVED};
 pub use decide::SearchEffort;
 pub(crate) use decide::{PreemptOutcome, Preemption, might_clear};
 pub(crate) use guarantees::reclaims;
-pub(crate) use kept::{Kept, News};
+pub(crate) use kept::{News, ReservedCapacity};
 pub(crate) use relation::{Preemptor, Relation};
 pub(crate) use rooms::has_room_for;
 pub(crate) use shortage::Bounded;
-pub(crate) use survey::Survey;
+pub(crate) use survey::OutlookSurvey;
 
 /// Whether and how jobs stop others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

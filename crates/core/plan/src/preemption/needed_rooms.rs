@@ -6,12 +6,12 @@ use std::cmp::Reverse;
 use dovetail_model::Owner;
 
 use super::rooms::importance;
-use super::search::{Found, Search};
+use super::search::{FoundVictims, Search};
 use super::units::Unit;
 use crate::gang::PlacedPod;
 use dovetail_state::holdings::HoldingRecord;
 
-impl Found {
+impl FoundVictims {
     /// Keeps what need not be given up of these rooms, all of which are free so far: the job starts
     /// without the rest of them. `None` if the search took too long.
     pub(super) fn beside_rooms(

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use dovetail_model::{JobId, NodeId};
 
-use super::cost::{self, Tally};
+use super::cost::{self, BudgetTally};
 use super::search::Search;
 use super::survey::{NodePlan, Outlook};
 use super::units::Unit;
@@ -19,7 +19,7 @@ impl Search<'_> {
         &mut self,
         shape: ShapeId,
         node: NodeId,
-        tally: &Tally,
+        tally: &BudgetTally,
     ) -> Option<NodePlan> {
         let demand = self.state.shapes.get(shape).demand.clone();
         let mut units = self.units_on(&demand, node, tally);
@@ -65,7 +65,7 @@ impl Search<'_> {
 
     /// What is known at a glance of a node that has no room for a pod: somebody must go, and costs
     /// something.
-    pub(super) fn glance(&mut self, shape: ShapeId, node: NodeId, tally: &Tally) -> Outlook {
+    pub(super) fn glance(&mut self, shape: ShapeId, node: NodeId, tally: &BudgetTally) -> Outlook {
         let demand = self.state.shapes.get(shape).demand.clone();
         let units = self.units_on(&demand, node, tally);
         let alone = |unit: &Unit| cost::of(std::iter::once(unit), tally, self.prey.relation.now_ms);
@@ -73,7 +73,7 @@ impl Search<'_> {
     }
 
     /// Who may go from a node; nobody if that would not help.
-    fn units_on(&mut self, demand: &Demand, node: NodeId, tally: &Tally) -> Vec<Unit> {
+    fn units_on(&mut self, demand: &Demand, node: NodeId, tally: &BudgetTally) -> Vec<Unit> {
         let mut units = self.prey.on_node(self.state, tally, node);
         units.retain(|unit| self.may_go(unit, tally));
         if !self.might_fit(demand, node, &units) {
@@ -123,7 +123,7 @@ impl Search<'_> {
         node: NodeId,
         units: &[Unit],
         records: Vec<Vec<HoldingRecord>>,
-        tally: &Tally,
+        tally: &BudgetTally,
     ) -> Vec<bool> {
         let mut stays = vec![false; units.len()];
         for at in put_back_order(units, tally) {
@@ -160,7 +160,7 @@ fn chosen<'u>(units: &'u [Unit], goes: &'u [bool]) -> impl Iterator<Item = &'u U
 /// Places of units in the order in which it is tried whether they can stay: those that would
 /// violate a budget first, then the most important; what cannot go without the others of its job
 /// before any of these.
-pub(super) fn put_back_order(units: &[Unit], tally: &Tally) -> Vec<usize> {
+pub(super) fn put_back_order(units: &[Unit], tally: &BudgetTally) -> Vec<usize> {
     let mut order: Vec<usize> = (0..units.len()).collect();
     order.sort_by_key(|at| Reverse(units[*at].importance(tally.weighs())));
     let mut violates = vec![false; units.len()];

@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{HoldingId, JobId, NodeId, Owner, Phase, PodId};
+use dovetail_model::{HoldingId, HoldingPhase, JobId, NodeId, Owner, PodId};
 use rustc_hash::FxHashMap;
 
-use super::cost::{Tally, Weighs};
+use super::cost::{BudgetTally, Weighs};
 use super::guarantees::Lendable;
 use super::relation::Relation;
 use super::shortage::Shortage;
@@ -41,7 +41,7 @@ impl Prey<'_> {
     }
 
     /// What can be stopped that holds something on a node, in the order of jobs and pods.
-    pub(super) fn on_node(&self, state: &State, tally: &Tally, node: NodeId) -> Vec<Unit> {
+    pub(super) fn on_node(&self, state: &State, tally: &BudgetTally, node: NodeId) -> Vec<Unit> {
         let mut here: BTreeMap<JobId, Vec<PodId>> = BTreeMap::new();
         for id in &state.nodes.cold(node).holdings {
             let Owner::Pod(pod) = &state.holdings.get(*id).owner else { continue };
@@ -57,7 +57,12 @@ impl Prey<'_> {
     }
 
     /// Everything that can be stopped on some nodes, each job as a whole.
-    pub(super) fn on_nodes(&self, state: &State, tally: &Tally, nodes: &[NodeId]) -> Vec<Unit> {
+    pub(super) fn on_nodes(
+        &self,
+        state: &State,
+        tally: &BudgetTally,
+        nodes: &[NodeId],
+    ) -> Vec<Unit> {
         let mut jobs: BTreeSet<JobId> = BTreeSet::new();
         for node in nodes {
             for id in &state.nodes.cold(*node).holdings {
@@ -74,7 +79,7 @@ impl Prey<'_> {
 
     /// Everything that can be stopped and gives back some of the shortage, in the order of jobs and
     /// pods.
-    pub(super) fn that_repay(&self, state: &State, tally: &Tally) -> Vec<Unit> {
+    pub(super) fn that_repay(&self, state: &State, tally: &BudgetTally) -> Vec<Unit> {
         let mut units = Vec::new();
         let Relation { preemptor, turns, .. } = self.relation;
         let highest = match (preemptor.reclaims, turns) {
@@ -97,7 +102,7 @@ impl Prey<'_> {
     fn of_job(
         &self,
         state: &State,
-        tally: &Tally,
+        tally: &BudgetTally,
         record: &JobRecord,
         here: &[PodId],
         units: &mut Vec<Unit>,
@@ -129,7 +134,7 @@ impl Prey<'_> {
     fn is_frozen(
         &self,
         state: &State,
-        tally: &Tally,
+        tally: &BudgetTally,
         held: &[(PodId, HoldingId)],
         pod: PodId,
     ) -> bool {
@@ -143,7 +148,7 @@ impl Prey<'_> {
     fn unit(
         &self,
         state: &State,
-        tally: &Tally,
+        tally: &BudgetTally,
         record: &JobRecord,
         mut held: Vec<(PodId, HoldingId)>,
         is_rest: bool,
@@ -184,7 +189,7 @@ impl Prey<'_> {
 
 /// Whether something held is ending anyway.
 fn ends(state: &State, id: HoldingId) -> bool {
-    matches!(state.holdings.get(id).phase, Phase::Releasing { .. })
+    matches!(state.holdings.get(id).phase, HoldingPhase::Releasing { .. })
 }
 
 /// What a job holds at this moment, by pod. Inside a transaction that is less than its record says.

@@ -1,6 +1,6 @@
 //! Rooms that are kept for others: how important each is, and whether it can be held again.
 
-use dovetail_model::{Knowledge, Phase};
+use dovetail_model::{HoldingPhase, Knowledge};
 
 use dovetail_state::State;
 use dovetail_state::device::cell;
@@ -10,7 +10,7 @@ use dovetail_state::holdings::HoldingRecord;
 /// The greater is kept rather: by priority, then by how much it is.
 pub(super) fn importance(room: &HoldingRecord) -> (i32, i64, i64) {
     let priority = match room.phase {
-        Phase::Kept { priority } => priority,
+        HoldingPhase::Kept { priority } => priority,
         _ => i32::MAX,
     };
     let gpu_milli = room.devices.iter().map(|(_, amount)| amount.compute_milli).sum();

@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Claim, JobId, NodeId, PreemptionCost};
+use dovetail_model::{JobId, NodeId, PreemptionCost, PreemptionReservation};
 
 use super::bounds::is_refuted;
-use super::cost::{self, Tally};
+use super::cost::{self, BudgetTally};
 use super::node_plan::put_back_order;
 use super::prey::Prey;
-use super::survey::Survey;
+use super::survey::OutlookSurvey;
 use super::units::Unit;
 use crate::finder::Finder;
 use crate::gang::{Gang, GangSet, PlacedPod, Placer};
@@ -20,7 +20,7 @@ use dovetail_state::scope::Scope;
 
 /// Who is stopped, and where the job then starts.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct FoundVictims {
     pub(super) cost: PreemptionCost,
     pub(super) units: Vec<Unit>,
     pub(super) places: Vec<PlacedPod>,
@@ -30,7 +30,7 @@ pub(super) struct Found {
     pub(super) rooms: Vec<String>,
 }
 
-impl Found {
+impl FoundVictims {
     /// There without anybody having to go.
     pub(super) fn at(places: Vec<PlacedPod>) -> Self {
         let (units, claims, rooms) = (Vec::new(), Vec::new(), Vec::new());
@@ -49,7 +49,7 @@ pub(super) struct Search<'e> {
     pub(super) gang: &'e Gang,
     pub(super) respect_budgets: bool,
     /// Of each node when nobody has gone yet.
-    pub(super) survey: &'e mut Survey,
+    pub(super) survey: &'e mut OutlookSurvey,
     pub(super) operations_left: u64,
 }
 
@@ -80,12 +80,12 @@ impl Search<'_> {
     /// given up beside them; and whether bounds showed that a search is in vain.
     pub(super) fn find(
         &mut self,
-        tally: &Tally,
-        lower: Vec<Claim>,
+        tally: &BudgetTally,
+        lower: Vec<PreemptionReservation>,
         rooms: Vec<HoldingRecord>,
-    ) -> (Option<Found>, bool) {
+    ) -> (Option<FoundVictims>, bool) {
         let found = match self.suffices(&[]) {
-            Some(places) => Some(Found::at(places)),
+            Some(places) => Some(FoundVictims::at(places)),
             None if is_refuted(self.gang, &self.prey, self.state) => return (None, true),
             None => self.run(tally),
         };
@@ -95,7 +95,7 @@ impl Search<'_> {
 
     /// The cheapest victims; `None` if nobody's going would start the gang, or the search took too
     /// long.
-    fn run(&mut self, tally: &Tally) -> Option<Found> {
+    fn run(&mut self, tally: &BudgetTally) -> Option<FoundVictims> {
         let paying = self.paying(&[], tally)?;
         let scopes = match self.gang.required {
             None => vec![Scope::Everywhere],
@@ -105,7 +105,7 @@ impl Search<'_> {
                 domains
             }
         };
-        let mut best: Option<Found> = None;
+        let mut best: Option<FoundVictims> = None;
         for scope in scopes {
             for units in self.sufficient(scope, &paying, tally) {
                 let Some(found) = self.spare(units, tally) else { continue };
@@ -120,12 +120,12 @@ impl Search<'_> {
     }
 
     /// Sets of units without which the gang may start and fits, maybe more than need go.
-    fn sufficient(&mut self, scope: Scope, paying: &[Unit], tally: &Tally) -> Vec<Vec<Unit>> {
+    fn sufficient(&mut self, scope: Scope, paying: &[Unit], tally: &BudgetTally) -> Vec<Vec<Unit>> {
         if self.prey.shortage.is_empty() {
             return self.candidates(scope, tally).into_iter().collect();
         }
         // Who pays may make room, and who makes room may pay: each in turn goes first.
-        let room = |search: &mut Self, tally: &Tally| match search.places_without(&[]) {
+        let room = |search: &mut Self, tally: &BudgetTally| match search.places_without(&[]) {
             Some(_) => Some(Vec::new()),
             None => search.candidates(scope, tally),
         };
@@ -144,8 +144,8 @@ impl Search<'_> {
     fn after<T>(
         &mut self,
         gone: &[Unit],
-        tally: &Tally,
-        ask: impl FnOnce(&mut Self, &Tally) -> T,
+        tally: &BudgetTally,
+        ask: impl FnOnce(&mut Self, &BudgetTally) -> T,
     ) -> T {
         let mut tally = tally.clone();
         let survey = std::mem::take(self.survey);
@@ -165,7 +165,7 @@ impl Search<'_> {
 
     /// The least important units that give back what is short when some have gone; `None` if all of
     /// them do not.
-    fn paying(&mut self, gone: &[Unit], tally: &Tally) -> Option<Vec<Unit>> {
+    fn paying(&mut self, gone: &[Unit], tally: &BudgetTally) -> Option<Vec<Unit>> {
         let mut open = self.prey.shortage.left(gone);
         let is_open = |open: &[i64]| open.iter().any(|amount| *amount > 0);
         if !is_open(&open) {
@@ -197,7 +197,7 @@ impl Search<'_> {
     }
 
     /// Units without which the gang fits, maybe more than need go.
-    fn candidates(&mut self, scope: Scope, tally: &Tally) -> Option<Vec<Unit>> {
+    fn candidates(&mut self, scope: Scope, tally: &BudgetTally) -> Option<Vec<Unit>> {
         if let Some(units) = self.one_after_the_other(scope, tally) {
             let units = by_job(units);
             if self.places_without(&units).is_some() {
@@ -228,7 +228,7 @@ impl Search<'_> {
     }
 
     /// Whether a unit may go at all, by budgets and by the quotas of others.
-    pub(super) fn may_go(&self, unit: &Unit, tally: &Tally) -> bool {
+    pub(super) fn may_go(&self, unit: &Unit, tally: &BudgetTally) -> bool {
         let asks_budgets = self.respect_budgets || unit.keeps_budgets;
         !(tally.breaks_quota(unit) || asks_budgets && tally.is_exhausted_for(unit))
     }
@@ -249,7 +249,7 @@ impl Search<'_> {
 
     /// Spares whoever can be spared, in stretches that grow while all of one can, the most
     /// important first.
-    fn spare(&mut self, units: Vec<Unit>, tally: &Tally) -> Option<Found> {
+    fn spare(&mut self, units: Vec<Unit>, tally: &BudgetTally) -> Option<FoundVictims> {
         let order = put_back_order(&units, tally);
         let mut units: Vec<Unit> = order.into_iter().map(|at| units[at].clone()).collect();
         let mut places = self.suffices(&units)?;
@@ -272,7 +272,7 @@ impl Search<'_> {
         }
         let cost = cost::of(units.iter(), tally, self.prey.relation.now_ms);
         let is_allowed = self.keeps_budgets(&units, &cost) && tally.protects(units.iter());
-        is_allowed.then(|| Found { cost, units, ..Found::at(places) })
+        is_allowed.then(|| FoundVictims { cost, units, ..FoundVictims::at(places) })
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{NodeId, Owner, Phase, PodId, PreemptionCost};
+use dovetail_model::{HoldingPhase, NodeId, Owner, PodId, PreemptionCost};
 
-use super::cost::Tally;
+use super::cost::BudgetTally;
 use super::search::Search;
-use super::survey::{NodePlan, Outlook, Survey};
+use super::survey::{NodePlan, Outlook, OutlookSurvey};
 use super::units::Unit;
 use crate::gang::GangSet;
 use dovetail_state::holdings::HoldingRecord;
@@ -23,7 +23,7 @@ struct Pass {
     own: BTreeMap<NodeId, Outlook>,
     changed: BTreeSet<NodeId>,
     is_apart: bool,
-    tally: Tally,
+    tally: BudgetTally,
     chosen: Vec<Unit>,
 }
 
@@ -40,7 +40,7 @@ impl Pass {
         self.own.clear();
     }
 
-    fn outlooks<'p>(&'p mut self, survey: &'p mut Survey, node: NodeId) -> &'p mut Outlooks {
+    fn outlooks<'p>(&'p mut self, survey: &'p mut OutlookSurvey, node: NodeId) -> &'p mut Outlooks {
         match self.is_apart || self.changed.contains(&node) {
             true => &mut self.own,
             false => &mut survey.nodes,
@@ -52,7 +52,11 @@ type Outlooks = BTreeMap<NodeId, Outlook>;
 
 impl Search<'_> {
     /// Places pod after pod, in the order of the placement itself; who must go for that.
-    pub(super) fn one_after_the_other(&mut self, scope: Scope, tally: &Tally) -> Option<Vec<Unit>> {
+    pub(super) fn one_after_the_other(
+        &mut self,
+        scope: Scope,
+        tally: &BudgetTally,
+    ) -> Option<Vec<Unit>> {
         let mut sets: Vec<GangSet> =
             self.gang.sets.iter().filter(|set| set.min > 0).cloned().collect();
         sets.sort_by_key(|set| std::cmp::Reverse(set.weight));
@@ -90,7 +94,7 @@ impl Search<'_> {
         let record = HoldingRecord {
             node,
             owner: Owner::Pod(pod),
-            phase: Phase::Assumed,
+            phase: HoldingPhase::Assumed,
             reservation: None,
             amounts: shape.demand.amounts.clone(),
             devices,

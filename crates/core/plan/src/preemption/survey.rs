@@ -30,12 +30,12 @@ pub(super) struct NodePlan {
 
 /// Outlooks for pods of one shape, of jobs that may preempt the same others.
 #[derive(Debug, Default)]
-pub(crate) struct Survey {
+pub(crate) struct OutlookSurvey {
     about: Option<(ShapeId, Preemptor)>,
     pub(super) nodes: BTreeMap<NodeId, Outlook>,
 }
 
-impl Survey {
+impl OutlookSurvey {
     /// Everything may be different.
     pub(crate) fn clear(&mut self) {
         (self.about, self.nodes) = (None, BTreeMap::new());

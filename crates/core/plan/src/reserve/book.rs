@@ -7,11 +7,11 @@ use dovetail_model::{JobId, Plan, Reserved};
 use super::ReserveConfig;
 use super::calendar::Calendar;
 use crate::engine::Books;
-use crate::preemption::Kept;
+use crate::preemption::ReservedCapacity;
 use dovetail_state::cause::Help;
 
-/// Reservations of jobs that are next. Each is a claim that waits for ends ([`Kept::reserved`]):
-/// `until_ms` is when the job is to start.
+/// Reservations of jobs that are next. Each is a claim that waits for ends
+/// ([`ReservedCapacity::reserved`]): `until_ms` is when the job is to start.
 #[derive(Debug, Default)]
 pub(crate) struct Reservations {
     pub(super) config: ReserveConfig,
@@ -41,7 +41,7 @@ impl Reservations {
     }
 
     /// As plain data.
-    pub(crate) fn export(&self, kept: &Kept) -> Vec<Reserved> {
+    pub(crate) fn export(&self, kept: &ReservedCapacity) -> Vec<Reserved> {
         let lent = |by: JobId| {
             let lent = self.lent.get(&by).into_iter().flatten().copied();
             lent.filter(|to| !kept.news.ended.contains(to)).collect()
@@ -51,14 +51,14 @@ impl Reservations {
     }
 
     /// Jobs for which no time was found.
-    pub(crate) fn hopeless(&self, kept: &Kept) -> Vec<(JobId, u64)> {
+    pub(crate) fn hopeless(&self, kept: &ReservedCapacity) -> Vec<(JobId, u64)> {
         let hopeless = self.hopeless.iter().filter(|(job, _)| !kept.news.ended.contains(job));
         hopeless.map(|(job, open)| (*job, *open)).collect()
     }
 
     /// The latest expected end of a job that ended before it and that nothing was searched for
     /// after yet.
-    pub(crate) fn freed_until_ms(&self, kept: &Kept) -> u64 {
+    pub(crate) fn freed_until_ms(&self, kept: &ReservedCapacity) -> u64 {
         if self.is_on() { kept.news.freed_until_ms } else { 0 }
     }
 
@@ -84,7 +84,7 @@ impl Reservations {
     }
 
     /// Takes in which jobs have ended; until when they were expected to hold on.
-    pub(super) fn follow(&mut self, kept: &mut Kept) -> u64 {
+    pub(super) fn follow(&mut self, kept: &mut ReservedCapacity) -> u64 {
         kept.news.is_unsettled = true;
         for job in std::mem::take(&mut kept.news.ended) {
             self.forget(job);
@@ -115,7 +115,7 @@ impl Reservations {
     }
 
     /// When expected ends may have passed that reservations count on.
-    pub(crate) fn due_ms(kept: &Kept) -> Option<u64> {
+    pub(crate) fn due_ms(kept: &ReservedCapacity) -> Option<u64> {
         kept.reserved.iter().map(|claim| claim.until_ms.saturating_add(1)).min()
     }
 }

@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_model::{Beneficiary, Booked, HoldingId, Job, JobId, Owner, ReservationId, Verdict};
+use dovetail_model::{
+    Beneficiary, Booked, BookingVerdict, HoldingId, Job, JobId, Owner, ReservationId,
+};
 
 use super::bound::{expected_end_ms, is_within_share};
 use crate::engine::{Foreign, JobRecord, Jobs};
@@ -21,7 +23,7 @@ use dovetail_state::kept::ToKeep;
 /// All bookings, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Bookings {
-    pub(super) all: BTreeMap<String, Entry>,
+    pub(super) all: BTreeMap<String, BookedGang>,
     /// The same by when they begin.
     by_time: BTreeSet<(u64, String)>,
     /// Jobs in whose place bookings count on: nobody preempts them.
@@ -32,7 +34,7 @@ pub(crate) struct Bookings {
 
 /// A booking with its pods as the search sees them.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct BookedGang {
     pub(super) booked: Booked,
     pub(super) gang: Arc<Gang>,
 }
@@ -61,7 +63,7 @@ impl Bookings {
         let name = booked.booking.name.clone();
         self.remove(&name);
         self.by_time.insert((booked.booking.from_ms, name.clone()));
-        self.all.insert(name, Entry { booked, gang });
+        self.all.insert(name, BookedGang { booked, gang });
     }
 
     /// Forgets one; whether it was there.
@@ -76,7 +78,7 @@ impl Bookings {
     }
 
     /// Those in force, the earliest first.
-    fn in_force(&self) -> impl Iterator<Item = &Entry> + Clone {
+    fn in_force(&self) -> impl Iterator<Item = &BookedGang> + Clone {
         let all = self.by_time.iter().filter_map(|(_, name)| self.all.get(name));
         all.filter(|entry| entry.booked.verdict.is_in_force())
     }
@@ -84,8 +86,8 @@ impl Bookings {
     /// When something starts or ends.
     pub(crate) fn due_ms(&self) -> Option<u64> {
         let due = |booked: &Booked| match booked.verdict {
-            Verdict::Admitted => Some(booked.booking.from_ms),
-            Verdict::Active => Some(booked.booking.to_ms),
+            BookingVerdict::Admitted => Some(booked.booking.from_ms),
+            BookingVerdict::Active => Some(booked.booking.to_ms),
             _ => None,
         };
         self.iter().filter_map(due).min()
@@ -103,7 +105,7 @@ impl Bookings {
 
     /// Whether jobs of a queue, or those with this number, may use any room now.
     pub(crate) fn is_for(&self, queue: &str, number: Option<ReservationId>) -> bool {
-        self.iter().filter(|booked| booked.verdict == Verdict::Active).any(|booked| {
+        self.iter().filter(|booked| booked.verdict == BookingVerdict::Active).any(|booked| {
             match &booked.booking.beneficiary {
                 Some(Beneficiary::Queue(of)) => of == queue,
                 Some(Beneficiary::Job(_)) => number == Some(booked.claim.reservation),
@@ -114,7 +116,7 @@ impl Bookings {
 
     /// The latest time until which room is lent.
     pub(crate) fn lent_until_ms(&self) -> Option<u64> {
-        let admitted = self.iter().filter(|booked| booked.verdict == Verdict::Admitted);
+        let admitted = self.iter().filter(|booked| booked.verdict == BookingVerdict::Admitted);
         admitted.map(|booked| booked.booking.from_ms).max()
     }
 
@@ -123,7 +125,7 @@ impl Bookings {
     pub(crate) fn open_to(&self, state: &State, record: &JobRecord, now_ms: u64) -> Vec<Opened> {
         let job = &record.job;
         let end_ms = expected_end_ms(job, now_ms);
-        let leaves_in_time = |entry: &&Entry| {
+        let leaves_in_time = |entry: &&BookedGang| {
             let Booked { booking, claim, .. } = &entry.booked;
             self.in_force().all(|later| {
                 let Booked { booking: next, claim: of_next, .. } = &later.booked;
@@ -137,9 +139,10 @@ impl Bookings {
                 !is_later || !shares() || end_ms.is_some_and(|end_ms| end_ms <= next.from_ms)
             })
         };
-        let is_for = |entry: &&Entry| {
+        let is_for = |entry: &&BookedGang| {
             let Booked { booking, verdict, .. } = &entry.booked;
-            *verdict == Verdict::Active && booking.beneficiary.as_ref().is_some_and(|of| of.is(job))
+            *verdict == BookingVerdict::Active
+                && booking.beneficiary.as_ref().is_some_and(|of| of.is(job))
         };
         let open = self.in_force().filter(is_for).filter(leaves_in_time);
         open.map(|entry| opened(state, &entry.booked)).collect()
@@ -155,11 +158,11 @@ impl Bookings {
         percent: u32,
     ) -> Vec<Opened> {
         let Some(end_ms) = expected_end_ms(&record.job, now_ms) else { return Vec::new() };
-        let lends = |entry: &&Entry| {
+        let lends = |entry: &&BookedGang| {
             let Booked { booking, verdict, .. } = &entry.booked;
             let own: i64 = entry.gang.sets.iter().map(|set| gpu_milli(state, set)).sum();
             let lent = entry.lent_to(jobs).map(|job| job.min_gpu_milli()).sum::<i64>();
-            *verdict == Verdict::Admitted
+            *verdict == BookingVerdict::Admitted
                 && end_ms <= booking.from_ms
                 && is_within_share(lent + record.job.min_gpu_milli(), own, percent)
         };
@@ -229,7 +232,7 @@ impl Bookings {
 
     /// What is to be kept for a booking. What others free is counted on once by all bookings of the
     /// same time.
-    fn wanted(&self, of: &Entry, state: &State, beside: Beside<'_>) -> Wanted {
+    fn wanted(&self, of: &BookedGang, state: &State, beside: Beside<'_>) -> Wanted {
         let mut leaving = Leaving::new();
         for entry in self.in_force() {
             let is_it = std::ptr::eq(entry, of);
@@ -246,7 +249,7 @@ impl Bookings {
     }
 
     /// Whose room a booking counts on: its own, and that of bookings which end before it.
-    fn awaited(&self, of: &Entry, state: &State, beside: Beside<'_>) -> Vec<HoldingId> {
+    fn awaited(&self, of: &BookedGang, state: &State, beside: Beside<'_>) -> Vec<HoldingId> {
         let (jobs, foreign) = beside;
         let mut awaited: BTreeSet<HoldingId> = BTreeSet::new();
         for entry in self.in_force() {
@@ -266,7 +269,7 @@ impl Bookings {
     }
 }
 
-impl Entry {
+impl BookedGang {
     /// Running jobs that were lent its room until its time.
     fn lent_to<'j>(&self, jobs: &'j Jobs) -> impl Iterator<Item = &'j Job> + use<'j> {
         let since_ms = self.booked.since_ms;

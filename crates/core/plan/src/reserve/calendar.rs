@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_model::{Booked, Booking, Condition, JobId, Owner, Place, Plan, PodId, Verdict};
+use dovetail_model::{
+    Booked, Booking, BookingVerdict, JobId, NodeAvailability, Owner, Place, Plan, PodId,
+};
 
 use super::bookings::Bookings;
-use super::search::{Found, Search};
+use super::search::{FoundStart, Search};
 use crate::engine::Books;
 use crate::gang::{Gang, UnknownLevel};
 use dovetail_state::State;
@@ -67,19 +69,21 @@ impl<'c> Calendar<'c> {
         let Some(booked) = self.booked(name) else { return };
         let (from_ms, to_ms) = (booked.booking.from_ms, booked.booking.to_ms);
         match booked.verdict {
-            Verdict::Refused { .. } | Verdict::Ended => return,
+            BookingVerdict::Refused { .. } | BookingVerdict::Ended => return,
             _ if to_ms <= now_ms => {
                 self.free_places(name);
-                return self.decide(name, Verdict::Ended);
+                return self.decide(name, BookingVerdict::Ended);
             }
-            Verdict::Requested => self.admit(name, left),
-            Verdict::Admitted if raised && now_ms < from_ms && self.counts_on_raised(name) => {
+            BookingVerdict::Requested => self.admit(name, left),
+            BookingVerdict::Admitted
+                if raised && now_ms < from_ms && self.counts_on_raised(name) =>
+            {
                 if let Some(found) = self.search(name, None, left).at(from_ms) {
                     self.free_places(name);
                     self.take_places(name, found);
                 }
             }
-            Verdict::Admitted | Verdict::Active => {}
+            BookingVerdict::Admitted | BookingVerdict::Active => {}
         }
         self.drop_lost(name);
         let Some(booked) = self.booked(name) else { return };
@@ -87,8 +91,8 @@ impl<'c> Calendar<'c> {
         if !verdict.is_in_force() {
             return;
         }
-        if verdict == Verdict::Admitted && from_ms <= now_ms {
-            self.decide(name, Verdict::Active);
+        if verdict == BookingVerdict::Admitted && from_ms <= now_ms {
+            self.decide(name, BookingVerdict::Active);
             self.books.placement.state.helped |= Help::ALL;
         }
         if missing > 0 && helped != Help::NONE {
@@ -112,10 +116,10 @@ impl<'c> Calendar<'c> {
         let is_admitted = found.is_some() || booking.was_admitted;
         found.into_iter().for_each(|found| self.take_places(name, found));
         let verdict = match is_admitted {
-            true => Verdict::Admitted,
+            true => BookingVerdict::Admitted,
             false => {
                 let later = self.search(name, None, left).earliest(u64::MAX);
-                Verdict::Refused { earliest_ms: later.map(|found| found.start_ms) }
+                BookingVerdict::Refused { earliest_ms: later.map(|found| found.start_ms) }
             }
         };
         self.decide(name, verdict);
@@ -159,7 +163,7 @@ impl<'c> Calendar<'c> {
         self.books.kept.bookings.all.get(name).map(|entry| &entry.booked)
     }
 
-    fn decide(&mut self, name: &str, verdict: Verdict) {
+    fn decide(&mut self, name: &str, verdict: BookingVerdict) {
         let books = &mut *self.books;
         let Bookings { all, is_changed, .. } = &mut books.kept.bookings;
         if let Some(entry) = all.get_mut(name) {
@@ -169,7 +173,7 @@ impl<'c> Calendar<'c> {
     }
 
     /// Takes over places, beside those that it has.
-    fn take_places(&mut self, name: &str, found: Found) {
+    fn take_places(&mut self, name: &str, found: FoundStart) {
         let books = &mut *self.books;
         let now_ms = books.placement.now_ms;
         let Bookings { all, is_changed, .. } = &mut books.kept.bookings;
@@ -205,7 +209,7 @@ impl<'c> Calendar<'c> {
         let nodes = &books.placement.state.nodes;
         let is_there = |place: &Place| {
             let slot = nodes.find(&place.node);
-            slot.is_some_and(|slot| nodes.cold(slot).node.condition == Condition::Ready)
+            slot.is_some_and(|slot| nodes.cold(slot).node.condition == NodeAvailability::Ready)
         };
         let Some(entry) = books.kept.bookings.all.get_mut(name) else { return };
         let before = entry.booked.claim.places.len();

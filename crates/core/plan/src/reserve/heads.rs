@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_model::{Claim, JobId, Owner, PendingReason, Plan};
+use dovetail_model::{JobId, Owner, PendingReason, Plan, PreemptionReservation};
 
 use super::Reservations;
-use super::search::{Found, Search, without_end};
+use super::search::{FoundStart, Search, without_end};
 use crate::engine::Books;
 use crate::preemption::{FIRST_OF_RESERVED, News};
 use dovetail_state::cause::Help;
@@ -171,8 +171,8 @@ impl Reservations {
         books.change_class(job, plan);
     }
 
-    fn reserve(&self, books: &mut Books, job: JobId, found: Found, plan: &mut Plan) {
-        let Found { start_ms: until_ms, places, mut awaited } = found;
+    fn reserve(&self, books: &mut Books, job: JobId, found: FoundStart, plan: &mut Plan) {
+        let FoundStart { start_ms: until_ms, places, mut awaited } = found;
         let mut seen = BTreeSet::new();
         awaited.retain(|owner| match owner {
             Owner::Pod(pod) => seen.insert(*pod),
@@ -180,7 +180,8 @@ impl Reservations {
         });
         let reservation = books.kept.reserved.unused_from(FIRST_OF_RESERVED);
         let is_reclaimed = false;
-        let claim = Claim { job, reservation, places, awaited, until_ms, is_reclaimed };
+        let claim =
+            PreemptionReservation { job, reservation, places, awaited, until_ms, is_reclaimed };
         books.kept.reserved.insert(claim);
         self.keep_all(books);
         books.change_class(job, plan);
@@ -220,6 +221,8 @@ fn has_its_nodes(books: &Books, job: JobId) -> bool {
     let nodes = &books.placement.state.nodes;
     claim.places.iter().all(|place| {
         let slot = nodes.find(&place.node);
-        slot.is_some_and(|slot| nodes.cold(slot).node.condition == dovetail_model::Condition::Ready)
+        slot.is_some_and(|slot| {
+            nodes.cold(slot).node.condition == dovetail_model::NodeAvailability::Ready
+        })
     })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_model::{Bounds, HoldingId, JobId, Owner, Phase, Place, PodId};
+use dovetail_model::{Bounds, HoldingId, HoldingPhase, JobId, Owner, Place, PodId};
 
 use crate::engine::Books;
 use crate::gang::Gang;
@@ -11,7 +11,7 @@ use dovetail_state::holdings::HoldingRecord;
 use dovetail_state::view::View;
 
 /// When and where a job could start, and who must have ended by then.
-pub(super) struct Found {
+pub(super) struct FoundStart {
     pub(super) start_ms: u64,
     pub(super) places: Vec<Place>,
     pub(super) awaited: Vec<Owner>,
@@ -54,14 +54,14 @@ impl<'b> Search<'b> {
     }
 
     /// Whether it would be placed at this time.
-    pub(super) fn at(mut self, time_ms: u64) -> Option<Found> {
+    pub(super) fn at(mut self, time_ms: u64) -> Option<FoundStart> {
         self.place_at(time_ms)
     }
 
     /// The earliest of the expected ends before `before_ms` at which the job would be placed. That
     /// it would be placed at a time is taken to hold for every later one: a time that does not
     /// follow this is found late, never wrong.
-    pub(super) fn earliest(mut self, before_ms: u64) -> Option<Found> {
+    pub(super) fn earliest(mut self, before_ms: u64) -> Option<FoundStart> {
         let ends = self.ends(before_ms);
         let mut found = None;
         // The last end at which it fails; the first at which it succeeds.
@@ -102,7 +102,7 @@ impl<'b> Search<'b> {
     }
 
     /// Places the job as the cluster is expected to be at a time. Nothing changes.
-    fn place_at(&mut self, time_ms: u64) -> Option<Found> {
+    fn place_at(&mut self, time_ms: u64) -> Option<FoundStart> {
         let Books { placement, kept, jobs, .. } = &mut *self.books;
         let (helped, draws) = (placement.state.helped, placement.draws());
         let holdings = &placement.state.holdings;
@@ -145,7 +145,7 @@ impl<'b> Search<'b> {
             node: placement.state.nodes.cold(pod.node).node.name.clone(),
             devices: pod.devices,
         };
-        Some(Found {
+        Some(FoundStart {
             start_ms: time_ms,
             places: placed.into_iter().map(place).collect(),
             awaited: awaited.map(|(_, owner)| owner).collect(),
@@ -157,7 +157,7 @@ impl<'b> Search<'b> {
 pub(super) fn without_end(books: &Books) -> u64 {
     let holdings = books.placement.state.holdings.iter();
     let is_open = |record: &HoldingRecord| {
-        let is_kept = matches!(record.phase, Phase::Kept { .. });
+        let is_kept = matches!(record.phase, HoldingPhase::Kept { .. });
         !is_kept && record.owner != Owner::Reservation && record.phase.expected_end_ms().is_none()
     };
     holdings.filter(|(_, record)| is_open(record)).count() as u64

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{
-    Action, Event, Holding, HowEnded, Job, JobId, NodeName, Owner, Phase, Plan, PodId, Snapshot,
+    Action, Event, Holding, HoldingPhase, HowEnded, Job, JobId, NodeName, Owner, Plan, PodId,
+    Snapshot,
 };
 
 use super::MOST_NAMED;
@@ -87,14 +88,14 @@ impl<'p> Play<'p> {
     /// What is terminating is free when it says; what is not a job's, when it is expected to be.
     fn expect_release(&mut self, holding: &Holding) {
         let end_ms = match holding.phase {
-            Phase::Releasing { expected_end_ms } => {
+            HoldingPhase::Releasing { expected_end_ms } => {
                 let end_ms = expected_end_ms.unwrap_or(self.now_ms + LEAVING_MS);
                 Some(end_ms).filter(|end_ms| *end_ms > self.now_ms)
             }
             phase => phase.expected_end_ms().filter(|end_ms| *end_ms > self.now_ms),
         };
         let due = match (&holding.owner, holding.phase) {
-            (Owner::Pod(pod), Phase::Releasing { .. }) => Due::Pod(*pod),
+            (Owner::Pod(pod), HoldingPhase::Releasing { .. }) => Due::Pod(*pod),
             (Owner::Foreign(name), _) => Due::Foreign(name.clone()),
             _ => return,
         };

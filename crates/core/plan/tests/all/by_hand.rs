@@ -6,10 +6,10 @@ use std::sync::Arc;
 use dovetail_check::Judge;
 use dovetail_model::job::EstimateSource;
 use dovetail_model::{
-    Action, Condition, Device, DeviceAmount, DeviceRequest, Estimate, Event, HeldDevices, Holding,
-    HoldingId, Job, JobId, Knowledge, MigTable, Mode, Node, Owner, PendingReason, Phase, Plan,
-    PodSet, Requirement, ReservationId, Resources, Snapshot, Taint, TaintEffect, Toleration,
-    TopologyRequest,
+    Action, Device, DeviceAmount, DeviceRequest, Estimate, Event, HeldDevices, Holding, HoldingId,
+    HoldingPhase, Job, JobId, Knowledge, MigTable, Mode, Node, NodeAvailability, Owner,
+    PendingReason, Plan, PodSet, Requirement, ReservationId, Resources, Snapshot, Taint,
+    TaintEffect, Toleration, TopologyRequest,
 };
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Engine, PolicySpec, PreemptionConfig, TargetPod, View};
@@ -402,7 +402,7 @@ fn reservations_keep_room_that_only_their_view_shows() {
         id: HoldingId(0),
         node: "a".into(),
         owner: Owner::Reservation,
-        phase: Phase::Held { expected_end_ms: None },
+        phase: HoldingPhase::Held { expected_end_ms: None },
         reservation: Some(ReservationId(3)),
         resources: Resources::pod(100, 0),
         devices: vec![(0, DeviceAmount::share(1000, 0)), (1, DeviceAmount::share(1000, 0))],
@@ -437,7 +437,7 @@ fn counted_devices_are_told_apart_by_number_only() {
         id: HoldingId(0),
         node: "n".into(),
         owner: Owner::Foreign("static".into()),
-        phase: Phase::Held { expected_end_ms: None },
+        phase: HoldingPhase::Held { expected_end_ms: None },
         reservation: None,
         resources: Resources::pod(0, 0),
         devices: vec![(0, DeviceAmount::share(1000, 0))],
@@ -481,11 +481,15 @@ fn a_cordon_outlives_a_drain_window() {
     world.now_ms = 10;
     assert_eq!(world.start(whole(1)), None, "the window is open");
     let told = |condition| Event::NodeCondition { node: "n".into(), condition };
-    assert_eq!(placed(&world.step(told(Condition::Ready))), [], "ready, and still in its window");
-    world.step(told(Condition::Cordoned));
+    assert_eq!(
+        placed(&world.step(told(NodeAvailability::Ready))),
+        [],
+        "ready, and still in its window"
+    );
+    world.step(told(NodeAvailability::Cordoned));
     world.now_ms = 20;
     assert_eq!(placed(&world.step(Event::Tick)), [], "the window is over, the cordon is not");
-    assert_eq!(placed(&world.step(told(Condition::Ready))).len(), 1);
+    assert_eq!(placed(&world.step(told(NodeAvailability::Ready))).len(), 1);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use dovetail_model::requirement::Operator;
 use dovetail_model::{
-    Attachment, ConditionCause, CounterRule, CounterScope, Event, Holding, HoldingId, Node,
-    NodeCondition, Owner, Phase, PodId, Preference, Preferred, Requirement, Resources, RuleCause,
+    Attachment, ConditionCause, CounterRule, CounterScope, Event, Holding, HoldingId, HoldingPhase,
+    Node, NodeCondition, Owner, PodId, Preference, Preferred, Requirement, Resources, RuleCause,
     RuleKind, SelectorTerm, Taint, TaintEffect, Toleration,
 };
 use dovetail_plan::Cause;
@@ -63,7 +63,7 @@ fn others(name: &str, node: &str, counts_into: &[&str], volumes: &[&str]) -> Eve
         id: HoldingId(0),
         node: node.into(),
         owner: Owner::Foreign(name.to_owned()),
-        phase: Phase::Held { expected_end_ms: None },
+        phase: HoldingPhase::Held { expected_end_ms: None },
         reservation: None,
         resources: Resources::default(),
         devices: Vec::new(),

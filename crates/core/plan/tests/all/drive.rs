@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Beneficiary, Booking, Budget, Condition, DeviceAmount, Event, Holding, HoldingId, HowEnded,
-    Job, JobId, Mode, Node, NodeName, Owner, Phase, PodId, Requirement, ReservationId, Resources,
-    Snapshot, Topology,
+    Beneficiary, Booking, Budget, DeviceAmount, Event, Holding, HoldingId, HoldingPhase, HowEnded,
+    Job, JobId, Mode, Node, NodeAvailability, NodeName, Owner, PodId, Requirement, ReservationId,
+    Resources, Snapshot, Topology,
 };
 use dovetail_order::{PRESETS, Turns};
 use dovetail_plan::engine::EngineConfig;
@@ -34,7 +34,7 @@ pub(crate) fn start(recipe: &Recipe) -> Snapshot {
             holding.owner = Owner::Foreign(format!("static-{index}"));
             holding.resources = Resources::pod([100, 20_000][kind % 2], 5);
             if recipe.config[4] % 4 < 3 {
-                holding.phase = Phase::Kept { priority: -1 };
+                holding.phase = HoldingPhase::Kept { priority: -1 };
             }
         }
         holding.id = HoldingId(holdings.len() as u64);
@@ -59,7 +59,7 @@ fn whole_devices(node: &Node, first: usize) -> Holding {
         id: HoldingId(0),
         node: node.name.clone(),
         owner: Owner::Reservation,
-        phase: Phase::Held { expected_end_ms: None },
+        phase: HoldingPhase::Held { expected_end_ms: None },
         reservation: None,
         resources: Resources::default(),
         devices: (first..first + 1 + first % 2).map(whole).collect(),
@@ -294,7 +294,7 @@ impl History {
             _ => {
                 holding.resources.cpu_milli = choose.among(&[100, 1000, 9000]);
                 holding.counts_into = recipe::selectors(choose);
-                holding.phase = Phase::Releasing { expected_end_ms: None };
+                holding.phase = HoldingPhase::Releasing { expected_end_ms: None };
                 Event::HeldChanged(Box::new(holding))
             }
         }
@@ -315,7 +315,7 @@ impl History {
         let holdings = vec![Holding {
             owner: Owner::Pod(pod),
             resources: Resources::pod(choose.among(&[100, 4000]), 5),
-            phase: Phase::Held { expected_end_ms: None },
+            phase: HoldingPhase::Held { expected_end_ms: None },
             counts_into,
             ..Holding { devices: Vec::new(), ..whole_devices(&node, 0) }
         }];
@@ -372,12 +372,12 @@ impl History {
     fn condition(&mut self, choose: &mut Choices<'_>) -> Event {
         let node = self.some_node(choose);
         let condition = choose.among(&[
-            Condition::Cordoned,
-            Condition::Ready,
-            Condition::NotReady,
-            Condition::Starting,
-            Condition::Ready,
-            Condition::Ready,
+            NodeAvailability::Cordoned,
+            NodeAvailability::Ready,
+            NodeAvailability::NotReady,
+            NodeAvailability::Starting,
+            NodeAvailability::Ready,
+            NodeAvailability::Ready,
         ]);
         if let Some(known) = self.nodes.get_mut(&node) {
             known.condition = condition;
@@ -407,17 +407,17 @@ impl History {
         };
         holding.owner = owner.clone();
         holding.phase = choose.among(&[
-            Phase::Held { expected_end_ms: None },
-            Phase::Held { expected_end_ms: Some(15) },
-            Phase::Kept { priority: 0 },
-            Phase::Kept { priority: -1 },
-            Phase::Kept { priority: -1 },
+            HoldingPhase::Held { expected_end_ms: None },
+            HoldingPhase::Held { expected_end_ms: Some(15) },
+            HoldingPhase::Kept { priority: 0 },
+            HoldingPhase::Kept { priority: -1 },
+            HoldingPhase::Kept { priority: -1 },
         ]);
         let cpu_milli = choose.among(&[100, 100, 1000, 9000]);
         holding.resources = Resources::pod(cpu_milli, choose.among(&[5, 5, 5, 200]));
         holding.counts_into = recipe::selectors(choose);
         holding.attachments = recipe::attachments(choose);
-        if holding.phase == (Phase::Kept { priority: -1 }) {
+        if holding.phase == (HoldingPhase::Kept { priority: -1 }) {
             (holding.counts_into, holding.attachments) = Default::default();
         }
         let others = engine.snapshot().holdings;

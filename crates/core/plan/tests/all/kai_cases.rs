@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use dovetail_model::topology::Level;
 use dovetail_model::{
-    Action, Bounds, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, HowEnded, Job, JobId,
-    Node, NodeName, Owner, Phase, PodId, PodSet, Queue, Requirement, Resources, Snapshot, Topology,
-    TopologyRequest,
+    Action, Bounds, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, HoldingPhase, HowEnded,
+    Job, JobId, Node, NodeName, Owner, PodId, PodSet, Queue, Requirement, Resources, Snapshot,
+    Topology, TopologyRequest,
 };
 use dovetail_order::Turns;
 use dovetail_plan::engine::EngineConfig;
@@ -368,8 +368,8 @@ fn begin(case: &Case) -> (Snapshot, Vec<Event>) {
                     node: NodeName::from(node),
                     owner: Owner::Pod(PodId { job: made.id, pod_set, ordinal }),
                     phase: match is_leaving {
-                        true => Phase::Releasing { expected_end_ms: None },
-                        false => Phase::Held { expected_end_ms: None },
+                        true => HoldingPhase::Releasing { expected_end_ms: None },
+                        false => HoldingPhase::Held { expected_end_ms: None },
                     },
                     reservation: None,
                     resources: asked.resources.clone(),
@@ -420,13 +420,13 @@ fn run(case: &Case, config: &EngineConfig) -> Result<(Vec<u64>, u64), String> {
         Engine::new(config.clone(), &snapshot).map_err(|error| format!("no world: {error}"))?;
     let mut running: Vec<u64> = vec![0; case.jobs.len()];
     for holding in &snapshot.holdings {
-        if let (Owner::Pod(pod), Phase::Held { .. }) = (&holding.owner, holding.phase) {
+        if let (Owner::Pod(pod), HoldingPhase::Held { .. }) = (&holding.owner, holding.phase) {
             running[pod.job.0 as usize] += 1;
         }
     }
     // Who was leaving has left.
     for holding in &snapshot.holdings {
-        if let (Owner::Pod(pod), Phase::Releasing { .. }) = (&holding.owner, holding.phase) {
+        if let (Owner::Pod(pod), HoldingPhase::Releasing { .. }) = (&holding.owner, holding.phase) {
             events.push(Event::pod_ended(*pod));
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use dovetail_model::{
-    Action, DeviceAmount, Event, Holding, HoldingId, Job, JobId, Node, Owner, Phase, Plan, PodId,
-    Resources, Snapshot, Taint, TaintEffect,
+    Action, DeviceAmount, Event, Holding, HoldingId, HoldingPhase, Job, JobId, Node, Owner, Plan,
+    PodId, Resources, Snapshot, Taint, TaintEffect,
 };
 use dovetail_plan::{Engine, EngineConfig, PreemptionConfig};
 
@@ -21,10 +21,10 @@ fn world(nodes: Vec<Node>) -> World {
 
 /// Room of so many GPUs, from the first on, that nobody is given.
 fn room(name: &str, node: &str, gpus: u16) -> Event {
-    room_of(name, node, gpus, Phase::Held { expected_end_ms: None })
+    room_of(name, node, gpus, HoldingPhase::Held { expected_end_ms: None })
 }
 
-fn room_of(name: &str, node: &str, gpus: u16, phase: Phase) -> Event {
+fn room_of(name: &str, node: &str, gpus: u16, phase: HoldingPhase) -> Event {
     Event::ForeignHeld(Box::new(Holding {
         id: HoldingId(0),
         node: node.into(),
@@ -160,7 +160,7 @@ fn given_up(plan: &Plan) -> Vec<&str> {
 fn room_of_a_lower_priority_is_given_up_before_anybody_is_stopped() {
     let mut world = world(vec![node("a", 1), node("b", 1)]);
     assert_eq!(nodes_of(&world.submit(|_| {}, asks(whole(1)))), ["a"]);
-    world.step(room_of("kept", "b", 1, Phase::Kept { priority: 3 }));
+    world.step(room_of("kept", "b", 1, HoldingPhase::Kept { priority: 3 }));
     let mild = |job: &mut Job| {
         job.priority = 9;
         job.preemption.never_preempts = true;
@@ -180,7 +180,7 @@ fn room_of_a_lower_priority_is_given_up_before_anybody_is_stopped() {
 fn room_is_not_given_up_for_one_as_important() {
     let mut world = world(vec![node("a", 1), node("b", 1)]);
     assert_eq!(nodes_of(&world.submit(|_| {}, asks(whole(1)))), ["a"]);
-    world.step(room_of("kept", "b", 1, Phase::Kept { priority: 3 }));
+    world.step(room_of("kept", "b", 1, HoldingPhase::Kept { priority: 3 }));
     let same = world.submit(|job| job.priority = 3, asks(whole(1)));
     let victim = PodId { job: JobId(1), pod_set: 0, ordinal: 0 };
     assert_eq!((given_up(&same), stopped(&same)), (vec![], vec![victim]));
@@ -190,8 +190,8 @@ fn room_is_not_given_up_for_one_as_important() {
 fn room_and_victims_together_make_place_for_a_gang() {
     let mut world = world(vec![node("a", 1), node("b", 1), node("c", 1)]);
     assert_eq!(nodes_of(&world.submit(|_| {}, asks(whole(1)))), ["a"]);
-    world.step(room_of("kept", "b", 1, Phase::Kept { priority: 0 }));
-    world.step(room_of("other", "c", 1, Phase::Kept { priority: 7 }));
+    world.step(room_of("kept", "b", 1, HoldingPhase::Kept { priority: 0 }));
+    world.step(room_of("other", "c", 1, HoldingPhase::Kept { priority: 7 }));
     let pair = |job: &mut Job| {
         job.priority = 5;
         (job.pod_sets[0].min, job.pod_sets[0].max) = (2, 2);
@@ -208,7 +208,7 @@ fn room_and_victims_together_make_place_for_a_gang() {
 fn room_is_not_given_up_where_others_leave() {
     let mut world = world(vec![node("a", 1), node("b", 1)]);
     assert_eq!(nodes_of(&world.submit(|_| {}, asks(whole(1)))), ["a"]);
-    world.step(room_of("kept", "b", 1, Phase::Kept { priority: 0 }));
+    world.step(room_of("kept", "b", 1, HoldingPhase::Kept { priority: 0 }));
     world.step(Event::Ending { job: JobId(1), expected_end_ms: None });
     let urgent = world.submit(|job| job.priority = 9, asks(whole(1)));
     assert_eq!((given_up(&urgent), stopped(&urgent)), (vec![], vec![]));
@@ -224,9 +224,9 @@ fn no_more_rooms_are_given_up_than_are_needed() {
         (job.pod_sets[0].min, job.pod_sets[0].max) = (2, 2);
     };
     let mut world = world(vec![node("a", 8), node("b", 8), node("c", 8), node("free", 8)]);
-    world.step(room_of("of 3", "a", 8, Phase::Kept { priority: 3 }));
-    world.step(room_of("of 1", "b", 8, Phase::Kept { priority: 1 }));
-    world.step(room_of("of 2", "c", 8, Phase::Kept { priority: 2 }));
+    world.step(room_of("of 3", "a", 8, HoldingPhase::Kept { priority: 3 }));
+    world.step(room_of("of 1", "b", 8, HoldingPhase::Kept { priority: 1 }));
+    world.step(room_of("of 2", "c", 8, HoldingPhase::Kept { priority: 2 }));
     let started = world.submit(pair, asks(whole(8)));
     assert_eq!(
         (given_up(&started), nodes_of(&started)),
@@ -239,8 +239,8 @@ fn of_the_rooms_of_a_node_no_more_are_given_up_than_are_needed() {
     let urgent = |job: &mut Job| job.priority = 9;
     let two = |first: u16, second: u16| {
         let mut world = world(vec![node("a", 8)]);
-        world.step(room_of("one", "a", first, Phase::Kept { priority: 0 }));
-        let mut second = room_of("two", "a", second, Phase::Kept { priority: 0 });
+        world.step(room_of("one", "a", first, HoldingPhase::Kept { priority: 0 }));
+        let mut second = room_of("two", "a", second, HoldingPhase::Kept { priority: 0 });
         if let Event::ForeignHeld(room) = &mut second {
             room.devices.iter_mut().for_each(|(index, _)| *index += first);
         }

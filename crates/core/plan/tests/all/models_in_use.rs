@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Action, Condition, DeviceRequest, Event, Job, JobId, Node, Requirement, Resources, Snapshot,
+    Action, DeviceRequest, Event, Job, JobId, Node, NodeAvailability, Requirement, Resources,
+    Snapshot,
 };
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Engine, PolicySpec};
@@ -108,7 +109,7 @@ fn index_naive_search_and_restart_agree_while_models_fill_and_nodes_change() {
         let event = match below(20) {
             0 => Event::NodeCondition {
                 node: format!("n{}", below(8)).into(),
-                condition: [Condition::Ready, Condition::Cordoned][below(2) as usize],
+                condition: [NodeAvailability::Ready, NodeAvailability::Cordoned][below(2) as usize],
             },
             1..=8 if !running.is_empty() => {
                 let place = below(running.len() as u64) as usize;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use dovetail_check::Judge;
 use dovetail_model::{
-    Action, Bounds, Budget, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, Job, JobId,
-    Node, Owner, Phase, Plan, PodId, PodSet, PreemptionCost, Queue, Requirement, Resources,
+    Action, Bounds, Budget, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, HoldingPhase,
+    Job, JobId, Node, Owner, Plan, PodId, PodSet, PreemptionCost, Queue, Requirement, Resources,
     Snapshot,
 };
 use dovetail_plan::engine::EngineConfig;
@@ -253,7 +253,7 @@ impl Running {
                 id: HoldingId(0),
                 node: Small::name(pod.node).as_str().into(),
                 owner: Owner::Pod(PodId { job: id, pod_set: 0, ordinal: ordinal as u32 }),
-                phase: Phase::Held { expected_end_ms: None },
+                phase: HoldingPhase::Held { expected_end_ms: None },
                 reservation: None,
                 resources: Resources::pod(self.cpu * 1000, 0),
                 devices: gpus.map(|index| (index, DeviceAmount::share(1000, 0))).collect(),

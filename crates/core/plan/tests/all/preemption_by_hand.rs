@@ -1,8 +1,8 @@
 //! Preemptions that can be followed with pencil and paper.
 
 use dovetail_model::{
-    Action, Bounds, Budget, Device, DeviceRequest, Event, Holding, Job, JobId, Knowledge, Node,
-    Owner, PendingReason, Phase, Plan, PodId, Queue, ReservationId, Snapshot,
+    Action, Bounds, Budget, Device, DeviceRequest, Event, Holding, HoldingPhase, Job, JobId,
+    Knowledge, Node, Owner, PendingReason, Plan, PodId, Queue, ReservationId, Snapshot,
 };
 use dovetail_plan::{Batch, PreemptionConfig};
 
@@ -149,9 +149,9 @@ fn who_does_not_leave_in_time_is_waited_for_no_longer() {
     assert_eq!(victims(&world.ask(9, 1, 2, |_| {})), []);
     world.now_ms += 100;
     let held = world.engines[0].snapshot().holdings;
-    let leaves = |held: &Holding| matches!(held.phase, Phase::Releasing { .. });
+    let leaves = |held: &Holding| matches!(held.phase, HoldingPhase::Releasing { .. });
     let late = held.into_iter().find(leaves).expect("one leaves");
-    let phase = Phase::Releasing { expected_end_ms: Some(world.now_ms) };
+    let phase = HoldingPhase::Releasing { expected_end_ms: Some(world.now_ms) };
     let plan = world.step(Event::HeldChanged(Box::new(Holding { phase, ..late })));
     assert_eq!(victims(&plan), [(2, 0)]);
     assert_eq!(placed(&world.end(1)).len(), 1, "it has gone after all");
@@ -164,8 +164,10 @@ fn a_gang_of_which_one_pod_is_late_with_ending_can_be_stopped_wherever_it_is() {
     world.ask(0, 2, 1, |_| {});
     let ends =
         world.engines[0].snapshot().holdings.into_iter().find(|held| held.node == "n0".into());
-    let ends =
-        Holding { phase: Phase::Releasing { expected_end_ms: Some(0) }, ..ends.expect("a pod") };
+    let ends = Holding {
+        phase: HoldingPhase::Releasing { expected_end_ms: Some(0) },
+        ..ends.expect("a pod")
+    };
     let Owner::Pod(pod) = ends.owner else { panic!("{ends:?}") };
     world.step(Event::HeldChanged(Box::new(ends)));
     assert_eq!(victims(&world.ask(9, 1, 2, |_| {})), [(1, 1 - pod.ordinal)]);
@@ -181,7 +183,7 @@ fn who_is_ending_keeps_nobodys_gang_together() {
     let held = world.engines[0].snapshot().holdings;
     let first_of = |name: &str| held.iter().find(|held| held.node == name.into()).cloned();
     for ends in ["n0", "n1"].map(|name| first_of(name).expect("a pod")) {
-        let phase = Phase::Releasing { expected_end_ms: Some(0) };
+        let phase = HoldingPhase::Releasing { expected_end_ms: Some(0) };
         world.step(Event::HeldChanged(Box::new(Holding { phase, ..ends })));
     }
     assert_eq!(victims(&world.ask(1, 1, 1, |_| {})).len(), 2);
@@ -267,7 +269,7 @@ fn what_others_took_of_a_claim_is_not_kept_and_hinders_nobody() {
     let of_victim = |held: &&Holding| held.owner == Owner::Pod(pod(2, 0));
     let victim = snapshot.holdings.iter().find(of_victim).expect("still there").clone();
     let owner = Owner::Foreign("default/other".to_owned());
-    let phase = Phase::Held { expected_end_ms: None };
+    let phase = HoldingPhase::Held { expected_end_ms: None };
     world.step(Event::ForeignHeld(Box::new(Holding { owner, phase, ..victim })));
     assert_eq!(victims(&world.ask(5, 1, 1, |_| {})), [(1, 0)]);
 }
@@ -462,7 +464,7 @@ fn a_restart_remembers_what_is_kept() {
     assert_eq!((claim.job, claim.until_ms), (JobId(2), 40));
     assert!(claim.reservation >= ReservationId(1 << 31));
     let phase = snapshot.holdings[0].phase;
-    assert_eq!(phase, Phase::Releasing { expected_end_ms: Some(40) });
+    assert_eq!(phase, HoldingPhase::Releasing { expected_end_ms: Some(40) });
     let config = PreemptionConfig { enabled: true, ..PreemptionConfig::default() };
     let mut again = World::with(&snapshot, config);
     assert_eq!(again.engines[0].snapshot(), snapshot);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Action, DeviceAmount, Event, Holding, HoldingId, Job, JobId, Node, Owner, Phase, PodId,
+    Action, DeviceAmount, Event, Holding, HoldingId, HoldingPhase, Job, JobId, Node, Owner, PodId,
     Resources, Snapshot,
 };
 use dovetail_plan::engine::EngineConfig;
@@ -32,7 +32,7 @@ fn full(protects: bool) -> Engine {
             id: HoldingId(number),
             node: name(number / PER_NODE).as_str().into(),
             owner: Owner::Pod(PodId { job: id, pod_set: 0, ordinal: 0 }),
-            phase: Phase::Held { expected_end_ms: None },
+            phase: HoldingPhase::Held { expected_end_ms: None },
             reservation: None,
             resources: Resources::pod(0, 0),
             devices: vec![(index as u16, DeviceAmount::share(1_000, 0))],

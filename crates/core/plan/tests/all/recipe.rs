@@ -9,11 +9,10 @@ use dovetail_model::node::{DrainWindow, NAME_LABEL};
 use dovetail_model::requirement::Operator;
 use dovetail_model::topology::Level;
 use dovetail_model::{
-    Attachment, Bounds, Condition, ConditionCause, CounterRule, CounterScope, Device,
-    DeviceRequest, Estimate, Images, InterruptionCost, Job, JobId, Knowledge, MigProfile, MigTable,
-    Node, NodeCondition, PodSet, PreemptionRules, Preference, Preferred, Queue, Requirement,
-    Resources, RuleCause, RuleKind, SelectorTerm, Taint, TaintEffect, Toleration, Topology,
-    TopologyRequest,
+    Attachment, Bounds, ConditionCause, CounterRule, CounterScope, Device, DeviceRequest, Estimate,
+    Images, InterruptionCost, Job, JobId, Knowledge, MigProfile, MigTable, Node, NodeAvailability,
+    NodeCondition, PodSet, PreemptionRules, Preference, Preferred, Queue, Requirement, Resources,
+    RuleCause, RuleKind, SelectorTerm, Taint, TaintEffect, Toleration, Topology, TopologyRequest,
 };
 use dovetail_plan::PreemptionConfig;
 use proptest::prelude::*;
@@ -217,10 +216,10 @@ pub(crate) fn node(index: usize, choose: &mut Choices<'_>) -> Node {
     }
     let taints: Vec<Taint> = dedicated(choose).into_iter().collect();
     let condition = match choose.below(32) {
-        9 => Condition::Starting,
-        10 => Condition::Cordoned,
-        11 => Condition::NotReady,
-        _ => Condition::Ready,
+        9 => NodeAvailability::Starting,
+        10 => NodeAvailability::Cordoned,
+        11 => NodeAvailability::NotReady,
+        _ => NodeAvailability::Ready,
     };
     let drain_window = match choose.below(8) {
         6 => Some(DrainWindow { from_ms: 5, to_ms: 25 }),

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_model::{Condition, NodeId};
+use dovetail_model::{NodeAvailability, NodeId};
 
 use crate::learn::ONE;
 use dovetail_state::State;
@@ -67,7 +67,7 @@ impl InUse {
     fn count(&mut self, state: &State, node: NodeId) {
         let hot = state.nodes.hot(node);
         let takes_pods =
-            hot.is_present() && state.nodes.cold(node).node.condition == Condition::Ready;
+            hot.is_present() && state.nodes.cold(node).node.condition == NodeAvailability::Ready;
         let now = takes_pods.then_some(hot.set);
         if self.counted.len() <= node.index() {
             self.counted.resize(node.index() + 1, None);

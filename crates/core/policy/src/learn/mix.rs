@@ -132,7 +132,7 @@ fn common_kinds(shares: &Shares, order: &[PodKind]) -> Vec<(PodKind, i64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::learn::supply::Supply;
+    use crate::learn::supply::LearnedSupply;
 
     #[test]
     fn sizes_that_nobody_asks_for_keep_a_hundredth_each() {
@@ -148,7 +148,7 @@ mod tests {
         let only = kind(100_000, 1);
         for turnover in [0, STEADY] {
             let shares = Shares::from([(only.clone(), ONE)]);
-            let supply = Supply::of_nodes(&[(64_000, 16, 8), (128_000, 16, 1)]);
+            let supply = LearnedSupply::of_nodes(&[(64_000, 16, 8), (128_000, 16, 1)]);
             let order = vec![only.clone()];
             let gpu_time = shares.clone();
             let learnt = Learnt {

@@ -21,7 +21,7 @@ pub use limits::LearntError;
 
 use crate::learn::histogram::{Histogram, Shares, distance};
 use crate::learn::in_use::{InUse, is_other_use};
-use crate::learn::supply::Supply;
+use crate::learn::supply::LearnedSupply;
 use dovetail_state::State;
 use dovetail_state::shapes::ShapeId;
 
@@ -51,7 +51,7 @@ pub struct Learnt {
     /// Kinds of the published version in the order of their first arrival.
     pub(crate) order: Vec<PodKind>,
     /// What the cluster offered when the version was published.
-    pub(crate) supply: Supply,
+    pub(crate) supply: LearnedSupply,
     /// Share of each GPU model in use when the version was published, in 2^-20.
     pub(crate) in_use: BTreeMap<String, i64>,
     /// State of the node table that the supply was read from; `None` after a restart.
@@ -98,7 +98,7 @@ impl Learnt {
         self.order = self.histogram.order();
         let nodes_now = state.nodes.static_versions();
         if self.supply_read_at != Some(nodes_now) {
-            self.supply = Supply::of(state);
+            self.supply = LearnedSupply::of(state);
             self.supply_read_at = Some(nodes_now);
         }
         self.version += 1;

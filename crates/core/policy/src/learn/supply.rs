@@ -11,7 +11,7 @@ use dovetail_state::State;
 /// Binary digits to which the CPU and memory of nodes are told apart, so that there are few
 /// classes.
 const DIGITS: u32 = 8;
-/// One of [`Supply::scarcity`].
+/// One of [`LearnedSupply::scarcity`].
 pub(crate) const PLENTY: i64 = 1 << 10;
 /// A kind of pod counts as at most so many times as scarce as one that every node can be filled
 /// with.
@@ -20,7 +20,7 @@ const MOST_SCARCE: i64 = 4;
 /// Devices per model, and what the nodes with devices have beside them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Supply {
+pub(crate) struct LearnedSupply {
     /// Milli-GPU of healthy devices by model.
     pub(crate) milli_by_model: BTreeMap<String, i64>,
     /// CPU of the nodes with devices, for each of their devices, in thousandths of a core.
@@ -49,7 +49,7 @@ pub(crate) struct NodeClass {
     extended: BTreeMap<String, i64>,
 }
 
-impl Supply {
+impl LearnedSupply {
     pub(crate) fn of(state: &State) -> Self {
         let mut supply = Self::default();
         let mut classes: BTreeMap<NodeClass, i64> = BTreeMap::new();
@@ -168,7 +168,7 @@ fn rounded_up(amount: i64) -> i64 {
 }
 
 #[cfg(test)]
-impl Supply {
+impl LearnedSupply {
     /// Nodes as (CPU, devices, how many).
     pub(crate) fn of_nodes(nodes: &[(i64, i64, i64)]) -> Self {
         let class = |(cpu_milli, gpus, count): &(i64, i64, i64)| {
@@ -206,7 +206,7 @@ mod tests {
             (class(96_000, 800, 8), 12),
             (class(16_000, 100, 2), 32),
         ];
-        let supply = Supply { classes, ..Supply::default() };
+        let supply = LearnedSupply { classes, ..LearnedSupply::default() };
         let times = |cpu, memory, gpus| supply.scarcity(&kind(cpu, memory, gpus));
         assert_eq!(times(8_000, 50, 1), 1024, "fills every node");
         assert_eq!(times(64_000, 300, 8), 256 * 1024 / 192, "every node of eight");

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 /// What a device is, apart from what is held on it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Kind {
+pub struct DeviceKind {
     /// Interned model name.
     pub model: u32,
     pub memory_bytes: i64,
@@ -22,8 +22,8 @@ pub struct Kind {
 
 /// A device with its free amounts. Free amounts may be negative where others over-committed it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Cell {
-    /// Interned [`Kind`].
+pub struct DeviceCell {
+    /// Interned [`DeviceKind`].
     pub kind: u32,
     pub mode: Mode,
     pub compute_left_milli: i64,
@@ -35,9 +35,9 @@ pub struct Cell {
     pub counters_left: SmallVec<[i64; 2]>,
 }
 
-impl Cell {
+impl DeviceCell {
     /// An untouched device.
-    pub fn empty(kind_number: u32, kind: &Kind, tables: &[MigTable]) -> Self {
+    pub fn empty(kind_number: u32, kind: &DeviceKind, tables: &[MigTable]) -> Self {
         let slices = kind.mig_table.map_or(0, |t| tables[usize::from(t)].compute_slices);
         Self {
             kind: kind_number,
@@ -108,8 +108,8 @@ pub fn kind_of(
     mig_table: Option<u16>,
     counter_number: impl Fn(&str) -> u32,
     counted: bool,
-) -> Kind {
-    Kind {
+) -> DeviceKind {
+    DeviceKind {
         model,
         memory_bytes: device.memory_bytes,
         island: device.island,
@@ -121,12 +121,12 @@ pub fn kind_of(
 }
 
 /// Adds an amount to the first cell that can give it.
-pub fn give(cells: &mut [Option<Cell>], amount: &DeviceAmount) -> Option<u16> {
+pub fn give(cells: &mut [Option<DeviceCell>], amount: &DeviceAmount) -> Option<u16> {
     (0..cells.len() as u16).find(|place| add(cells, *place, amount))
 }
 
 /// Adds an amount to a cell if the cell can give it.
-pub fn add(cells: &mut [Option<Cell>], index: u16, amount: &DeviceAmount) -> bool {
+pub fn add(cells: &mut [Option<DeviceCell>], index: u16, amount: &DeviceAmount) -> bool {
     let Some(Some(cell)) = cells.get_mut(usize::from(index)) else { return false };
     let can = cell.can_give(amount);
     if can {

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use dovetail_model::{HeldDevices, Mode};
 use smallvec::SmallVec;
 
-use crate::device::cell::Cell;
-use crate::device::need::{DeviceNeed, Request};
+use crate::device::cell::DeviceCell;
+use crate::device::need::{DeviceNeed, InternedRequest};
 use crate::device::slices;
 use crate::device::table::DeviceTable;
 
@@ -24,10 +24,12 @@ pub const LOST: u32 = u32::MAX;
 /// Devices for one pod among the cells of a node, by position; `None` if they do not suffice.
 pub fn choose(need: &DeviceNeed, cells: &[u32], table: &DeviceTable) -> Option<HeldDevices> {
     match &need.request {
-        Request::None => Some(HeldDevices::new()),
-        Request::Whole { count, same_island: false } => whole(need, *count, cells, table),
-        Request::Whole { count, same_island: true } => whole_in_island(need, *count, cells, table),
-        Request::Slice { profile } => slice(need, profile, cells, table),
+        InternedRequest::None => Some(HeldDevices::new()),
+        InternedRequest::Whole { count, same_island: false } => whole(need, *count, cells, table),
+        InternedRequest::Whole { count, same_island: true } => {
+            whole_in_island(need, *count, cells, table)
+        }
+        InternedRequest::Slice { profile } => slice(need, profile, cells, table),
         _ => partial(need, cells, table),
     }
 }
@@ -36,7 +38,7 @@ fn usable<'a>(
     need: &'a DeviceNeed,
     cells: &'a [u32],
     table: &'a DeviceTable,
-) -> impl Iterator<Item = (u16, &'a Cell)> {
+) -> impl Iterator<Item = (u16, &'a DeviceCell)> {
     cells.iter().enumerate().filter(|(_, number)| **number != LOST).filter_map(|(index, number)| {
         let cell = table.cell(*number);
         need.accepts_kind(table.kind(cell.kind)).then_some((index as u16, cell))
@@ -117,12 +119,12 @@ fn partial(need: &DeviceNeed, cells: &[u32], table: &DeviceTable) -> Option<Held
     usable(need, cells, table)
         .filter(|(_, cell)| need.fits_cell(cell, table.kind(cell.kind)))
         .min_by_key(|(index, cell)| {
-            let replicated = matches!(need.request, Request::Replicas { .. });
+            let replicated = matches!(need.request, InternedRequest::Replicas { .. });
             let counters: i64 = cell.counters_left.iter().sum();
             let left = if replicated { i64::from(cell.replicas_left) } else { counters };
             let rank = table.kind_rank(cell.kind);
             match need.request {
-                Request::Share { .. } => (false, cell.compute_left_milli, rank, *index),
+                InternedRequest::Share { .. } => (false, cell.compute_left_milli, rank, *index),
                 _ => (cell.mode == Mode::Empty, left, rank, *index),
             }
         })

@@ -4,12 +4,12 @@ use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{DeviceAmount, Mode};
 use smallvec::SmallVec;
 
-use crate::device::cell::{Cell, Kind};
+use crate::device::cell::{DeviceCell, DeviceKind};
 
 /// The device part of a shape, with names interned.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DeviceNeed {
-    pub request: Request,
+    pub request: InternedRequest,
     /// Interned model names, ascending; empty is any.
     pub models: SmallVec<[u32; 4]>,
     pub min_memory_bytes: i64,
@@ -17,7 +17,7 @@ pub struct DeviceNeed {
 
 /// [`dovetail_model::DeviceRequest`] with names interned.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Request {
+pub enum InternedRequest {
     None,
     Whole {
         count: u16,
@@ -42,27 +42,27 @@ pub enum Request {
 
 impl DeviceNeed {
     /// Whether the device is of a kind this need may use at all.
-    pub fn accepts_kind(&self, kind: &Kind) -> bool {
+    pub fn accepts_kind(&self, kind: &DeviceKind) -> bool {
         (self.models.is_empty() || self.models.binary_search(&kind.model).is_ok())
             && kind.memory_bytes >= self.min_memory_bytes
     }
 
     /// Whether a device in this state can give the part of the need that one device gives.
     /// Slices are judged by [`crate::device::slices`].
-    pub fn fits_cell(&self, cell: &Cell, kind: &Kind) -> bool {
+    pub fn fits_cell(&self, cell: &DeviceCell, kind: &DeviceKind) -> bool {
         match &self.request {
-            Request::None | Request::Slice { .. } => false,
-            Request::Whole { .. } => cell.mode == Mode::Empty,
-            Request::Share { compute_milli, memory_bytes } => {
+            InternedRequest::None | InternedRequest::Slice { .. } => false,
+            InternedRequest::Whole { .. } => cell.mode == Mode::Empty,
+            InternedRequest::Share { compute_milli, memory_bytes } => {
                 matches!(cell.mode, Mode::Empty | Mode::Shared)
                     && cell.compute_left_milli >= *compute_milli
                     && cell.memory_left_bytes >= *memory_bytes
             }
-            Request::Replicas { count } => {
+            InternedRequest::Replicas { count } => {
                 matches!(cell.mode, Mode::Empty | Mode::Replicated)
                     && cell.replicas_left >= i32::from(*count)
             }
-            Request::Counters { amounts } => {
+            InternedRequest::Counters { amounts } => {
                 matches!(cell.mode, Mode::Empty | Mode::Counted)
                     && amounts.iter().all(|(name, amount)| {
                         kind.counters
@@ -75,17 +75,19 @@ impl DeviceNeed {
     }
 
     /// The amount one device gives; slices come from [`crate::device::slices`].
-    pub fn amount(&self, kind: &Kind) -> DeviceAmount {
+    pub fn amount(&self, kind: &DeviceKind) -> DeviceAmount {
         match &self.request {
-            Request::None | Request::Slice { .. } => DeviceAmount::default(),
-            Request::Whole { .. } => DeviceAmount::share(WHOLE_DEVICE_MILLI, kind.memory_bytes),
-            Request::Share { compute_milli, memory_bytes } => {
+            InternedRequest::None | InternedRequest::Slice { .. } => DeviceAmount::default(),
+            InternedRequest::Whole { .. } => {
+                DeviceAmount::share(WHOLE_DEVICE_MILLI, kind.memory_bytes)
+            }
+            InternedRequest::Share { compute_milli, memory_bytes } => {
                 DeviceAmount::share(*compute_milli, *memory_bytes)
             }
-            Request::Replicas { count } => {
+            InternedRequest::Replicas { count } => {
                 DeviceAmount { mode: Mode::Replicated, replicas: *count, ..DeviceAmount::default() }
             }
-            Request::Counters { amounts } => DeviceAmount {
+            InternedRequest::Counters { amounts } => DeviceAmount {
                 mode: Mode::Counted,
                 counters: kind
                     .counters
@@ -102,8 +104,8 @@ impl DeviceNeed {
     /// Milli-GPU one such pod takes, 0 where the need is not counted in milli.
     pub fn gpu_milli(&self) -> i64 {
         match self.request {
-            Request::Whole { count, .. } => i64::from(count) * WHOLE_DEVICE_MILLI,
-            Request::Share { compute_milli, .. } => compute_milli,
+            InternedRequest::Whole { count, .. } => i64::from(count) * WHOLE_DEVICE_MILLI,
+            InternedRequest::Share { compute_milli, .. } => compute_milli,
             _ => 0,
         }
     }

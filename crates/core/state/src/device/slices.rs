@@ -8,7 +8,7 @@
 
 use dovetail_model::{DeviceAmount, MigProfile, MigTable, Mode};
 
-use crate::device::cell::{Cell, Kind};
+use crate::device::cell::{DeviceCell, DeviceKind};
 
 /// The media engines, of which a device has one set: a bit beyond those of its memory slices, of
 /// which it has at most 15.
@@ -27,8 +27,8 @@ pub fn alike(_: &MigProfile) -> i64 {
 /// A slice on a device in this state that keeps the most room, with the room it costs.
 pub fn best_slice(
     profile: &str,
-    cell: &Cell,
-    kind: &Kind,
+    cell: &DeviceCell,
+    kind: &DeviceKind,
     tables: &[MigTable],
     weight: impl Fn(&MigProfile) -> i64,
 ) -> Option<(i64, DeviceAmount)> {

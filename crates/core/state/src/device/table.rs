@@ -4,9 +4,9 @@ use dovetail_model::{DeviceAmount, MigTable, Mode};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::device::cell::{Cell, Kind};
+use crate::device::cell::{DeviceCell, DeviceKind};
 use crate::device::choice;
-use crate::device::need::{DeviceNeed, Request};
+use crate::device::need::{DeviceNeed, InternedRequest};
 use crate::intern::Interner;
 
 /// Sorted cell numbers of the usable devices of one node.
@@ -16,12 +16,12 @@ pub type CellSet = SmallVec<[u32; 8]>;
 #[derive(Clone, Debug, Default)]
 pub struct DeviceTable {
     pub mig_tables: Vec<MigTable>,
-    kinds: Interner<Kind>,
+    kinds: Interner<DeviceKind>,
     /// Place of each kind in an order of their content, with model names and not numbers, so that
     /// it does not depend on which kind was met first.
     kind_ranks: Vec<u32>,
     kind_models: Vec<String>,
-    cells: Interner<Cell>,
+    cells: Interner<DeviceCell>,
     sets: Interner<CellSet>,
     set_facts: Vec<SetFacts>,
     needs: Interner<DeviceNeed>,
@@ -74,12 +74,12 @@ pub enum DeviceFit {
 
 impl DeviceTable {
     /// The kind of device behind a number.
-    pub fn kind(&self, number: u32) -> &Kind {
+    pub fn kind(&self, number: u32) -> &DeviceKind {
         self.kinds.get(number)
     }
 
     /// The device state behind a number.
-    pub fn cell(&self, number: u32) -> &Cell {
+    pub fn cell(&self, number: u32) -> &DeviceCell {
         self.cells.get(number)
     }
 
@@ -106,13 +106,13 @@ impl DeviceTable {
     }
 
     /// The number of an untouched device of this kind, whose model has this name.
-    pub fn intern_empty(&mut self, kind: &Kind, model: &str) -> u32 {
+    pub fn intern_empty(&mut self, kind: &DeviceKind, model: &str) -> u32 {
         let (number, new) = self.kinds.intern(kind);
         if new {
             self.kind_models.push(model.to_owned());
             self.rank_kinds();
         }
-        let cell = Cell::empty(number, kind, &self.mig_tables);
+        let cell = DeviceCell::empty(number, kind, &self.mig_tables);
         self.intern_cell(&cell)
     }
 
@@ -131,14 +131,14 @@ impl DeviceTable {
     }
 
     /// The number of a device state, new where it has none.
-    pub fn intern_cell(&mut self, cell: &Cell) -> u32 {
+    pub fn intern_cell(&mut self, cell: &DeviceCell) -> u32 {
         self.cells.intern(cell).0
     }
 
     /// The empty state of the device that this cell is a state of.
     pub fn emptied(&mut self, cell: u32) -> u32 {
         let kind = self.cells.get(cell).kind;
-        let empty = Cell::empty(kind, self.kinds.get(kind), &self.mig_tables);
+        let empty = DeviceCell::empty(kind, self.kinds.get(kind), &self.mig_tables);
         self.intern_cell(&empty)
     }
 
@@ -194,7 +194,7 @@ impl DeviceTable {
     fn compute_capacity(&mut self, need: u32, set: u32) -> u16 {
         let (wanted, cells) = (self.needs.get(need).clone(), self.sets.get(set).clone());
         let count = match wanted.request {
-            Request::None => UNBOUNDED,
+            InternedRequest::None => UNBOUNDED,
             _ if !self.has_kind(&wanted, &cells) => WRONG_KIND,
             _ => self.count_by_placing(&wanted, cells),
         };

@@ -10,11 +10,11 @@ use dovetail_auditing::document::Document;
 use dovetail_auditing::{baseline, explain, ignore_file, ledger, spot};
 use dovetail_console::app::App;
 use dovetail_console::plain::plain;
-use dovetail_console::style::Stream;
+use dovetail_console::style::OutputStream;
 use dovetail_console::table::plural;
 use dovetail_inventory::facts::{DESCRIBE_POD, Gathered, Unjudged};
 use dovetail_render::audit::{html, markdown, patch_files, sarif, summary, terminal};
-use dovetail_settings::errors::Found;
+use dovetail_settings::errors::FailingFindings;
 use dovetail_settings::form::Output;
 use dovetail_sources::doubts::CONTESTED;
 use dovetail_sources::exporters::ExporterFlags;
@@ -148,7 +148,7 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
         let written = plural(count, "patch", "patches");
         app.note(&format!("wrote {written}: start with {}", index.display()));
     }
-    let style = app.style(Stream::Result);
+    let style = app.style(OutputStream::Result);
     match output {
         Output::Json | Output::Yaml => app.print_json(&document)?,
         Output::Sarif => app.print_json(&sarif::sarif(&document))?,
@@ -229,7 +229,7 @@ fn fail_on(flags: &AuditFlags, document: &Document) -> Result<()> {
     });
     match failing.count() {
         0 => Ok(()),
-        count => Err(Found(format!(
+        count => Err(FailingFindings(format!(
             "{} at or above the severity of --fail-on {}",
             plural(count, "finding is", "findings are"),
             flags.fail_on.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned())

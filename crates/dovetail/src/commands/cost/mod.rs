@@ -6,7 +6,7 @@ mod questions;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use dovetail_bill::focus::Version;
+use dovetail_bill::focus::FocusVersion;
 use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_console::shortened::shortened;
@@ -15,8 +15,8 @@ use dovetail_costing::account::{Account, Basis};
 use dovetail_costing::bill_flags::BillFlags;
 use dovetail_costing::dimension::Dimension;
 use dovetail_costing::document::Document;
-use dovetail_costing::flags::Terms;
-use dovetail_costing::from_store::Answer;
+use dovetail_costing::flags::BillTerms;
+use dovetail_costing::from_store::LedgerResult;
 use dovetail_costing::statement::Statement;
 use dovetail_costing::{focus, from_store};
 use dovetail_render::cost::{rows_csv, terminal};
@@ -27,14 +27,14 @@ use dovetail_settings::form::Output;
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(crate) struct CostFlags {
     #[command(subcommand)]
-    question: Option<Question>,
+    question: Option<CostQuestion>,
     #[command(flatten)]
     bill: BillFlags,
 }
 
 /// Questions beside the bill.
 #[derive(Debug, Subcommand)]
-enum Question {
+enum CostQuestion {
     /// Show where the GPU-hours of a job went, what they cost, and what would help.
     Job(Box<job::JobFlags>),
     /// Answer common questions: which teams and jobs waste the most, how busy GPUs are, what runs
@@ -47,9 +47,9 @@ enum Question {
 /// Reads, splits and prints.
 pub(crate) fn run(app: &App, flags: &CostFlags) -> Result<()> {
     match &flags.question {
-        Some(Question::Job(flags)) => return job::run(app, flags),
-        Some(Question::Questions(flags)) => return questions::run(app, flags),
-        Some(Question::Digest(flags)) => return digest::run(app, flags),
+        Some(CostQuestion::Job(flags)) => return job::run(app, flags),
+        Some(CostQuestion::Questions(flags)) => return questions::run(app, flags),
+        Some(CostQuestion::Digest(flags)) => return digest::run(app, flags),
         None => {}
     }
     let flags = &flags.bill;
@@ -59,8 +59,10 @@ pub(crate) fn run(app: &App, flags: &CostFlags) -> Result<()> {
     flags.refuse_mine_without_cluster()?;
     if let Some(ledger) = &flags.store {
         return match from_store::answer(app, flags, ledger, &by)? {
-            Answer::Document(document) => print(app, output, &document),
-            Answer::Account(account, terms) => print_focus(app, &account, &terms, flags.focus),
+            LedgerResult::Document(document) => print(app, output, &document),
+            LedgerResult::Account(account, terms) => {
+                print_focus(app, &account, &terms, flags.focus)
+            }
         };
     }
     let terms = flags.account.terms(app)?;
@@ -80,8 +82,8 @@ pub(crate) fn run(app: &App, flags: &CostFlags) -> Result<()> {
 fn print_focus(
     app: &App,
     account: &Account,
-    terms: &Terms,
-    version: Option<Version>,
+    terms: &BillTerms,
+    version: Option<FocusVersion>,
 ) -> Result<()> {
     let Some(version) = version else { bail!("--focus requires a version") };
     let (dataset, without_price) = focus::dataset(account, terms.method, terms.unused, version)?;

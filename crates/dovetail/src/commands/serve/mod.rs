@@ -16,7 +16,9 @@ use dovetail_console::clock::now_ms;
 use dovetail_console::log;
 use dovetail_serve::connections::{Limits, serve};
 use dovetail_serve::metrics::Metrics;
-use dovetail_serve::{Books, Certificate, Guard, Place, Reviewer, Site, TlsFiles, open_to_others};
+use dovetail_serve::{
+    AccessGuard, Certificate, LedgerBooks, ListenAddress, Reviewer, Site, TlsFiles, open_to_others,
+};
 use dovetail_settings::duration::DurationFlag;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::scheduler::LogLevel;
@@ -108,7 +110,7 @@ pub(crate) fn command(app: App, flags: ServeFlags) -> Result<()> {
     let digests = WeeklyDigests::of(&app.settings.notices)?;
     let collector = Collector::new(app, flags.collect, &address, connection, Arc::clone(&metrics))?;
     let collector = collector.with_events(events).with_digests(digests);
-    let books = Books::open(&address, method, team)?;
+    let books = LedgerBooks::open(&address, method, team)?;
     let listener = runtime.block_on(TcpListener::bind(place.address));
     let listener = listener.with_context(|| {
         format!("cannot listen on {}; choose another address with --listen", place.address)
@@ -150,7 +152,7 @@ async fn events(connection: Option<&ConnectionFlags>) -> Result<OwnerEvents> {
 async fn entrance(
     flags: &ServeFlags,
     connection: Option<&ConnectionFlags>,
-) -> Result<(Guard, Place)> {
+) -> Result<(AccessGuard, ListenAddress)> {
     // A connection that cannot be made is told now, not in the log; nothing is sent yet.
     let config = match connection {
         Some(connection) => Some((connection, connection.connect().await?)),
@@ -168,14 +170,14 @@ async fn entrance(
             return Err(UsageError(text.to_owned()).into());
         }
     };
-    let guard = Guard::new(flags.accept_token_file.as_deref(), reviewer);
+    let guard = AccessGuard::new(flags.accept_token_file.as_deref(), reviewer);
     let guard = guard.map_err(|error| UsageError(format!("--accept-token-file: {error}")))?;
     if let Some(open) = flags.accept_token_file.as_deref().and_then(open_to_others) {
         tracing::warn!("--accept-token-file: {open}");
     }
     let files = flags.tls_certificate.clone().zip(flags.tls_key.clone());
     let files = files.map(|(certificate, key)| TlsFiles { certificate, key });
-    let place = Place::new(&flags.listen, files.as_ref(), guard.is_closed());
+    let place = ListenAddress::new(&flags.listen, files.as_ref(), guard.is_closed());
     let place = place.map_err(|error| UsageError(format!("--listen: {error}")))?;
     Ok((guard, place))
 }

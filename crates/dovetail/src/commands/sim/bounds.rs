@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Args;
 use dovetail_console::app::App;
-use dovetail_console::style::Stream;
+use dovetail_console::style::OutputStream;
 use dovetail_console::table::{counted, facts, percent, table, whole};
 use dovetail_settings::errors::{BadInput, UsageError};
 use dovetail_settings::form::Output;
@@ -175,7 +175,7 @@ impl PrefixReport {
             format!("{}, {}", counted(self.nodes, "node"), counted(self.gpus as usize, "GPU"));
         format!(
             "{}\n\n{}\n{}",
-            app.style(Stream::Result).strong(&title),
+            app.style(OutputStream::Result).strong(&title),
             table(&["first rejection at the latest after", "pods", "GPU requested"], rows),
             facts(vec![("cluster", cluster), ("pods that arrive", whole(self.pods as u64))]),
         )
@@ -196,6 +196,6 @@ impl TimeReport {
             ("  by all work together", duration_of_seconds(self.limits.work_s)),
             ("  by jobs on over half the GPUs", duration_of_seconds(self.limits.wide_jobs_s)),
         ];
-        format!("{}\n\n{}", app.style(Stream::Result).strong(&title), facts(rows))
+        format!("{}\n\n{}", app.style(OutputStream::Result).strong(&title), facts(rows))
     }
 }

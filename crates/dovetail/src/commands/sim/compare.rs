@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use clap::Args;
 use dovetail_console::app::App;
-use dovetail_console::style::Stream;
+use dovetail_console::style::OutputStream;
 use dovetail_console::table::{number, table, whole};
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
@@ -13,9 +13,9 @@ use serde::Serialize;
 
 use crate::commands::sim::grid::{Grid, GridFlags};
 use crate::commands::sim::page::page;
-use dovetail_replays::figures::{Metric, Row, metrics_of, money_note, shown};
+use dovetail_replays::figures::{Metric, ReplayResult, metrics_of, money_note, shown};
 use dovetail_replays::impossible::Impossible;
-use dovetail_replays::limits::Limit;
+use dovetail_replays::limits::PolicyBound;
 use dovetail_replays::statistics::{Paired, Spread};
 
 /// Metrics that fit into a table without spreads.
@@ -44,28 +44,27 @@ struct ComparisonDocument {
     gpus: u64,
     seeds: Vec<u64>,
     against: String,
-    traces: Vec<Block>,
+    traces: Vec<ComparisonBlock>,
     /// Over all traces and seeds.
-    all_traces: Block,
+    all_traces: ComparisonBlock,
     #[serde(skip)]
     metrics: &'static [Metric],
 }
 
 /// All policies on one trace, or on all.
 #[derive(Debug, Serialize)]
-struct Block {
+struct ComparisonBlock {
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<String>,
     /// Mean over the seeds; percent of the GPUs requested (fgd), or seconds from submission to end.
     limit: Option<f64>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     impossible: Option<Impossible>,
-    policies: Vec<Line>,
+    policies: Vec<PolicyLine>,
 }
 
-/// One policy.
 #[derive(Debug, Serialize)]
-struct Line {
+struct PolicyLine {
     policy: String,
     metrics: BTreeMap<&'static str, Comparison>,
 }
@@ -104,14 +103,17 @@ pub(crate) fn run(app: &App, flags: &CompareFlags) -> Result<()> {
 }
 
 impl ComparisonDocument {
-    fn new(grid: &Grid, protocol: &'static str, rows: &[Row], against: String) -> Self {
+    fn new(grid: &Grid, protocol: &'static str, rows: &[ReplayResult], against: String) -> Self {
         let metrics = rows.first().map_or(&[][..], metrics_of);
         let per_trace = grid.variants.len() * grid.seeds.len();
-        let block =
-            |rows: &[Row], trace: Option<String>| Block::new(grid, rows, trace, &against, metrics);
-        let traces = rows.chunks(per_trace).zip(&grid.impossible).map(|(rows, impossible)| Block {
-            impossible: (protocol == "timed").then(|| impossible.clone()),
-            ..block(rows, Some(rows[0].trace.clone()))
+        let block = |rows: &[ReplayResult], trace: Option<String>| {
+            ComparisonBlock::new(grid, rows, trace, &against, metrics)
+        };
+        let traces = rows.chunks(per_trace).zip(&grid.impossible).map(|(rows, impossible)| {
+            ComparisonBlock {
+                impossible: (protocol == "timed").then(|| impossible.clone()),
+                ..block(rows, Some(rows[0].trace.clone()))
+            }
         });
         Self {
             protocol,
@@ -126,7 +128,7 @@ impl ComparisonDocument {
     }
 
     fn text(&self, app: &App) -> String {
-        let style = app.style(Stream::Result);
+        let style = app.style(OutputStream::Result);
         let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();
         let mut text = format!(
             "{} nodes, {} GPUs, seeds {}; compared with {}\n",
@@ -148,15 +150,15 @@ impl ComparisonDocument {
     }
 }
 
-impl Block {
+impl ComparisonBlock {
     fn new(
         grid: &Grid,
-        rows: &[Row],
+        rows: &[ReplayResult],
         trace: Option<String>,
         against: &str,
         metrics: &[Metric],
     ) -> Self {
-        let of = |variant: &str| -> Vec<&Row> {
+        let of = |variant: &str| -> Vec<&ReplayResult> {
             rows.iter().filter(|row| row.variant == variant).collect()
         };
         let others = of(against);
@@ -181,10 +183,10 @@ impl Block {
                 let against = Paired::of(&pairs).filter(|_| variant != against);
                 (metric.key, Comparison { spread: Spread::of(&figures), against })
             });
-            Line { policy: variant.clone(), metrics: metrics.collect() }
+            PolicyLine { policy: variant.clone(), metrics: metrics.collect() }
         };
         let limits: Vec<f64> =
-            others.iter().filter_map(|row| row.limit.map(Limit::figure)).collect();
+            others.iter().filter_map(|row| row.limit.map(PolicyBound::figure)).collect();
         Self {
             trace,
             limit: Spread::of(&limits).map(|spread| spread.mean),
@@ -197,17 +199,18 @@ impl Block {
     /// next ones; with one run alone what it gave.
     fn text(&self, metrics: &[Metric]) -> String {
         let is_known = |metric: &&Metric| {
-            let spread = |line: &Line| line.metrics.get(metric.key)?.spread;
+            let spread = |line: &PolicyLine| line.metrics.get(metric.key)?.spread;
             self.policies.iter().any(|line| spread(line).is_some())
         };
         let metrics: Vec<&Metric> = metrics.iter().filter(is_known).collect();
-        let runs =
-            |line: &Line| line.metrics.values().filter_map(|c| c.spread).map(|s| s.runs).max();
+        let runs = |line: &PolicyLine| {
+            line.metrics.values().filter_map(|c| c.spread).map(|s| s.runs).max()
+        };
         if self.policies.iter().filter_map(runs).max() == Some(1) {
             let mut header = vec!["policy"];
             let metrics = shown(metrics, SHOWN_ALONE);
             header.extend(metrics.iter().map(|metric| metric.title));
-            let row = |line: &Line| {
+            let row = |line: &PolicyLine| {
                 let means = metrics.iter().map(|metric| line.mean(metric));
                 std::iter::once(line.policy.clone()).chain(means).collect()
             };
@@ -218,7 +221,7 @@ impl Block {
         let others = shown(others.iter().copied(), SHOWN_BESIDE);
         let mut header = vec!["policy", first.title, "+-", "min", "max", "change", "p"];
         header.extend(others.iter().map(|metric| metric.title));
-        let row = |line: &Line| {
+        let row = |line: &PolicyLine| {
             let mut cells = line.compared(first);
             cells.extend(others.iter().map(|metric| line.mean(metric)));
             cells
@@ -227,7 +230,7 @@ impl Block {
     }
 }
 
-impl Line {
+impl PolicyLine {
     /// The policy and one metric with its spread and the sign test.
     fn compared(&self, metric: &Metric) -> Vec<String> {
         let comparison = self.metrics.get(metric.key);

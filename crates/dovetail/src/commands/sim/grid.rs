@@ -13,7 +13,7 @@ use dovetail_sim::baseline::StartOverheads;
 use dovetail_sim::timed::Estimates;
 use dovetail_sources::prices::{PriceFlags, Prices};
 use dovetail_trace::fgd::trace_name;
-use dovetail_trace::{Cluster, StopCosts};
+use dovetail_trace::{StopCosts, TraceCluster};
 use rayon::prelude::*;
 
 use crate::commands::sim::page::Section;
@@ -21,7 +21,7 @@ use crate::commands::sim::run::Protocol;
 use crate::commands::sim::run_timed::EstimatesName;
 use dovetail_replays::check::Check;
 use dovetail_replays::fgd_replay;
-use dovetail_replays::figures::{FgdFigures, Figures, Row};
+use dovetail_replays::figures::{FgdFigures, Figures, ReplayResult};
 use dovetail_replays::impossible::Impossible;
 use dovetail_replays::input::baseline;
 use dovetail_replays::input::cluster::NodesFlag;
@@ -31,7 +31,7 @@ use dovetail_replays::input::policy;
 use dovetail_replays::input::queues_file::QueueFlags;
 use dovetail_replays::input::seeds::Seeds;
 use dovetail_replays::input::trace_file::{self, RowFlags};
-use dovetail_replays::limits::{self, Limit};
+use dovetail_replays::limits::{self, PolicyBound};
 use dovetail_replays::money::{self, BriefBill};
 use dovetail_replays::timed_replay::{self, OrderName, TimedPlan};
 
@@ -87,7 +87,7 @@ const FGD_SEEDS: u64 = 5;
 
 /// What is replayed, resolved from flags and read from files.
 pub(crate) struct Grid {
-    pub(crate) cluster: Cluster,
+    pub(crate) cluster: TraceCluster,
     /// Names of traces, in the order given.
     pub(crate) traces: Vec<String>,
     /// Names of what is compared, in the order given.
@@ -95,12 +95,12 @@ pub(crate) struct Grid {
     pub(crate) seeds: Vec<u64>,
     /// Jobs of each trace that can never start; none under `fgd`, which drops what does not fit.
     pub(crate) impossible: Vec<Impossible>,
-    work: Work,
+    work: GridWork,
     threads: usize,
 }
 
 /// What each protocol needs.
-enum Work {
+enum GridWork {
     Fgd { traces: Vec<FgdTrace>, check: Check },
     Timed { traces: Vec<dovetail_trace::Trace>, plans: Vec<TimedPlan>, prices: Prices },
 }
@@ -125,13 +125,13 @@ impl Grid {
 
     /// Replays every point; rows come by trace, then variant, then seed. With `limits`, each row
     /// also knows its distance to what no policy can exceed.
-    pub(crate) fn run(&self, limits: bool) -> Result<Vec<Row>> {
+    pub(crate) fn run(&self, limits: bool) -> Result<Vec<ReplayResult>> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build()?;
         let points = self.points();
         let limit_steps = if limits { self.traces.len() * self.seeds.len() } else { 0 };
         let progress = Progress::new("replays", (points.len() + limit_steps) as u64);
         pool.install(|| {
-            let mut rows: Vec<Row> = points
+            let mut rows: Vec<ReplayResult> = points
                 .par_iter()
                 .map(|point| self.row(*point, &progress))
                 .collect::<Result<_>>()?;
@@ -143,7 +143,11 @@ impl Grid {
     }
 
     /// Rows by trace, for a page.
-    pub(crate) fn sections<'r>(&'r self, rows: &'r [Row], against: &'r str) -> Vec<Section<'r>> {
+    pub(crate) fn sections<'r>(
+        &'r self,
+        rows: &'r [ReplayResult],
+        against: &'r str,
+    ) -> Vec<Section<'r>> {
         let (nodes, gpus) = (self.cluster.nodes.len(), self.cluster.total_gpus());
         let seeds = self.seeds.len();
         let of_trace = rows.chunks(self.variants.len() * seeds);
@@ -163,12 +167,12 @@ impl Grid {
         points
     }
 
-    fn row(&self, point: Point, progress: &Progress) -> Result<Row> {
+    fn row(&self, point: Point, progress: &Progress) -> Result<ReplayResult> {
         let seed = self.seeds[point.seed];
         let steps = Progress::silent();
         let mut usage = None;
         let figures = match &self.work {
-            Work::Fgd { traces, check } => {
+            GridWork::Fgd { traces, check } => {
                 let trace = &traces[point.trace];
                 let orders = trace.orders(&self.cluster, seed)?;
                 let world = trace.world(&self.cluster, &orders);
@@ -177,7 +181,7 @@ impl Grid {
                 let figures = FgdFigures::of(&replay, seed, world.cluster_milli());
                 Figures::Fgd(Box::new(figures))
             }
-            Work::Timed { traces, plans, prices } => {
+            GridWork::Timed { traces, plans, prices } => {
                 let mut plan = plans[point.variant].clone();
                 plan.policy.seed = seed;
                 if let Some(faults) = &mut plan.faults {
@@ -197,15 +201,24 @@ impl Grid {
         let bill = usage.as_ref().map(BriefBill::of);
         // Replays of a grid start knowing nothing.
         let learning_started_from = policy::started_from_nothing(&variant);
-        Ok(Row { trace, variant, seed, figures, bill, usage, learning_started_from, limit: None })
+        Ok(ReplayResult {
+            trace,
+            variant,
+            seed,
+            figures,
+            bill,
+            usage,
+            learning_started_from,
+            limit: None,
+        })
     }
 
     /// Limits depend on trace and seed alone: each is computed once.
-    fn add_limits(&self, rows: &mut [Row], progress: &Progress) -> Result<()> {
+    fn add_limits(&self, rows: &mut [ReplayResult], progress: &Progress) -> Result<()> {
         let keys: Vec<(usize, usize)> = (0..self.traces.len())
             .flat_map(|trace| (0..self.seeds.len()).map(move |seed| (trace, seed)))
             .collect();
-        let found: Vec<Option<Limit>> = keys
+        let found: Vec<Option<PolicyBound>> = keys
             .par_iter()
             .map(|(trace, seed)| {
                 let limit = self.limit(*trace, self.seeds[*seed]);
@@ -221,16 +234,16 @@ impl Grid {
         Ok(())
     }
 
-    fn limit(&self, trace: usize, seed: u64) -> Result<Option<Limit>> {
+    fn limit(&self, trace: usize, seed: u64) -> Result<Option<PolicyBound>> {
         match &self.work {
-            Work::Fgd { traces, .. } => {
+            GridWork::Fgd { traces, .. } => {
                 let orders = traces[trace].orders(&self.cluster, seed)?;
                 let bounds = limits::prefixes(&traces[trace].world(&self.cluster, &orders), false)?;
-                Ok(Some(Limit::from(&bounds)))
+                Ok(Some(PolicyBound::from(&bounds)))
             }
-            Work::Timed { traces, .. } => {
+            GridWork::Timed { traces, .. } => {
                 let limits = limits::times(&traces[trace], &self.cluster, &self.impossible[trace])?;
-                Ok(limits.map(Limit::from))
+                Ok(limits.map(PolicyBound::from))
             }
         }
     }
@@ -259,7 +272,7 @@ fn fgd_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
         variants: flags.policies(&["kube-default", "kube-most-allocated", "dovetail"]),
         seeds: flags.seeds.as_ref().map_or_else(five, |seeds| seeds.0.clone()),
         impossible: vec![Impossible::default(); traces.len()],
-        work: Work::Fgd { traces, check: flags.check },
+        work: GridWork::Fgd { traces, check: flags.check },
         threads: app.settings.threads.value as usize,
     })
 }
@@ -327,7 +340,7 @@ fn timed_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
         variants,
         seeds: flags.seeds.as_ref().map_or_else(|| vec![seed], |seeds| seeds.0.clone()),
         impossible,
-        work: Work::Timed { traces, plans, prices },
+        work: GridWork::Timed { traces, plans, prices },
         threads: app.settings.threads.value as usize,
     })
 }

@@ -6,9 +6,9 @@ use dovetail_sim::comparison::{
     TimedComparison, TimedPolicy, TimedRun,
 };
 
-use dovetail_replays::figures::{Figures, Row};
+use dovetail_replays::figures::{Figures, ReplayResult};
 use dovetail_replays::impossible::Impossible;
-use dovetail_replays::limits::Limit;
+use dovetail_replays::limits::PolicyBound;
 
 /// Everything about one trace on one cluster.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct Section<'r> {
     pub(crate) nodes: usize,
     pub(crate) gpus: u64,
     /// Rows by policy, then seed.
-    pub(crate) rows: &'r [Row],
+    pub(crate) rows: &'r [ReplayResult],
     /// Rows of one policy.
     pub(crate) seeds: usize,
     /// The policy that the others are compared with.
@@ -43,20 +43,20 @@ pub(crate) fn page(title: &str, sections: &[Section<'_>]) -> anyhow::Result<Stri
 
 impl Section<'_> {
     fn arrivals(&self) -> ArrivalComparison {
-        let run = |row: &Row| match &row.figures {
+        let run = |row: &ReplayResult| match &row.figures {
             Figures::Fgd(figures) => Some(ArrivalRun {
                 decisions_per_second: figures.decisions_per_second,
                 ..figures.run.clone()
             }),
             Figures::Timed(_) => None,
         };
-        let policy = |rows: &[Row]| ArrivalPolicy {
+        let policy = |rows: &[ReplayResult]| ArrivalPolicy {
             policy: rows[0].variant.clone(),
             learning_started_from: rows[0].learning_started_from.clone(),
             runs: rows.iter().filter_map(run).collect(),
         };
-        let limit = |row: &Row| match row.limit {
-            Some(Limit::Prefix { device_percent, lp_percent }) => Some(PrefixLimit {
+        let limit = |row: &ReplayResult| match row.limit {
+            Some(PolicyBound::Prefix { device_percent, lp_percent }) => Some(PrefixLimit {
                 seed: row.seed,
                 device_prefix_percent: device_percent,
                 lp_prefix_percent: lp_percent,
@@ -73,7 +73,7 @@ impl Section<'_> {
     }
 
     fn timed(&self) -> TimedComparison {
-        let run = |row: &Row| match &row.figures {
+        let run = |row: &ReplayResult| match &row.figures {
             Figures::Timed(figures) => Some(TimedRun {
                 seed: row.seed,
                 metrics: figures.metrics,
@@ -86,14 +86,16 @@ impl Section<'_> {
             }),
             Figures::Fgd(_) => None,
         };
-        let policy = |rows: &[Row]| TimedPolicy {
+        let policy = |rows: &[ReplayResult]| TimedPolicy {
             policy: rows[0].variant.clone(),
             learning_started_from: rows[0].learning_started_from.clone(),
             runs: rows.iter().filter_map(run).collect(),
         };
         let shown = if self.seed_changes_something() { self.seeds } else { 1 };
         let limits = self.rows.first().and_then(|row| match row.limit {
-            Some(Limit::Times { average_jct_s, makespan_s }) => Some((average_jct_s, makespan_s)),
+            Some(PolicyBound::Times { average_jct_s, makespan_s }) => {
+                Some((average_jct_s, makespan_s))
+            }
             _ => None,
         });
         TimedComparison {
@@ -118,8 +120,8 @@ impl Section<'_> {
     }
 
     /// The rows of each policy, those of `against` first.
-    fn policies(&self) -> Vec<&[Row]> {
-        let mut policies: Vec<&[Row]> = self.rows.chunks(self.seeds).collect();
+    fn policies(&self) -> Vec<&[ReplayResult]> {
+        let mut policies: Vec<&[ReplayResult]> = self.rows.chunks(self.seeds).collect();
         policies.sort_by_key(|rows| rows[0].variant != self.against);
         policies
     }

@@ -6,12 +6,12 @@ use anyhow::Result;
 use clap::Args;
 use dovetail_console::app::App;
 use dovetail_console::open::open;
-use dovetail_console::style::Stream;
+use dovetail_console::style::OutputStream;
 use dovetail_console::table::{facts, table, whole};
 use dovetail_recording::{replay, what_if};
 use dovetail_settings::errors::{BadInput, Diverged};
 use dovetail_settings::form::Output;
-use dovetail_sim::record::{Decision, Difference, ReplayReport, WhatIf};
+use dovetail_sim::record::{ComparedDecision, Difference, ReplayReport, WhatIf};
 
 use dovetail_replays::input::policy;
 
@@ -78,7 +78,7 @@ fn identical(cut_off_after_line: Option<u64>) -> String {
 
 /// What a person wants to see.
 fn text(app: &App, file: &str, report: &ReplayReport) -> Result<String> {
-    let title = app.style(Stream::Result).strong(&format!("replay of {file}"));
+    let title = app.style(OutputStream::Result).strong(&format!("replay of {file}"));
     let mut rows = vec![
         ("recorded by", format!("dovetail {}", report.recorded_by)),
         ("steps", whole(report.steps)),
@@ -100,7 +100,7 @@ fn text(app: &App, file: &str, report: &ReplayReport) -> Result<String> {
 /// What the other policy would have chosen, for people.
 fn what_if_text(app: &App, file: &str, report: &WhatIf) -> String {
     let title = format!("what {} would have chosen in {file}", report.policy);
-    let title = app.style(Stream::Result).strong(&title);
+    let title = app.style(OutputStream::Result).strong(&title);
     let figures = facts(vec![
         ("recorded by", format!("dovetail {}", report.recorded_by)),
         ("recorded policy", report.recorded_policy.clone()),
@@ -122,7 +122,7 @@ fn what_if_text(app: &App, file: &str, report: &WhatIf) -> String {
 }
 
 /// A decision as it stands in the recording.
-fn decision(decision: Option<&Decision>) -> Result<String> {
+fn decision(decision: Option<&ComparedDecision>) -> Result<String> {
     let text = decision.map(serde_json::to_string).transpose()?;
     Ok(text.unwrap_or_else(|| "nothing more".to_owned()))
 }

@@ -3,20 +3,20 @@
 use anyhow::{Context, Result};
 use dovetail_console::app::App;
 use dovetail_console::progress::Progress;
-use dovetail_console::style::Stream;
+use dovetail_console::style::OutputStream;
 use dovetail_console::table::{counted, facts, percent, table, whole};
 use dovetail_settings::form::Output;
-use dovetail_trace::Cluster;
+use dovetail_trace::TraceCluster;
 use dovetail_units::amount::fine_percent;
 use serde::Serialize;
 
 use crate::commands::sim::page::{Section, page};
 use crate::commands::sim::run::RunFlags;
 use dovetail_replays::fgd_replay::{FgdReplay, replay};
-use dovetail_replays::figures::{FgdFigures, Figures, Row};
+use dovetail_replays::figures::{FgdFigures, Figures, ReplayResult};
 use dovetail_replays::impossible::Impossible;
 use dovetail_replays::input::fgd_world::FgdTrace;
-use dovetail_replays::limits::{Limit, prefixes};
+use dovetail_replays::limits::{PolicyBound, prefixes};
 
 /// Arrived percents that the table shows.
 const SHOWN: [usize; 5] = [50, 80, 90, 100, 130];
@@ -61,13 +61,13 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     flags.learning.save(replay.run.learnt.as_ref())?;
     let started_from = flags.learning.started_from(name);
     if output == Output::Html {
-        let row = Row {
+        let row = ReplayResult {
             trace: trace.name.clone(),
             variant: name.to_owned(),
             seed,
             figures: Figures::Fgd(Box::new(FgdFigures::of(&replay, seed, world.cluster_milli()))),
             bill: None,
-            limit: Some(Limit::from(&prefixes(&world, false)?)),
+            limit: Some(PolicyBound::from(&prefixes(&world, false)?)),
             usage: None,
             learning_started_from: started_from,
         };
@@ -86,7 +86,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
 
 fn report(
     trace: &FgdTrace,
-    cluster: &Cluster,
+    cluster: &TraceCluster,
     policy: &str,
     seed: u64,
     learning_started_from: Option<String>,
@@ -122,7 +122,7 @@ fn report(
 impl ArrivalsDocument {
     /// What a person wants to see.
     fn text(&self, app: &App) -> String {
-        let style = app.style(Stream::Result);
+        let style = app.style(OutputStream::Result);
         let title = format!("{} on {}, seed {}", self.policy, self.trace, self.seed);
         let title = style.strong(&title);
         let row = |at: usize| {

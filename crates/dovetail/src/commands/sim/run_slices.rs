@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use dovetail_console::app::App;
-use dovetail_console::style::Stream;
+use dovetail_console::style::OutputStream;
 use dovetail_console::table::{facts, whole};
 use dovetail_plan::EngineConfig;
 use dovetail_settings::errors::UsageError;
@@ -118,7 +118,7 @@ fn document(world: &SlicesWorld, gpu: &str, policy: &str, run: &SlicesRun) -> Sl
 
 impl SlicesDocument {
     fn text(&self, app: &App) -> String {
-        let style = app.style(Stream::Result);
+        let style = app.style(OutputStream::Result);
         let Self { policy, mix, load, seed, gpu, .. } = self;
         let title = format!("{policy}, mix {mix} at load {load}, seed {seed}");
         let title = style.strong(&title);

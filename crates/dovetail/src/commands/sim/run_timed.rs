@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use dovetail_console::app::App;
 use dovetail_console::progress::Progress;
-use dovetail_console::style::Stream;
+use dovetail_console::style::OutputStream;
 use dovetail_console::table::{counted, facts, percent, whole};
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
@@ -14,14 +14,14 @@ use dovetail_sim::baseline::StartOverheads;
 use dovetail_sim::timed::{Estimates, StartEstimate, TimedMetrics};
 use dovetail_sim::timeline::UsageReport;
 use dovetail_trace::fgd::trace_name;
-use dovetail_trace::{Cluster, Trace};
+use dovetail_trace::{Trace, TraceCluster};
 use dovetail_units::amount::tenths;
 use dovetail_units::duration::{duration, duration_of_seconds};
 use serde::Serialize;
 
 use crate::commands::sim::page::{Section, page};
 use crate::commands::sim::run::RunFlags;
-use dovetail_replays::figures::{Figures, Row};
+use dovetail_replays::figures::{Figures, ReplayResult};
 use dovetail_replays::impossible::Impossible;
 use dovetail_replays::input::scenario::ScenarioFile;
 use dovetail_replays::input::{baseline, trace_file};
@@ -128,7 +128,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
         Output::Json => app.print_json(&report),
         Output::Html => {
             let limit =
-                limits::times(&trace, &cluster, &report.impossible)?.map(limits::Limit::from);
+                limits::times(&trace, &cluster, &report.impossible)?.map(limits::PolicyBound::from);
             app.print(&report.page(limit)?)
         }
         _ => app.print(&report.text(app)),
@@ -136,7 +136,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
 }
 
 /// The machines, the jobs, and the file that these come from.
-fn world<'f>(app: &App, flags: &'f RunFlags) -> Result<(Cluster, Trace, &'f Path)> {
+fn world<'f>(app: &App, flags: &'f RunFlags) -> Result<(TraceCluster, Trace, &'f Path)> {
     if let Some(path) = flags.scenario.as_deref() {
         let scenario = ScenarioFile::read(path)?;
         let cluster = scenario.nodes()?.cluster(app, flags.rows)?;
@@ -185,7 +185,7 @@ fn tell_pause(
     if output == Output::Json {
         return app.print_json(&paused);
     }
-    let title = app.style(Stream::Result).strong(&format!("{trace}, paused"));
+    let title = app.style(OutputStream::Result).strong(&format!("{trace}, paused"));
     let file = pause.path.display();
     let rows = vec![
         ("paused at", duration(pause.at_ms)),
@@ -248,7 +248,7 @@ fn refuse_unknown(flags: &RunFlags) -> Result<()> {
 }
 
 /// The flags as one plan, with the files that they name.
-fn plan(app: &App, flags: &RunFlags, cluster: &Cluster) -> Result<TimedPlan> {
+fn plan(app: &App, flags: &RunFlags, cluster: &TraceCluster) -> Result<TimedPlan> {
     let order = flags.order.context("--order is required")?;
     let seed = app.settings.seed.value;
     let name = flags.policy.as_deref().unwrap_or(DEFAULT_POLICY);
@@ -273,13 +273,13 @@ fn plan(app: &App, flags: &RunFlags, cluster: &Cluster) -> Result<TimedPlan> {
 
 impl TimedDocument {
     /// One file with plots.
-    fn page(self, limit: Option<limits::Limit>) -> Result<String> {
+    fn page(self, limit: Option<limits::PolicyBound>) -> Result<String> {
         let variant = match &self.policy {
             Some(policy) => format!("{}/{policy}", self.order.name()),
             None => self.order.name().to_owned(),
         };
         let title = format!("{variant} on {}", self.trace);
-        let row = Row {
+        let row = ReplayResult {
             trace: self.trace,
             variant,
             seed: self.seed,
@@ -342,7 +342,7 @@ impl TimedDocument {
         rows.extend(self.learning_started_from.clone().map(|from| ("learning started from", from)));
         rows.push(("event log", figures.event_log_hash.clone()));
         let money = self.usage.as_ref().map(|usage| format!("\n{}", money::text(usage)));
-        let title = app.style(Stream::Result).strong(&title);
+        let title = app.style(OutputStream::Result).strong(&title);
         let never = self.impossible.text();
         format!("{title}\n\n{}{never}{}", facts(rows), money.unwrap_or_default())
     }

@@ -10,7 +10,7 @@ use dovetail_settings::form::Output;
 use serde_json::Value;
 
 use crate::commands::sim::grid::{Grid, GridFlags};
-use dovetail_replays::figures::{Metric, Row, metrics_of, money_note, shown};
+use dovetail_replays::figures::{Metric, ReplayResult, metrics_of, money_note, shown};
 
 /// Flags as written.
 #[derive(Debug, Args)]
@@ -36,14 +36,14 @@ pub(crate) fn run(app: &App, flags: &SweepFlags) -> Result<()> {
     }
 }
 
-fn table_of(rows: &[Row]) -> String {
+fn table_of(rows: &[ReplayResult]) -> String {
     // Without limits there is no distance to them.
     let known = |metric: &&Metric| rows.iter().any(|row| metric.of(row).is_some());
     let metrics = rows.first().map_or(&[][..], metrics_of).iter().filter(known);
     let metrics = shown(metrics, SHOWN);
     let mut header = vec!["trace", "policy", "seed"];
     header.extend(metrics.iter().map(|metric| metric.title));
-    let cells = |row: &Row| {
+    let cells = |row: &ReplayResult| {
         let mut cells = vec![row.trace.clone(), row.variant.clone(), row.seed.to_string()];
         cells.extend(
             metrics.iter().map(|metric| number(metric.of(row).map(|figure| metric.shown(figure)))),
@@ -54,7 +54,7 @@ fn table_of(rows: &[Row]) -> String {
 }
 
 /// The keys of the JSON rows as columns; a row without a key has an empty cell.
-fn csv_of(rows: &[Row]) -> Result<String> {
+fn csv_of(rows: &[ReplayResult]) -> Result<String> {
     const FIRST: [&str; 3] = ["trace", "policy", "seed"];
     let mut objects = Vec::new();
     let mut others = BTreeSet::new();

@@ -12,7 +12,7 @@ use dovetail_console::places::refuse_shared;
 use dovetail_console::table::{counted, facts, whole};
 use dovetail_settings::form::Output;
 use dovetail_trace::{
-    FORMATS, Format, ReadOptions, SwfProcessors, detect_format, write_cluster, write_trace,
+    FORMATS, ReadOptions, SwfProcessors, TraceFormat, detect_format, write_cluster, write_trace,
 };
 use serde::Serialize;
 
@@ -28,7 +28,11 @@ pub(crate) struct ImportFlags {
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
     /// Format of the file [default: detected from its first line]
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(FORMATS.map(Format::name)))]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = PossibleValuesParser::new(FORMATS.map(TraceFormat::name))
+    )]
     format: Option<String>,
     /// swf: what a processor is: gpu, core (jobs without GPUs), or N cores that come with one GPU
     #[arg(long, value_name = "gpu|core|N", default_value = "gpu", value_parser = processors)]
@@ -51,7 +55,7 @@ fn processors(text: &str) -> Result<SwfProcessors, String> {
 /// The result, as JSON.
 #[derive(Debug, Serialize)]
 struct Imported {
-    format: Format,
+    format: TraceFormat,
     jobs: Option<usize>,
     nodes: Option<usize>,
     skipped_rows: usize,
@@ -62,7 +66,7 @@ struct Imported {
 pub(crate) fn run(app: &App, flags: &ImportFlags) -> Result<()> {
     let output = app.output("trace import")?;
     refuse_shared(&[("FILE", Some(&flags.file))], &[("--to", Some(&flags.to))])?;
-    let named = flags.format.as_deref().and_then(Format::from_name);
+    let named = flags.format.as_deref().and_then(TraceFormat::from_name);
     let format = named.map_or_else(|| detect_format(&flags.file), Ok)?;
     let options = ReadOptions {
         format: Some(format),

@@ -7,8 +7,7 @@ use serde::Deserialize;
 
 /// A service with the path below which it answers `/api/v1/query`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
-    /// Namespace of the service.
+pub struct CandidateService {
     pub namespace: String,
     /// Its name.
     pub service: String,
@@ -36,7 +35,7 @@ pub enum Flavour {
     Prometheus,
 }
 
-impl Candidate {
+impl CandidateService {
     /// The path of the service in the API server.
     pub fn path(&self) -> String {
         let scheme = if self.tls { "https:" } else { "" };
@@ -51,11 +50,13 @@ impl Candidate {
 }
 
 /// All services to ask, the likeliest first, each once.
-pub(super) fn candidates(services: &[Service], operated: &[Prometheus]) -> Vec<Candidate> {
-    let mut found: Vec<Candidate> = operated.iter().filter_map(Prometheus::candidate).collect();
+pub(super) fn candidates(services: &[Service], operated: &[Prometheus]) -> Vec<CandidateService> {
+    let mut found: Vec<CandidateService> =
+        operated.iter().filter_map(Prometheus::candidate).collect();
     found.extend(services.iter().filter_map(Service::candidate));
     found.sort_by(|a, b| {
-        let key = |one: &Candidate| (one.flavour, one.namespace.clone(), one.service.clone());
+        let key =
+            |one: &CandidateService| (one.flavour, one.namespace.clone(), one.service.clone());
         key(a).cmp(&key(b))
     });
     let mut seen = std::collections::BTreeSet::new();
@@ -155,7 +156,7 @@ const WELL_KNOWN: [WellKnown; 14] = [
 ];
 
 impl Service {
-    fn candidate(&self) -> Option<Candidate> {
+    fn candidate(&self) -> Option<CandidateService> {
         // A name elsewhere: the API server forwards to none.
         if self.spec.kind.as_deref() == Some("ExternalName") || !self.metadata.is_sound() {
             return None;
@@ -163,7 +164,7 @@ impl Service {
         let (known, label) = self.well_known()?;
         let port = self.port()?;
         let is_tls = |name: &str| name.starts_with("https");
-        Some(Candidate {
+        Some(CandidateService {
             namespace: self.metadata.namespace.clone(),
             service: self.metadata.name.clone(),
             port: port.port,
@@ -219,7 +220,7 @@ struct Web {
 impl Prometheus {
     /// The service that the operator makes for all its servers of a namespace: port 9090, named
     /// `web`.
-    fn candidate(&self) -> Option<Candidate> {
+    fn candidate(&self) -> Option<CandidateService> {
         let prefix = self.spec.route_prefix.as_deref().unwrap_or("/").trim_end_matches('/');
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
         let is_path = prefix.is_empty() || prefix.starts_with('/');
@@ -228,7 +229,7 @@ impl Prometheus {
         }
         let service = self.spec.service_name.as_deref().unwrap_or("prometheus-operated");
         let at = Metadata { name: service.to_owned(), ..self.metadata.clone() };
-        (at.is_sound() && self.metadata.is_sound()).then(|| Candidate {
+        (at.is_sound() && self.metadata.is_sound()).then(|| CandidateService {
             namespace: at.namespace,
             service: at.name,
             port: 9090,
@@ -253,7 +254,7 @@ mod tests {
     }
 
     fn paths(services: &[Service], operated: &[Prometheus]) -> Vec<String> {
-        candidates(services, operated).iter().map(Candidate::path).collect()
+        candidates(services, operated).iter().map(CandidateService::path).collect()
     }
 
     #[test]

@@ -7,14 +7,14 @@ use kube::{Client, Config};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::candidate::{Candidate, Prometheus, Service, candidates};
+use super::candidate::{CandidateService, Prometheus, Service, candidates};
 use crate::client::{ClientError, PAGE, next_page, send, to_read};
 
 /// Services to ask, and what kept some from being found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundServices {
     /// The likeliest first.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<CandidateService>,
     /// Lists that could not be read, with the reason, for people.
     pub unread: Vec<String>,
 }
@@ -24,14 +24,14 @@ pub struct Found {
 ///
 /// # Errors
 /// When certificates or credentials cannot be used.
-pub async fn find(config: &Config) -> Result<Found, ClientError> {
+pub async fn find(config: &Config) -> Result<FoundServices, ClientError> {
     let client = to_read(config)?;
     let mut unread = Vec::new();
     let operated = list(&client, "/apis/monitoring.coreos.com/v1/prometheuses", &mut unread).await;
     let services = list(&client, "/api/v1/services", &mut unread).await;
     let operated: Vec<Prometheus> = readable(operated);
     let services: Vec<Service> = readable(services);
-    Ok(Found { candidates: candidates(&services, &operated), unread })
+    Ok(FoundServices { candidates: candidates(&services, &operated), unread })
 }
 
 /// The objects that can be understood. The others are nobody's way to a server.

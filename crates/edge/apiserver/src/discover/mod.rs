@@ -16,7 +16,7 @@ mod exporter_pod;
 mod find;
 mod proxy;
 
-pub use candidate::{Candidate, Flavour};
+pub use candidate::{CandidateService, Flavour};
 pub use exporter_pod::{ExporterPod, FoundExporters, exporters};
-pub use find::{Found, find};
+pub use find::{FoundServices, find};
 pub use proxy::{Proxies, Proxy, ProxyError, ProxyReply};

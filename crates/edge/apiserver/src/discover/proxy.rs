@@ -10,7 +10,7 @@ use kube::client::Body;
 use kube::{Client, Config};
 use thiserror::Error;
 
-use super::candidate::Candidate;
+use super::candidate::CandidateService;
 use super::exporter_pod::ExporterPod;
 use crate::client::{ClientError, client, with_causes};
 
@@ -74,7 +74,7 @@ impl Proxies {
     }
 
     /// The way to a service.
-    pub fn to_service(&self, service: &Candidate) -> Proxy {
+    pub fn to_service(&self, service: &CandidateService) -> Proxy {
         self.to(service.path(), &service.name())
     }
 

@@ -11,7 +11,7 @@ use super::watched::Watched;
 use super::{Notice, Settings};
 
 /// One kind's watch, with the way its lists come.
-struct Source {
+struct WatchSource {
     client: Client,
     api: Api<Watched>,
     kind: Kind,
@@ -36,7 +36,8 @@ pub(super) fn changes(
     let api = Api::all_with(client.clone(), &(kind, version));
     let events = events(&api, settings, true);
     let (streams, is_gone, next) = (true, false, None);
-    let source = Source { client, api, kind, version, settings, streams, is_gone, next, events };
+    let source =
+        WatchSource { client, api, kind, version, settings, streams, is_gone, next, events };
     stream::unfold(source, |mut source| async move {
         let notice = source.next().await?;
         Some((notice, source))
@@ -57,7 +58,7 @@ fn events(
     watcher(api.clone(), config).default_backoff().boxed()
 }
 
-impl Source {
+impl WatchSource {
     async fn next(&mut self) -> Option<Notice> {
         if let Some(notice) = self.next.take() {
             return Some(notice);

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use csv::StringRecord;
 use serde_json::Value;
 
-use super::Version;
+use super::FocusVersion;
 use super::columns::{NOT_NULL, columns, split_column};
 use crate::amount::{PICO, pico};
 
@@ -97,7 +97,7 @@ const TIMES: [&str; 4] =
 /// by `ResourceId` and `ChargePeriodStart`, in micro-units of `BilledCost`; without it that sum is
 /// not checked.
 pub fn check(
-    version: Version,
+    version: FocusVersion,
     dataset: &str,
     origins: Option<&BTreeMap<(String, String), i64>>,
 ) -> Vec<Violation> {
@@ -146,7 +146,7 @@ impl DatasetRow {
     }
 }
 
-fn check_header(version: Version, header: &StringRecord) -> Vec<Violation> {
+fn check_header(version: FocusVersion, header: &StringRecord) -> Vec<Violation> {
     let mut found = Vec::new();
     let known: BTreeSet<String> = columns(version).into_iter().collect();
     let mut seen = BTreeSet::new();
@@ -169,11 +169,11 @@ fn check_header(version: Version, header: &StringRecord) -> Vec<Violation> {
         custom_before |= is_custom;
     }
     let by_version: &[&str] = match version {
-        Version::V1_2 => &["ProviderName", "PublisherName"],
-        Version::V1_3 => {
+        FocusVersion::V1_2 => &["ProviderName", "PublisherName"],
+        FocusVersion::V1_3 => {
             &["ProviderName", "PublisherName", "HostProviderName", "ServiceProviderName"]
         }
-        Version::V1_4 => &["HostProviderName", "ServiceProviderName", "InvoiceDetailId"],
+        FocusVersion::V1_4 => &["HostProviderName", "ServiceProviderName", "InvoiceDetailId"],
     };
     for name in MANDATORY.iter().chain(by_version) {
         if !seen.contains(name) {
@@ -183,7 +183,7 @@ fn check_header(version: Version, header: &StringRecord) -> Vec<Violation> {
     found
 }
 
-fn check_row(version: Version, row: &DatasetRow, found: &mut Vec<Violation>) {
+fn check_row(version: FocusVersion, row: &DatasetRow, found: &mut Vec<Violation>) {
     let mut wrong =
         |column: &str, problem: String| found.push(violation(row.line, column, problem));
     for column in NOT_NULL {
@@ -233,8 +233,8 @@ fn check_row(version: Version, row: &DatasetRow, found: &mut Vec<Violation>) {
     }
     check_commitment(row, &mut wrong);
     let provider = match version {
-        Version::V1_2 | Version::V1_3 => "ProviderName",
-        Version::V1_4 => "ServiceProviderName",
+        FocusVersion::V1_2 | FocusVersion::V1_3 => "ProviderName",
+        FocusVersion::V1_4 => "ServiceProviderName",
     };
     let is_paid_elsewhere = row.get("InvoiceIssuerName") != row.get(provider);
     if is_paid_elsewhere && pico(row.get("BilledCost")) != Some(0) {
@@ -270,7 +270,7 @@ fn check_commitment(row: &DatasetRow, wrong: &mut dyn FnMut(&str, String)) {
 
 /// Tags are objects of texts, and what a resource has is not told again for what it is allocated
 /// to.
-fn check_tags(version: Version, row: &DatasetRow, wrong: &mut dyn FnMut(&str, String)) {
+fn check_tags(version: FocusVersion, row: &DatasetRow, wrong: &mut dyn FnMut(&str, String)) {
     let mut keys_of = |column: &str| -> BTreeSet<String> {
         let text = row.get(column);
         if text.is_empty() {
@@ -299,7 +299,7 @@ fn check_tags(version: Version, row: &DatasetRow, wrong: &mut dyn FnMut(&str, St
 
 /// Rows of one origin: their ratios are one, their sums are it, and all else is alike.
 fn check_splits(
-    version: Version,
+    version: FocusVersion,
     rows: &[DatasetRow],
     origins: Option<&BTreeMap<(String, String), i64>>,
     found: &mut Vec<Violation>,

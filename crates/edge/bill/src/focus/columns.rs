@@ -1,6 +1,6 @@
 //! The columns that are written, by version.
 
-use super::Version;
+use super::FocusVersion;
 
 /// Columns that stand in every version, in the order in which they are written.
 const IN_ALL: [&str; 37] = [
@@ -97,15 +97,15 @@ pub(super) const NOT_NULL: [&str; 19] = [
 ];
 
 /// All columns of a version, in order: FOCUS' own before custom ones.
-pub(super) fn columns(version: Version) -> Vec<String> {
+pub(super) fn columns(version: FocusVersion) -> Vec<String> {
     let mut own: Vec<&str> = IN_ALL.to_vec();
-    if version < Version::V1_4 {
+    if version < FocusVersion::V1_4 {
         own.extend(UNTIL_1_3);
     }
-    if version >= Version::V1_3 {
+    if version >= FocusVersion::V1_3 {
         own.extend(SINCE_1_3);
     }
-    if version >= Version::V1_4 {
+    if version >= FocusVersion::V1_4 {
         own.extend(SINCE_1_4);
     }
     own.sort_unstable();
@@ -116,7 +116,7 @@ pub(super) fn columns(version: Version) -> Vec<String> {
 }
 
 /// The name of a column of split cost allocation in a version.
-pub(super) fn split_column(version: Version, column: &str) -> String {
-    let prefix = if version < Version::V1_3 { "x_" } else { "" };
+pub(super) fn split_column(version: FocusVersion, column: &str) -> String {
+    let prefix = if version < FocusVersion::V1_3 { "x_" } else { "" };
     format!("{prefix}{column}")
 }

@@ -16,14 +16,14 @@ mod tests;
 mod write;
 
 pub use check::{Violation, check};
-pub use write::{FocusError, FocusRow, Origin, Part, Pricing, write};
+pub use write::{FocusError, FocusRow, OriginShare, Pricing, SplitCharge, write};
 
 use std::fmt;
 use std::str::FromStr;
 
 /// A version of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Version {
+pub enum FocusVersion {
     /// 1.2, of May 2025.
     V1_2,
     /// 1.3, of December 2025: split cost allocation, host and service provider.
@@ -32,7 +32,7 @@ pub enum Version {
     V1_4,
 }
 
-impl Version {
+impl FocusVersion {
     /// All versions.
     pub const ALL: [Self; 3] = [Self::V1_2, Self::V1_3, Self::V1_4];
 
@@ -46,13 +46,13 @@ impl Version {
     }
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for FocusVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Version {
+impl FromStr for FocusVersion {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

@@ -10,9 +10,9 @@ const HOUR_MS: u64 = 3_600_000;
 /// 2026-11-20T10:00:00Z.
 const TEN_MS: u64 = 1_795_168_800_000;
 
-fn part(cost: i64, pod: Option<&str>, cause: &str) -> Part {
+fn part(cost: i64, pod: Option<&str>, cause: &str) -> OriginShare {
     let tags = [("team", "eyes"), ("job", "Job vision/train")];
-    Part {
+    OriginShare {
         cost: Money::micros(cost),
         cause: cause.to_owned(),
         is_waste: pod.is_none(),
@@ -22,8 +22,8 @@ fn part(cost: i64, pod: Option<&str>, cause: &str) -> Part {
     }
 }
 
-fn origin(node: &str, parts: Vec<Part>) -> Origin {
-    Origin {
+fn origin(node: &str, parts: Vec<OriginShare>) -> SplitCharge {
+    SplitCharge {
         account: "west".into(),
         currency: "USD".into(),
         description: "node-hours of p5.48xlarge, split".into(),
@@ -46,14 +46,14 @@ fn origin(node: &str, parts: Vec<Part>) -> Origin {
     }
 }
 
-fn dataset(version: Version, origins: &[Origin]) -> String {
+fn dataset(version: FocusVersion, origins: &[SplitCharge]) -> String {
     let mut text = Vec::new();
     write(version, origins, &mut text).unwrap();
     String::from_utf8(text).unwrap()
 }
 
-fn sums(origins: &[Origin]) -> BTreeMap<(String, String), i64> {
-    let key = |origin: &Origin| (origin.node_id.clone(), "2026-11-20T10:00:00Z".to_owned());
+fn sums(origins: &[SplitCharge]) -> BTreeMap<(String, String), i64> {
+    let key = |origin: &SplitCharge| (origin.node_id.clone(), "2026-11-20T10:00:00Z".to_owned());
     origins.iter().map(|origin| (key(origin), origin.billed.usd_micros)).collect()
 }
 
@@ -64,23 +64,23 @@ fn every_version_holds_the_rules_and_has_its_own_columns() {
         part(27_519_999, None, "free_no_demand"),
     ];
     let origins = [origin("g1", parts), origin("g2", vec![part(1, Some("=cmd"), "idle")])];
-    for version in Version::ALL {
+    for version in FocusVersion::ALL {
         let text = dataset(version, &origins);
         assert_eq!(check(version, &text, Some(&sums(&origins))), [], "{version}\n{text}");
         let header = text.lines().next().unwrap();
         let has = |column: &str| header.split(',').any(|name| name == column);
-        assert_eq!(has("ProviderName"), version < Version::V1_4, "{version}");
-        assert_eq!(has("ServiceProviderName"), version >= Version::V1_3, "{version}");
-        assert_eq!(has("AllocatedMethodId"), version >= Version::V1_3, "{version}");
-        assert_eq!(has("x_AllocatedMethodId"), version < Version::V1_3, "{version}");
-        assert_eq!(has("InvoiceDetailId"), version >= Version::V1_4, "{version}");
+        assert_eq!(has("ProviderName"), version < FocusVersion::V1_4, "{version}");
+        assert_eq!(has("ServiceProviderName"), version >= FocusVersion::V1_3, "{version}");
+        assert_eq!(has("AllocatedMethodId"), version >= FocusVersion::V1_3, "{version}");
+        assert_eq!(has("x_AllocatedMethodId"), version < FocusVersion::V1_3, "{version}");
+        assert_eq!(has("InvoiceDetailId"), version >= FocusVersion::V1_4, "{version}");
         // Each is told apart from the others.
-        for other in Version::ALL.into_iter().filter(|other| *other != version) {
+        for other in FocusVersion::ALL.into_iter().filter(|other| *other != version) {
             assert_ne!(check(other, &text, None), [], "{version} as {other}");
         }
         assert_eq!(version.name().parse(), Ok(version));
     }
-    assert!("1.1".parse::<Version>().unwrap_err().contains("use 1.2, 1.3 or 1.4"));
+    assert!("1.1".parse::<FocusVersion>().unwrap_err().contains("use 1.2, 1.3 or 1.4"));
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn rows_say_what_they_are() {
         part(30_000_000, Some("train-0"), "active_not_separable"),
         part(10_000_000, None, "free_no_demand"),
     ];
-    let text = dataset(Version::V1_4, &[origin("g1", parts)]);
+    let text = dataset(FocusVersion::V1_4, &[origin("g1", parts)]);
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let rows: Vec<BTreeMap<String, String>> =
         reader.deserialize().map(|row| row.expect("a row by column")).collect();
@@ -130,7 +130,7 @@ fn rows_say_what_they_are() {
 fn parts_that_are_not_their_origin_are_not_written() {
     let mut broken = origin("g1", vec![part(5, None, "idle")]);
     broken.effective = Money::micros(6);
-    let error = write(Version::V1_3, &[broken], Vec::new()).unwrap_err();
+    let error = write(FocusVersion::V1_3, &[broken], Vec::new()).unwrap_err();
     assert!(matches!(error, FocusError::Parts { .. }), "{error}");
 }
 
@@ -144,8 +144,8 @@ fn a_commitment_is_named_where_it_prices_the_charge() {
     let named =
         Commitment { id: "arn:ri/1".into(), category: "Usage".into(), kind: "Reserved".into() };
     origin.commitment = Some(named);
-    let text = dataset(Version::V1_2, &[origin.clone()]);
-    assert_eq!(check(Version::V1_2, &text, Some(&sums(&[origin.clone()]))), []);
+    let text = dataset(FocusVersion::V1_2, &[origin.clone()]);
+    assert_eq!(check(FocusVersion::V1_2, &text, Some(&sums(&[origin.clone()]))), []);
     let row: BTreeMap<String, String> =
         csv::Reader::from_reader(text.as_bytes()).deserialize().next().unwrap().unwrap();
     let costs = ["BilledCost", "EffectiveCost", "ContractedCost", "ListCost"].map(|c| &*row[c]);
@@ -160,12 +160,12 @@ fn a_commitment_is_named_where_it_prices_the_charge() {
     ] {
         let bad = text.replacen(from, to, 1);
         assert_ne!(bad, text, "{from} is not there");
-        let found = check(Version::V1_2, &bad, None);
+        let found = check(FocusVersion::V1_2, &bad, None);
         assert!(found.iter().any(|violation| violation.column == column), "{from}: {found:?}");
     }
     // Time that is mostly bought on demand is not the commitment's.
     origin.pricing = Pricing::Standard;
-    let text = dataset(Version::V1_2, &[origin]);
+    let text = dataset(FocusVersion::V1_2, &[origin]);
     assert!(!text.contains("arn:ri/1"), "{text}");
 }
 
@@ -174,7 +174,7 @@ fn a_commitment_is_named_where_it_prices_the_charge() {
 fn each_rule_can_be_broken() {
     let parts = vec![part(30_000_000, Some("train-0"), "idle"), part(10_000_000, None, "idle")];
     let origins = [origin("g1", parts)];
-    let good = dataset(Version::V1_3, &origins);
+    let good = dataset(FocusVersion::V1_3, &origins);
     for (from, to, column) in [
         ("BillingAccountName", "AccountName", "BillingAccountName"),
         ("ServiceProviderName", "ServiceProvider", "ServiceProviderName"),
@@ -200,7 +200,7 @@ fn each_rule_can_be_broken() {
     ] {
         let bad = good.replacen(from, to, 1);
         assert_ne!(bad, good, "{from} is not there");
-        let found = check(Version::V1_3, &bad, Some(&sums(&origins)));
+        let found = check(FocusVersion::V1_3, &bad, Some(&sums(&origins)));
         assert!(
             found.iter().any(|violation| violation.column == column),
             "{from} → {to}: {found:?}"
@@ -208,9 +208,9 @@ fn each_rule_can_be_broken() {
     }
     // A row that is gone, and an origin without rows.
     let shorter: String = good.lines().take(2).map(|line| format!("{line}\n")).collect();
-    assert_ne!(check(Version::V1_3, &shorter, Some(&sums(&origins))), []);
+    assert_ne!(check(FocusVersion::V1_3, &shorter, Some(&sums(&origins))), []);
     let header = good.lines().next().unwrap();
-    assert_ne!(check(Version::V1_3, header, Some(&sums(&origins))), []);
+    assert_ne!(check(FocusVersion::V1_3, header, Some(&sums(&origins))), []);
 }
 
 proptest! {
@@ -229,7 +229,7 @@ proptest! {
         whole.list = Money::micros(list);
         whole.billed = Money::micros(invoiced);
         whole.billed_ms = hours * HOUR_MS;
-        let version = Version::ALL[version];
+        let version = FocusVersion::ALL[version];
         let text = dataset(version, &[whole.clone()]);
         prop_assert_eq!(check(version, &text, Some(&sums(&[whole.clone()]))), []);
         // Quantities and list costs are the origin's too.

@@ -11,14 +11,14 @@ use jiff::tz::TimeZone;
 use serde_json::json;
 use thiserror::Error;
 
-use super::Version;
+use super::FocusVersion;
 use super::columns::columns;
 use crate::amount::{decimal, pico};
 use crate::import::Commitment;
 
 /// A charge that is split: one node over one charge period.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct SplitCharge {
     /// Who is billed: the cluster.
     pub account: String,
     /// Code of the currency, for example `USD`.
@@ -55,7 +55,7 @@ pub struct Origin {
     pub gpu_model: Option<String>,
     /// Name and version of the method by which it was split, for example `residual/1`.
     pub method: String,
-    pub parts: Vec<Part>,
+    pub parts: Vec<OriginShare>,
 }
 
 /// How a node is bought.
@@ -72,8 +72,7 @@ pub enum Pricing {
 
 /// What one payer has of an origin, for one cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Part {
-    /// Its share of what the origin cost.
+pub struct OriginShare {
     pub cost: Money,
     /// What it is paid for, for example `idle` or `free_no_demand`.
     pub cause: String,
@@ -110,7 +109,11 @@ pub enum FocusError {
 ///
 /// # Errors
 /// See [`FocusError`].
-pub fn write(version: Version, origins: &[Origin], output: impl Write) -> Result<(), FocusError> {
+pub fn write(
+    version: FocusVersion,
+    origins: &[SplitCharge],
+    output: impl Write,
+) -> Result<(), FocusError> {
     let columns = columns(version);
     let mut writer = csv::Writer::from_writer(output);
     writer.write_record(&columns)?;
@@ -134,7 +137,7 @@ fn cell(text: &str) -> Cow<'_, str> {
 /// Ratios have so many decimals, and sum to one in all of them.
 const RATIO_DECIMALS: usize = 12;
 
-fn rows(version: Version, origin: &Origin) -> Result<Vec<FocusRow>, FocusError> {
+fn rows(version: FocusVersion, origin: &SplitCharge) -> Result<Vec<FocusRow>, FocusError> {
     let parts: Money = origin.parts.iter().map(|part| part.cost).sum();
     if parts != origin.effective {
         let (node, cost) = (origin.node.clone(), origin.effective);
@@ -177,7 +180,7 @@ fn rows(version: Version, origin: &Origin) -> Result<Vec<FocusRow>, FocusError> 
 }
 
 /// What all rows of an origin have in common.
-fn of_origin(origin: &Origin) -> FocusRow {
+fn of_origin(origin: &SplitCharge) -> FocusRow {
     let (month_from, month_to) = month(origin.from_ms);
     let region = origin.region.clone().unwrap_or_default();
     let pricing = match origin.pricing {
@@ -236,12 +239,17 @@ fn category(commitment: &Commitment) -> &str {
 }
 
 /// What is sold: a node with GPUs of a model.
-fn sku(origin: &Origin) -> String {
+fn sku(origin: &SplitCharge) -> String {
     let model = origin.gpu_model.as_deref().unwrap_or("unknown");
     format!("gpu-node/{model}/{:?}", origin.pricing).to_lowercase()
 }
 
-fn of_part(version: Version, origin: &Origin, part: &Part, ratio: i64) -> FocusRow {
+fn of_part(
+    version: FocusVersion,
+    origin: &SplitCharge,
+    part: &OriginShare,
+    ratio: i64,
+) -> FocusRow {
     let [all, allocated, active] = part.gpu_milli_ms;
     let seconds = |time: i128| decimal(time, 6);
     let tag = |name: &str| part.tags.get(name).cloned().unwrap_or_default();

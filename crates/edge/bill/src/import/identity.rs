@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 /// Machines by the names that bills have for them.
 #[derive(Clone, Debug, Default)]
-pub struct Machines {
+pub struct BilledMachines {
     by_name: BTreeMap<String, usize>,
 }
 
-impl Machines {
+impl BilledMachines {
     /// Machines by `spec.providerID`, each with its number; what has none may have another name
     /// that bills know.
     pub fn new<'a>(provider_ids: impl IntoIterator<Item = (&'a str, usize)>) -> Self {
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn the_same_machine_is_found_by_every_name_of_it() {
         let azure = "azure:///subscriptions/S/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/gpu/virtualMachines/0";
-        let machines = Machines::new([
+        let machines = BilledMachines::new([
             ("aws:///us-east-1a/i-0AbC", 0),
             ("gce://shop/us-central1-a/gpu-1", 1),
             (azure, 2),

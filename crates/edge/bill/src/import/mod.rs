@@ -18,5 +18,5 @@ mod spans;
 mod tests;
 
 pub use bill::{Bill, BillLine, Commitment, Cost, MOST_UNSAID, Unmatched, Unsaid};
-pub use identity::Machines;
+pub use identity::BilledMachines;
 pub use read::read;

@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::io::Read;
 
-use dovetail_table::{Record, Style, Table, TableError};
+use dovetail_table::{CsvRecord, Style, Table, TableError};
 
 use super::bill::{Bill, BillLine, COSTS, Commitment};
-use super::identity::Machines;
+use super::identity::BilledMachines;
 use super::layout::{Discount, Layout, MACHINE_USAGE};
 use crate::amount::{PICO, pico};
 use crate::focus::Pricing;
@@ -28,7 +28,7 @@ fn most_pico(from_ms: u64, to_ms: u64) -> i128 {
 ///
 /// # Errors
 /// Names file, line and column of the first cell that cannot be read.
-pub fn read(input: impl Read, file: &str, machines: &Machines) -> Result<Bill, TableError> {
+pub fn read(input: impl Read, file: &str, machines: &BilledMachines) -> Result<Bill, TableError> {
     let mut table = Table::open(input, file, Style::Export)?;
     let layout = layout_of(&table).map_err(|problem| table.bad_header(problem))?;
     let mut bill = Bill::default();
@@ -64,7 +64,7 @@ fn layout_of<R: Read>(table: &Table<R>) -> Result<Layout, String> {
 }
 
 impl Bill {
-    fn take(&mut self, mut cells: Cells<'_>, machines: &Machines) -> Result<(), TableError> {
+    fn take(&mut self, mut cells: Cells<'_>, machines: &BilledMachines) -> Result<(), TableError> {
         self.lines += 1;
         let layout = cells.layout;
         if layout.parent.is_some_and(|parent| !cells.text(parent).is_empty()) {
@@ -175,7 +175,7 @@ impl Bill {
 /// One line by column.
 struct Cells<'c> {
     layout: &'c Layout,
-    record: Record<'c>,
+    record: CsvRecord<'c>,
     /// An amount may come to so much, in 10⁻¹², either way.
     most_pico: i128,
 }

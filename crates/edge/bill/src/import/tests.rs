@@ -6,8 +6,8 @@ const HOUR_MS: u64 = 3_600_000;
 /// 2026-11-20T10:00:00Z.
 const TEN_MS: u64 = 1_795_168_800_000;
 
-fn machines() -> Machines {
-    Machines::new([("aws:///us-east-1a/i-1", 0), ("aws:///us-east-1a/i-2", 1)])
+fn machines() -> BilledMachines {
+    BilledMachines::new([("aws:///us-east-1a/i-1", 0), ("aws:///us-east-1a/i-2", 1)])
 }
 
 fn bill(text: &str) -> Bill {

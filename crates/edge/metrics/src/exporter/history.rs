@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_account::device_time::{DeviceHistory, HoldingTime, Share, Span};
 use dovetail_account::rollup::Coverage;
 use dovetail_account::signal::{
-    Activity, ActivityRule, Mixed, Verdict, activity_over, judge, mig_compute_slices, mixed,
+    Activity, ActivityRule, ActivityVerdict, Mixed, activity_over, judge, mig_compute_slices, mixed,
 };
 
-use super::observation::{DeviceName, Look, Observation, Observed};
+use super::observation::{DeviceName, DeviceObservation, Look, Observation};
 use super::open_time::OpenTime;
-use super::origin::{Holder, Slice};
+use super::origin::{DeviceHolder, MigSlice};
 
 /// Compute slices of a device that can be cut.
 const MIG_SLICES: u32 = 7;
@@ -21,14 +21,14 @@ pub struct ObservedTime {
     /// Devices by node and name.
     pub devices: Vec<ObservedDevice>,
     /// Holders; their places are the numbers in the histories.
-    pub holders: Vec<Holder>,
+    pub holders: Vec<DeviceHolder>,
     /// How far active time may be off because a step stands for several samples.
     pub(super) active_open: OpenTime,
 }
 
 /// Why a holder that series name is not believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Doubt {
+pub enum HolderDoubt {
     /// It was on another node.
     Elsewhere,
     /// It was on the node, and asked for no device.
@@ -42,11 +42,11 @@ pub enum Doubt {
 pub struct Misplaced {
     pub node: String,
     pub device: String,
-    pub holder: Holder,
+    pub holder: DeviceHolder,
     /// When it was named.
     pub held: Span,
     /// Why it cannot have been.
-    pub doubt: Doubt,
+    pub doubt: HolderDoubt,
 }
 
 /// A device and what is known of it.
@@ -88,7 +88,7 @@ impl ObservedTime {
     /// but where it was who was scraped. Answers with what was taken, without these.
     pub fn distrust(
         &mut self,
-        doubt: impl Fn(&str, &Holder, Span) -> Option<Doubt>,
+        doubt: impl Fn(&str, &DeviceHolder, Span) -> Option<HolderDoubt>,
     ) -> Vec<Misplaced> {
         let mut taken = Vec::new();
         let holders = &self.holders;
@@ -98,7 +98,7 @@ impl ObservedTime {
                 let holder = holders.get(time.holder as usize);
                 let doubted = holder.and_then(|who| Some((who, doubt(node, who, time.held)?)));
                 let Some((holder, doubt)) = doubted else { return true };
-                if doubt == Doubt::Scraped {
+                if doubt == HolderDoubt::Scraped {
                     return false;
                 }
                 unseen.add(time.held);
@@ -153,9 +153,9 @@ impl Observation {
                 });
             }
         }
-        let mut holders: Vec<(u32, Holder)> = numbers
+        let mut holders: Vec<(u32, DeviceHolder)> = numbers
             .into_iter()
-            .map(|(holder, number): (&Holder, u32)| (number, holder.clone()))
+            .map(|(holder, number): (&DeviceHolder, u32)| (number, holder.clone()))
             .collect();
         holders.sort_by_key(|(number, _)| *number);
         let holders = holders.into_iter().map(|(_, holder)| holder).collect();
@@ -177,11 +177,11 @@ impl Time<'_> {
     fn history<'o>(
         &self,
         name: &DeviceName,
-        observed: &'o Observed,
-        numbers: &mut BTreeMap<&'o Holder, u32>,
+        observed: &'o DeviceObservation,
+        numbers: &mut BTreeMap<&'o DeviceHolder, u32>,
         active_open: &mut OpenTime,
     ) -> Option<DeviceHistory> {
-        let slices: BTreeSet<Option<&Slice>> =
+        let slices: BTreeSet<Option<&MigSlice>> =
             observed.held.keys().map(|(slice, _)| slice.as_ref()).collect();
         let inside = |at_ms: i64| {
             let at_ms = u64::try_from(at_ms).ok()?;
@@ -192,14 +192,15 @@ impl Time<'_> {
             let looks = looks.filter_map(|(at_ms, look)| Some((inside(at_ms)?, look)));
             (slice, looks.collect())
         });
-        let by_slice: Vec<(Option<&Slice>, Looks<'o>)> = by_slice.collect();
+        let by_slice: Vec<(Option<&MigSlice>, Looks<'o>)> = by_slice.collect();
         let times: BTreeSet<u64> =
             by_slice.iter().flat_map(|(_, looks)| looks).map(|(at_ms, _)| *at_ms).collect();
         let (first_ms, last_ms) = (*times.first()?, *times.last()?);
         let gaps = self.gaps(&times);
         let (mut holdings, mut unseen) = (Vec::new(), Coverage::default());
         for (slice, looks) in &by_slice {
-            let steps: Vec<Step> = looks.iter().map(|(_, look)| self.step(look)).collect();
+            let steps: Vec<SampleInterval> =
+                looks.iter().map(|(_, look)| self.step(look)).collect();
             *active_open += self.active_open(looks, &steps, &gaps, weight_milli(*slice));
             let held = self.holdings((looks, &steps), &gaps, &share(*slice), numbers, &mut unseen);
             holdings.extend(held);
@@ -236,11 +237,11 @@ impl Time<'_> {
 
     /// What a step was. Where some of its samples were active, that part of it is, and stands
     /// first: nobody knows when it was.
-    fn step(&self, look: &Look<'_>) -> Step {
+    fn step(&self, look: &Look<'_>) -> SampleInterval {
         let of_samples = mixed(&look.moment, &look.peaks, self.rule);
         let Some(Mixed { above, below, share }) = of_samples else {
             let verdict = judge(&look.moment, self.rule);
-            return Step { first: verdict, then: None, open: OpenTime::default() };
+            return SampleInterval { first: verdict, then: None, open: OpenTime::default() };
         };
         let active_ms = u128::from(self.interval_ms) * u128::from(share.likely) / 1_000_000;
         // In whole seconds, as ledgers keep time best.
@@ -252,9 +253,9 @@ impl Time<'_> {
             _ => OpenTime::default(),
         };
         match active_ms {
-            0 => Step { first: below, then: None, open },
-            all if all == self.interval_ms => Step { first: above, then: None, open },
-            _ => Step { first: above, then: Some((active_ms, below)), open },
+            0 => SampleInterval { first: below, then: None, open },
+            all if all == self.interval_ms => SampleInterval { first: above, then: None, open },
+            _ => SampleInterval { first: above, then: Some((active_ms, below)), open },
         }
     }
 
@@ -262,7 +263,7 @@ impl Time<'_> {
     fn active_open(
         &self,
         looks: &[(u64, Look<'_>)],
-        steps: &[Step],
+        steps: &[SampleInterval],
         gaps: &BTreeMap<u64, Span>,
         gpu_milli: i64,
     ) -> OpenTime {
@@ -294,15 +295,15 @@ impl Time<'_> {
     /// other nobody knows when it came or went.
     fn holdings<'o>(
         &self,
-        (looks, steps): (&Looks<'o>, &[Step]),
+        (looks, steps): (&Looks<'o>, &[SampleInterval]),
         gaps: &BTreeMap<u64, Span>,
         share: &Share,
-        numbers: &mut BTreeMap<&'o Holder, u32>,
+        numbers: &mut BTreeMap<&'o DeviceHolder, u32>,
         unseen: &mut Coverage,
     ) -> Vec<HoldingTime> {
         let longest_ms = self.longest_ms();
         let mut done = Vec::new();
-        let mut open: BTreeMap<&Holder, Vec<(u64, Verdict)>> = BTreeMap::new();
+        let mut open: BTreeMap<&DeviceHolder, Vec<(u64, ActivityVerdict)>> = BTreeMap::new();
         for (index, (at_ms, Look { holders, .. })) in looks.iter().enumerate() {
             let late = index > 0 && at_ms - looks[index - 1].0 > longest_ms;
             let gap = gaps.get(at_ms).filter(|_| late);
@@ -311,8 +312,10 @@ impl Time<'_> {
             {
                 unseen.add(*gap);
             }
-            let stays = |holder: &&Holder| holders.contains(holder) && (!late || gap.is_some());
-            let over: Vec<&Holder> = open.keys().copied().filter(|holder| !stays(holder)).collect();
+            let stays =
+                |holder: &&DeviceHolder| holders.contains(holder) && (!late || gap.is_some());
+            let over: Vec<&DeviceHolder> =
+                open.keys().copied().filter(|holder| !stays(holder)).collect();
             for holder in over {
                 let samples = open.remove(holder).unwrap_or_default();
                 let end_ms = match (late, index) {
@@ -339,7 +342,7 @@ impl Time<'_> {
     fn holding(
         &self,
         holder: u32,
-        samples: &[(u64, Verdict)],
+        samples: &[(u64, ActivityVerdict)],
         end_ms: u64,
         share: &Share,
     ) -> HoldingTime {
@@ -359,23 +362,23 @@ impl Time<'_> {
 }
 
 /// What a device was from one sample to the next.
-struct Step {
-    first: Verdict,
+struct SampleInterval {
+    first: ActivityVerdict,
     /// What it was after so many ms, if that was something else.
-    then: Option<(u64, Verdict)>,
+    then: Option<(u64, ActivityVerdict)>,
     /// How far its active time may be off, for a thousandth of a GPU.
     open: OpenTime,
 }
 
-impl Step {
-    fn verdicts(&self, at_ms: u64) -> impl Iterator<Item = (u64, Verdict)> {
+impl SampleInterval {
+    fn verdicts(&self, at_ms: u64) -> impl Iterator<Item = (u64, ActivityVerdict)> {
         let then = self.then.map(|(after_ms, verdict)| (at_ms + after_ms, verdict));
         std::iter::once((at_ms, self.first)).chain(then)
     }
 }
 
 /// What a slice weighs at most.
-fn weight_milli(slice: Option<&Slice>) -> i64 {
+fn weight_milli(slice: Option<&MigSlice>) -> i64 {
     match share(slice) {
         Share::MigSlices { slices, of } => i64::from((1000 * slices).div_ceil(of.max(1))),
         _ => 1000,
@@ -383,7 +386,7 @@ fn weight_milli(slice: Option<&Slice>) -> i64 {
 }
 
 /// A profile that nobody knows is taken for the smallest slice.
-fn share(slice: Option<&Slice>) -> Share {
+fn share(slice: Option<&MigSlice>) -> Share {
     match slice {
         None => Share::Whole,
         Some(slice) => {

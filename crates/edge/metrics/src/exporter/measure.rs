@@ -4,7 +4,7 @@ use dovetail_account::signal::{ActivityRule, ReadingProblem, Scale, Signal, micr
 
 /// What a series measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Measure {
+pub enum SeriesMeasure {
     /// How busy the device is.
     Busy(Signal),
     /// Share of time in which memory was read or written.
@@ -14,19 +14,19 @@ pub enum Measure {
 }
 
 /// Series beside the signals: name, meaning, scale (of power there is none).
-const OTHERS: [(&str, Measure, Scale); 4] = [
-    ("DCGM_FI_PROF_DRAM_ACTIVE", Measure::DramActive, Scale::Ratio),
-    ("gpu_umc_activity", Measure::DramActive, Scale::Percent),
-    ("DCGM_FI_DEV_POWER_USAGE", Measure::Power, Scale::Ratio),
-    ("gpu_package_power", Measure::Power, Scale::Ratio),
+const OTHERS: [(&str, SeriesMeasure, Scale); 4] = [
+    ("DCGM_FI_PROF_DRAM_ACTIVE", SeriesMeasure::DramActive, Scale::Ratio),
+    ("gpu_umc_activity", SeriesMeasure::DramActive, Scale::Percent),
+    ("DCGM_FI_DEV_POWER_USAGE", SeriesMeasure::Power, Scale::Ratio),
+    ("gpu_package_power", SeriesMeasure::Power, Scale::Ratio),
 ];
 
 /// All series that are read, with their meaning and scale: every signal of the ledger under each of
 /// its names, memory traffic and power.
-pub fn measures() -> impl Iterator<Item = (&'static str, Measure, Scale)> {
+pub fn measures() -> impl Iterator<Item = (&'static str, SeriesMeasure, Scale)> {
     let signals = Signal::ALL.into_iter().flat_map(|signal| {
         let series = signal.series().iter();
-        series.map(move |(name, scale)| (*name, Measure::Busy(signal), *scale))
+        series.map(move |(name, scale)| (*name, SeriesMeasure::Busy(signal), *scale))
     });
     signals.chain(OTHERS)
 }
@@ -57,7 +57,7 @@ pub fn peaks_of_mixed_steps(
     format!("max_over_time({window}) > {threshold} and min_over_time({window}) <= {threshold}")
 }
 
-impl Measure {
+impl SeriesMeasure {
     /// What a number means: millionths of a percent, or milliwatts.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ mod tests {
     fn every_signal_of_the_ledger_is_read_under_each_of_its_names() {
         for signal in Signal::ALL {
             for (name, scale) in signal.series() {
-                let wanted = (*name, Measure::Busy(signal), *scale);
+                let wanted = (*name, SeriesMeasure::Busy(signal), *scale);
                 assert!(measures().any(|measure| measure == wanted), "{name}");
             }
         }
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn power_that_cannot_be_is_no_reading() {
-        let power = |watts| Measure::Power.reading(watts, Scale::Ratio);
+        let power = |watts| SeriesMeasure::Power.reading(watts, Scale::Ratio);
         assert_eq!(power(70.25), Ok(70_250));
         assert_eq!(power(-1.0), Err(ReadingProblem::Negative));
         assert_eq!(power(f64::NAN), Err(ReadingProblem::NotFinite));

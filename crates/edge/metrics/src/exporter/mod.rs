@@ -25,11 +25,11 @@ mod place;
 mod pod_labels;
 mod unmeasured;
 
-pub use history::{Doubt, Misplaced, ObservedDevice, ObservedTime};
-pub use measure::{Measure, mean_over_steps, measures, peaks_of_mixed_steps};
-pub use observation::{Observation, Refused};
+pub use history::{HolderDoubt, Misplaced, ObservedDevice, ObservedTime};
+pub use measure::{SeriesMeasure, mean_over_steps, measures, peaks_of_mixed_steps};
+pub use observation::{Observation, RefusedSeries};
 pub use open_time::OpenTime;
-pub use origin::{Holder, Origin, Slice, host};
+pub use origin::{DeviceHolder, MigSlice, SeriesOrigin, host};
 pub use place::{DevicePlace, SAMPLED, places};
 pub use pod_labels::PodLabels;
 pub use unmeasured::UnmeasuredNode;

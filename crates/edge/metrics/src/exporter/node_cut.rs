@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use dovetail_account::signal::mig_compute_slices;
 
-use crate::kube_state::{Amount, KubeNode, label};
+use crate::kube_state::{CountedSpan, KubeNode, label};
 
 /// Compute slices of a device that can be cut.
 const MIG_SLICES: u32 = 7;
@@ -19,14 +19,14 @@ const MIG: &str = "nvidia_com_mig_";
 /// How devices of a node are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NodeCut {
-    pub(super) cut: Cut,
+    pub(super) cut: ResourceCut,
     /// Physical devices, where a label says it.
     devices: Option<u32>,
 }
 
 /// What `nvidia.com/gpu` is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(super) enum ResourceCut {
     /// So many of it are one device, as a label says.
     Replicas(u32),
     /// So many of it are one device, as nobody says: exporters measure so many fewer.
@@ -40,7 +40,7 @@ impl NodeCut {
     /// measured at most.
     pub(super) fn of(
         node: Option<&KubeNode>,
-        offered: &BTreeMap<&str, Vec<Amount>>,
+        offered: &BTreeMap<&str, Vec<CountedSpan>>,
         measured: u32,
     ) -> Self {
         let offered = NVIDIA.iter().filter_map(|name| offered.get(name)).flatten();
@@ -51,9 +51,9 @@ impl NodeCut {
         let is_guess = measured > 0 && offered > measured && offered.is_multiple_of(measured);
         let guessed = if is_guess { offered / measured } else { 1 };
         let cut = match (slices, labels.replicas) {
-            (Some(slices), _) => Cut::Slice(slices),
-            (None, Some(replicas)) => Cut::Replicas(replicas),
-            (None, None) => Cut::Guessed(guessed),
+            (Some(slices), _) => ResourceCut::Slice(slices),
+            (None, Some(replicas)) => ResourceCut::Replicas(replicas),
+            (None, None) => ResourceCut::Guessed(guessed),
         };
         // With one strategy of MIG the label counts slices.
         let devices = labels.count.filter(|_| slices.is_none());
@@ -65,7 +65,7 @@ impl NodeCut {
         let (mut nvidia, mut slices, mut others) = (0u32, 0u32, 0u32);
         for (resource, count) in amounts {
             match (NVIDIA.contains(&resource), resource.strip_prefix(MIG), self.cut) {
-                (true, _, Cut::Slice(of)) => slices += of * count,
+                (true, _, ResourceCut::Slice(of)) => slices += of * count,
                 (true, ..) => nvidia += count,
                 (false, Some(profile), _) => slices += slices_of(profile) * count,
                 (false, None, _) => others += count,
@@ -85,7 +85,7 @@ impl NodeCut {
 
     pub(super) fn units_of(&self, resource: &str) -> u32 {
         match (NVIDIA.contains(&resource), resource.strip_prefix(MIG), self.cut) {
-            (true, _, Cut::Slice(of)) => of,
+            (true, _, ResourceCut::Slice(of)) => of,
             (true, ..) => MIG_SLICES,
             (false, Some(profile), _) => slices_of(profile) * self.replicas(),
             (false, None, _) => self.units(),
@@ -94,8 +94,8 @@ impl NodeCut {
 
     fn replicas(&self) -> u32 {
         match self.cut {
-            Cut::Replicas(replicas) | Cut::Guessed(replicas) => replicas.max(1),
-            Cut::Slice(_) => 1,
+            ResourceCut::Replicas(replicas) | ResourceCut::Guessed(replicas) => replicas.max(1),
+            ResourceCut::Slice(_) => 1,
         }
     }
 }

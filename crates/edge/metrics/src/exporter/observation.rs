@@ -2,23 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_account::signal::{Moment, Peaks, Scale};
+use dovetail_account::signal::{DeviceMoment, Peaks, Scale};
 
-use super::measure::Measure;
-use super::origin::{Holder, Origin, Slice};
+use super::measure::SeriesMeasure;
+use super::origin::{DeviceHolder, MigSlice, SeriesOrigin};
 use super::pod_labels::PodLabels;
 use crate::prometheus::Series;
 
 /// What was read of devices. Memory grows with the number of samples.
 #[derive(Debug, Default)]
 pub struct Observation {
-    pub(super) devices: BTreeMap<DeviceName, Observed>,
-    refused: Refused,
+    pub(super) devices: BTreeMap<DeviceName, DeviceObservation>,
+    refused: RefusedSeries,
 }
 
 /// What could not be used, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedSeries {
     /// Series whose labels name no device or no node.
     pub series_without_device: u64,
     /// Numbers that are no readings: a driver's blank, NaN, below zero, more than all.
@@ -36,34 +36,40 @@ pub(super) struct DeviceName {
 
 /// What was read of one device.
 #[derive(Debug, Default)]
-pub(super) struct Observed {
+pub(super) struct DeviceObservation {
     pub(super) model: Option<String>,
     /// By slice (none: the whole device) and holder (none: nobody).
-    pub(super) held: BTreeMap<(Option<Slice>, Option<Holder>), Readings>,
+    pub(super) held: BTreeMap<(Option<MigSlice>, Option<DeviceHolder>), Readings>,
     /// The highest samples of steps with samples on both sides of the threshold, likewise.
-    peaks: BTreeMap<(Option<Slice>, Option<Holder>), HighestSamples>,
+    peaks: BTreeMap<(Option<MigSlice>, Option<DeviceHolder>), HighestSamples>,
     /// When a number came that is no reading, likewise: the device was there and held all the same.
-    without_reading: BTreeMap<(Option<Slice>, Option<Holder>), BTreeSet<i64>>,
+    without_reading: BTreeMap<(Option<MigSlice>, Option<DeviceHolder>), BTreeSet<i64>>,
 }
 
 /// What is known of (a slice of) a device at one time.
 #[derive(Debug, Default)]
 pub(super) struct Look<'o> {
-    pub(super) moment: Moment,
+    pub(super) moment: DeviceMoment,
     pub(super) peaks: Peaks,
-    pub(super) holders: Vec<&'o Holder>,
+    pub(super) holders: Vec<&'o DeviceHolder>,
 }
 
 /// Highest samples of steps by measure and time.
-type HighestSamples = BTreeMap<Measure, BTreeMap<i64, u32>>;
+type HighestSamples = BTreeMap<SeriesMeasure, BTreeMap<i64, u32>>;
 
 /// Readings by time and measure.
-pub(super) type Readings = BTreeMap<Measure, BTreeMap<i64, Option<u32>>>;
+pub(super) type Readings = BTreeMap<SeriesMeasure, BTreeMap<i64, Option<u32>>>;
 
 impl Observation {
     /// Takes the series of one measure. `pods` is decided over all series of the period, with
     /// [`PodLabels::of`].
-    pub fn take(&mut self, measure: Measure, scale: Scale, pods: &PodLabels, series: Vec<Series>) {
+    pub fn take(
+        &mut self,
+        measure: SeriesMeasure,
+        scale: Scale,
+        pods: &PodLabels,
+        series: Vec<Series>,
+    ) {
         for series in series {
             self.take_one(measure, scale, pods, &series);
         }
@@ -74,13 +80,13 @@ impl Observation {
     /// either.
     pub fn take_peaks(
         &mut self,
-        measure: Measure,
+        measure: SeriesMeasure,
         scale: Scale,
         pods: &PodLabels,
         series: Vec<Series>,
     ) {
         for series in series {
-            let Some(origin) = Origin::of(&series.labels, pods) else { continue };
+            let Some(origin) = SeriesOrigin::of(&series.labels, pods) else { continue };
             let name = DeviceName { node: origin.node, device: origin.device };
             let Some(device) = self.devices.get_mut(&name) else { continue };
             let peaks = device.peaks.entry((origin.slice, origin.holder)).or_default();
@@ -94,13 +100,13 @@ impl Observation {
     }
 
     /// Whether anything of a measure was read.
-    pub fn has(&self, measure: Measure) -> bool {
+    pub fn has(&self, measure: SeriesMeasure) -> bool {
         let mut readings = self.devices.values().flat_map(|device| device.held.values());
         readings.any(|readings| readings.contains_key(&measure))
     }
 
     /// What could not be used.
-    pub fn refused(&self) -> Refused {
+    pub fn refused(&self) -> RefusedSeries {
         self.refused
     }
 
@@ -128,12 +134,12 @@ impl Observation {
         node: &str,
         device: &str,
         (namespace, pod): (&str, &str),
-        mut take: impl FnMut(Measure, i64, u32),
+        mut take: impl FnMut(SeriesMeasure, i64, u32),
     ) {
         let name = DeviceName { node: node.to_owned(), device: device.to_owned() };
         let Some(observed) = self.devices.get(&name) else { return };
         for ((_, holder), readings) in &observed.held {
-            let is_it = |holder: &Holder| holder.namespace == namespace && holder.pod == pod;
+            let is_it = |holder: &DeviceHolder| holder.namespace == namespace && holder.pod == pod;
             if !holder.as_ref().is_some_and(is_it) {
                 continue;
             }
@@ -147,8 +153,14 @@ impl Observation {
         }
     }
 
-    fn take_one(&mut self, measure: Measure, scale: Scale, pods: &PodLabels, series: &Series) {
-        let Some(origin) = Origin::of(&series.labels, pods) else {
+    fn take_one(
+        &mut self,
+        measure: SeriesMeasure,
+        scale: Scale,
+        pods: &PodLabels,
+        series: &Series,
+    ) {
+        let Some(origin) = SeriesOrigin::of(&series.labels, pods) else {
             self.refused.series_without_device += 1;
             return;
         };
@@ -178,9 +190,9 @@ impl Observation {
     }
 }
 
-impl Observed {
+impl DeviceObservation {
     /// Everything known of (a slice of) the device at its times, with the holders of that time.
-    pub(super) fn looks(&self, slice: Option<&Slice>) -> BTreeMap<i64, Look<'_>> {
+    pub(super) fn looks(&self, slice: Option<&MigSlice>) -> BTreeMap<i64, Look<'_>> {
         let mut looks: BTreeMap<i64, Look<'_>> = BTreeMap::new();
         for (who, readings) in &self.held {
             let (of_slice, holder) = who;
@@ -219,20 +231,20 @@ impl Observed {
 }
 
 /// Holders of one device get the readings of all of it: the highest counts where they differ.
-fn set(moment: &mut Moment, measure: Measure, reading: Option<u32>) {
+fn set(moment: &mut DeviceMoment, measure: SeriesMeasure, reading: Option<u32>) {
     let place = match measure {
-        Measure::Busy(signal) => &mut moment.readings[signal as usize],
-        Measure::DramActive => &mut moment.dram_active_micro_percent,
-        Measure::Power => &mut moment.power_milliwatts,
+        SeriesMeasure::Busy(signal) => &mut moment.readings[signal as usize],
+        SeriesMeasure::DramActive => &mut moment.dram_active_micro_percent,
+        SeriesMeasure::Power => &mut moment.power_milliwatts,
     };
     *place = (*place).max(reading);
 }
 
-fn set_peak(peaks: &mut Peaks, measure: Measure, peak: u32) {
+fn set_peak(peaks: &mut Peaks, measure: SeriesMeasure, peak: u32) {
     let place = match measure {
-        Measure::Busy(signal) => &mut peaks.readings[signal as usize],
-        Measure::DramActive => &mut peaks.dram_active_micro_percent,
-        Measure::Power => return,
+        SeriesMeasure::Busy(signal) => &mut peaks.readings[signal as usize],
+        SeriesMeasure::DramActive => &mut peaks.dram_active_micro_percent,
+        SeriesMeasure::Power => return,
     };
     *place = (*place).max(Some(peak));
 }

@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-use dovetail_account::signal::{ActiveShare, Activity, Verdict};
+use dovetail_account::signal::{ActiveShare, Activity, ActivityVerdict};
 
 /// Time that was counted as active and may not have been, and the other way round; in milli-GPU ×
 /// ms.
@@ -33,7 +33,7 @@ impl OpenTime {
     }
 
     /// Of time without a sample. The one before it stood in, unless it is too long: `None`.
-    pub(super) fn of_gap(gap_ms: u64, verdict: Option<Verdict>, gpu_milli: i64) -> Self {
+    pub(super) fn of_gap(gap_ms: u64, verdict: Option<ActivityVerdict>, gpu_milli: i64) -> Self {
         let time = i128::from(gpu_milli) * i128::from(gap_ms);
         match verdict.map(|verdict| verdict.activity) {
             Some(Activity::Active) => Self { over: time, under: 0 },

@@ -13,7 +13,7 @@ const MODEL: [&str; 4] = ["modelName", "model_name", "card_model", "dev_name"];
 
 /// Where a series comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct SeriesOrigin {
     /// Node, or the address that was scraped where no label names it.
     pub node: String,
     /// Identity of the device, unique on its node.
@@ -21,14 +21,14 @@ pub struct Origin {
     /// Model, as the exporter writes it.
     pub model: Option<String>,
     /// The MIG slice, if it is about one.
-    pub slice: Option<Slice>,
+    pub slice: Option<MigSlice>,
     /// Who held it; `None` if nobody, or nobody knows.
-    pub holder: Option<Holder>,
+    pub holder: Option<DeviceHolder>,
 }
 
 /// A MIG slice of a device.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Slice {
+pub struct MigSlice {
     /// Number on the device.
     pub id: String,
     /// Profile, such as `1g.10gb`.
@@ -37,7 +37,7 @@ pub struct Slice {
 
 /// Who holds a device.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Holder {
+pub struct DeviceHolder {
     /// Namespace; empty where no label says it.
     pub namespace: String,
     pub pod: String,
@@ -49,7 +49,7 @@ pub struct Holder {
     pub turn: u32,
 }
 
-impl Origin {
+impl SeriesOrigin {
     /// Reads the labels; `None` if they name no device.
     pub fn of(labels: &Labels, pods: &PodLabels) -> Option<Self> {
         let first = |names: &[&str]| {
@@ -61,7 +61,8 @@ impl Origin {
         let node = first(&NODE).or_else(address)?;
         let slice = labels.get("GPU_I_ID").zip(labels.get("GPU_I_PROFILE"));
         let slice = slice.filter(|(id, _)| !id.is_empty());
-        let slice = slice.map(|(id, profile)| Slice { id: id.clone(), profile: profile.clone() });
+        let slice =
+            slice.map(|(id, profile)| MigSlice { id: id.clone(), profile: profile.clone() });
         Some(Self { node, device, model: first(&MODEL), slice, holder: pods.holder(labels) })
     }
 }
@@ -93,12 +94,12 @@ mod tests {
             ("hostname", "gpu_id", "card_model"),
         ] {
             let found = labels(&[(node, "n1"), (device, "d1"), (model, "M"), ("gpu", "d1")]);
-            let origin = Origin::of(&found, &PodLabels::default()).unwrap();
+            let origin = SeriesOrigin::of(&found, &PodLabels::default()).unwrap();
             let read = (origin.node.as_str(), origin.device.as_str(), origin.model.as_deref());
             assert_eq!(read, ("n1", "d1", Some("M")), "{node}");
         }
         let scraped = labels(&[("instance", "10.0.0.7:9400"), ("gpu", "3")]);
-        assert_eq!(Origin::of(&scraped, &PodLabels::default()).unwrap().node, "10.0.0.7");
-        assert_eq!(Origin::of(&labels(&[("Hostname", "n1")]), &PodLabels::default()), None);
+        assert_eq!(SeriesOrigin::of(&scraped, &PodLabels::default()).unwrap().node, "10.0.0.7");
+        assert_eq!(SeriesOrigin::of(&labels(&[("Hostname", "n1")]), &PodLabels::default()), None);
     }
 }

@@ -7,12 +7,12 @@ use dovetail_account::rollup::Coverage;
 use dovetail_account::signal::{ActivitySegment, UnknownReason};
 
 use super::history::ObservedTime;
-use super::origin::Holder;
+use super::origin::DeviceHolder;
 
 impl ObservedTime {
     /// Leaves each holder what lies in its own time; who had the device in the rest of it nobody
     /// knows. Answers with what was taken from whom.
-    pub fn keep_own(&mut self, own: impl Fn(&Holder) -> Span) -> Vec<(Holder, Span)> {
+    pub fn keep_own(&mut self, own: impl Fn(&DeviceHolder) -> Span) -> Vec<(DeviceHolder, Span)> {
         let mut taken = Vec::new();
         let holders = &self.holders;
         for device in &mut self.devices {
@@ -36,7 +36,7 @@ impl ObservedTime {
 
     /// Tells holders apart that had one name one after the other: `begins_ms` has when each after
     /// the first began, ascending, and what a device was held for is parted there.
-    pub fn tell_apart(&mut self, begins_ms: impl Fn(&Holder) -> Vec<u64>) {
+    pub fn tell_apart(&mut self, begins_ms: impl Fn(&DeviceHolder) -> Vec<u64>) {
         let begins_ms: Vec<Vec<u64>> = self.holders.iter().map(begins_ms).collect();
         let mut numbers: BTreeMap<(u32, u32), u32> = BTreeMap::new();
         for device in &mut self.devices {
@@ -61,7 +61,7 @@ impl ObservedTime {
                     if turn > 0 {
                         part.holder = *numbers.entry((time.holder, turn)).or_insert_with(|| {
                             let holder = self.holders[time.holder as usize].clone();
-                            self.holders.push(Holder { turn, ..holder });
+                            self.holders.push(DeviceHolder { turn, ..holder });
                             (self.holders.len() - 1) as u32
                         });
                     }

@@ -1,6 +1,6 @@
 //! Where a device is on its node, and which pod uses it, now.
 
-use super::origin::{Origin, Slice};
+use super::origin::{MigSlice, SeriesOrigin};
 use super::pod_labels::PodLabels;
 use crate::prometheus::Series;
 
@@ -18,7 +18,7 @@ pub struct DevicePlace {
     pub node: String,
     /// Number of the GPU on its node.
     pub gpu: usize,
-    pub slice: Option<Slice>,
+    pub slice: Option<MigSlice>,
     /// Namespace and name of the pod that uses it.
     pub pod: Option<(String, String)>,
     /// When it was sampled, in milliseconds since 1970.
@@ -30,7 +30,7 @@ pub struct DevicePlace {
 pub fn places(series: &[Series]) -> Vec<DevicePlace> {
     let pods = PodLabels::of(series.iter().map(|one| &one.labels));
     let place = |one: &Series| {
-        let Origin { node, slice, holder, .. } = Origin::of(&one.labels, &pods)?;
+        let SeriesOrigin { node, slice, holder, .. } = SeriesOrigin::of(&one.labels, &pods)?;
         let gpu = one.labels.get("gpu")?.parse().ok()?;
         let sampled_s = one.samples.last()?.value;
         let at_ms = (sampled_s.is_finite() && sampled_s > 0.0).then_some(sampled_s * 1e3)? as u64;

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::origin::Holder;
+use super::origin::DeviceHolder;
 use crate::prometheus::Labels;
 
 /// Labels of namespace, pod and container.
@@ -27,7 +27,7 @@ const EXPORTER: &str = "exporter";
 /// Which labels name holders, by scrape job. Of a job that was not seen the plain ones do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodLabels {
-    of_jobs: BTreeMap<Job, Seen>,
+    of_jobs: BTreeMap<Job, LabelForms>,
 }
 
 /// Cluster and name of a scrape job; the address that was scraped where a series has no job.
@@ -35,7 +35,7 @@ type Job = (String, String);
 
 /// What was seen in the series of one job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Seen {
+struct LabelForms {
     has_exported: bool,
     has_old: bool,
     /// A series has both: then `pod_name` is that of the pod that was scraped.
@@ -45,7 +45,7 @@ struct Seen {
 impl PodLabels {
     /// What the labels of all series together say.
     pub fn of<'a>(series: impl IntoIterator<Item = &'a Labels>) -> Self {
-        let mut of_jobs: BTreeMap<Job, Seen> = BTreeMap::new();
+        let mut of_jobs: BTreeMap<Job, LabelForms> = BTreeMap::new();
         for labels in series {
             let seen = of_jobs.entry(job(labels)).or_default();
             let is_exported = labels.contains_key(EXPORTED[1]);
@@ -71,7 +71,7 @@ impl PodLabels {
     /// Who holds the device of a series; `None` if nobody, or nobody knows. What the series itself
     /// says first is believed first: `exported_pod`, then `pod_name`. Where others of its job have
     /// these, one without is free, and its `pod` is the one that was scraped.
-    pub(super) fn holder(&self, labels: &Labels) -> Option<Holder> {
+    pub(super) fn holder(&self, labels: &Labels) -> Option<DeviceHolder> {
         let seen = self.of_jobs.get(&job(labels)).copied().unwrap_or_default();
         if let Some(holder) = named(labels, EXPORTED) {
             return Some(holder);
@@ -88,7 +88,7 @@ impl PodLabels {
     }
 }
 
-impl Seen {
+impl LabelForms {
     fn is_old(self) -> bool {
         self.has_old && !self.has_both
     }
@@ -100,10 +100,10 @@ fn job(labels: &Labels) -> Job {
     (cluster, text("job").or_else(|| text("instance")).unwrap_or_default())
 }
 
-fn named(labels: &Labels, names: Names) -> Option<Holder> {
+fn named(labels: &Labels, names: Names) -> Option<DeviceHolder> {
     let text = |name: &str| labels.get(name).filter(|value| !value.is_empty()).cloned();
     let [namespace, pod, container] = names.map(text);
-    Some(Holder {
+    Some(DeviceHolder {
         pod: pod?,
         namespace: namespace.unwrap_or_default(),
         container: container.unwrap_or_default(),
@@ -130,7 +130,7 @@ mod tests {
     fn holders(series: &[Labels]) -> Vec<Option<String>> {
         let pods = PodLabels::of(series);
         let holder = |labels: &Labels| {
-            let Holder { namespace, pod, container, .. } = pods.holder(labels)?;
+            let DeviceHolder { namespace, pod, container, .. } = pods.holder(labels)?;
             Some(format!("{namespace}/{pod}/{container}"))
         };
         series.iter().map(holder).collect()

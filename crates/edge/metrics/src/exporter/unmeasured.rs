@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_account::device_time::{DeviceHistory, HoldingTime, Share, Span};
 
 use super::history::{ObservedDevice, ObservedTime};
-use super::node_cut::{Cut, NodeCut};
-use super::origin::Holder;
-use crate::kube_state::{Amount, DeviceAmounts, KubeNode, PodResource, SampleTime};
+use super::node_cut::{NodeCut, ResourceCut};
+use super::origin::DeviceHolder;
+use crate::kube_state::{CountedSpan, DeviceAmounts, KubeNode, PodResource, SampleTime};
 
 /// Devices of one node that no exporter measured, for some time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl ObservedTime {
         &mut self,
         unmeasured: &UnmeasuredNode,
         names: &BTreeSet<&str>,
-        asked: Option<&BTreeMap<&PodResource, Vec<Amount>>>,
+        asked: Option<&BTreeMap<&PodResource, Vec<CountedSpan>>>,
     ) {
         let held = asked.map(|asked| self.held(unmeasured, names, asked)).unwrap_or_default();
         let mut holdings: Vec<Vec<HoldingTime>> = vec![Vec::new(); unmeasured.slots.len()];
@@ -105,7 +105,7 @@ impl ObservedTime {
         &self,
         unmeasured: &UnmeasuredNode,
         names: &BTreeSet<&str>,
-        asked: &BTreeMap<&PodResource, Vec<Amount>>,
+        asked: &BTreeMap<&PodResource, Vec<CountedSpan>>,
     ) -> BTreeMap<(usize, PodName, u32), Vec<Span>> {
         let measured = self.measured_holdings(names);
         let slots = &unmeasured.slots;
@@ -163,10 +163,10 @@ impl ObservedTime {
     }
 
     fn number(&mut self, namespace: &str, pod: &str) -> u32 {
-        let is_it = |holder: &Holder| holder.namespace == namespace && holder.pod == pod;
+        let is_it = |holder: &DeviceHolder| holder.namespace == namespace && holder.pod == pod;
         let place = self.holders.iter().position(is_it).unwrap_or_else(|| {
             let (namespace, pod) = (namespace.to_owned(), pod.to_owned());
-            self.holders.push(Holder { namespace, pod, container: String::new(), turn: 0 });
+            self.holders.push(DeviceHolder { namespace, pod, container: String::new(), turn: 0 });
             self.holders.len() - 1
         });
         place as u32
@@ -186,12 +186,16 @@ fn most_at_a_time(spans: &[Span]) -> u32 {
 }
 
 /// When how many devices were there that are not measured.
-fn runs(offered: &BTreeMap<&str, Vec<Amount>>, installed: &[Span], cut: &NodeCut) -> Vec<Amount> {
+fn runs(
+    offered: &BTreeMap<&str, Vec<CountedSpan>>,
+    installed: &[Span],
+    cut: &NodeCut,
+) -> Vec<CountedSpan> {
     let of_offered = offered.values().flatten().map(|amount| amount.span);
     let spans = of_offered.chain(installed.iter().copied());
     let moments: BTreeSet<u64> = spans.flat_map(|span| [span.from_ms, span.to_ms]).collect();
     let moments: Vec<u64> = moments.into_iter().collect();
-    let mut runs: Vec<Amount> = Vec::new();
+    let mut runs: Vec<CountedSpan> = Vec::new();
     for pair in moments.windows(2) {
         let span = Span { from_ms: pair[0], to_ms: pair[1] };
         let at = offered.iter().filter_map(|(resource, amounts)| {
@@ -205,7 +209,7 @@ fn runs(offered: &BTreeMap<&str, Vec<Amount>>, installed: &[Span], cut: &NodeCut
             Some(last) if last.span.to_ms == span.from_ms && last.count == count => {
                 last.span.to_ms = span.to_ms;
             }
-            _ => runs.push(Amount { span, count }),
+            _ => runs.push(CountedSpan { span, count }),
         }
     }
     runs.retain(|run| run.count > 0);
@@ -213,7 +217,7 @@ fn runs(offered: &BTreeMap<&str, Vec<Amount>>, installed: &[Span], cut: &NodeCut
 }
 
 /// The devices of these runs. One that exporters know and do not speak of then has its own name.
-fn slots(runs: &[Amount], own: &[&ObservedDevice]) -> Vec<Slot> {
+fn slots(runs: &[CountedSpan], own: &[&ObservedDevice]) -> Vec<Slot> {
     let most = runs.iter().map(|run| run.count).max().unwrap_or(0);
     let mut slots: Vec<Slot> = Vec::new();
     for number in 0..most {
@@ -242,7 +246,7 @@ fn slots(runs: &[Amount], own: &[&ObservedDevice]) -> Vec<Slot> {
 /// What each pod asks for at a moment beside what it has of measured devices, in units, largest
 /// first.
 fn wants(
-    asked: &BTreeMap<&PodResource, Vec<Amount>>,
+    asked: &BTreeMap<&PodResource, Vec<CountedSpan>>,
     measured: &BTreeMap<PodName, Vec<Span>>,
     cut: &NodeCut,
     at_ms: u64,
@@ -308,7 +312,7 @@ impl UnmeasuredNode {
     /// Whether it was taken for a node whose devices are shared because it offers more than
     /// exporters measure, and nobody says that they are.
     pub fn is_guess(&self) -> bool {
-        matches!(self.cut.cut, Cut::Guessed(replicas) if replicas > 1)
+        matches!(self.cut.cut, ResourceCut::Guessed(replicas) if replicas > 1)
     }
 }
 

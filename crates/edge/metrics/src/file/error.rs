@@ -2,7 +2,7 @@
 
 use std::io;
 
-use dovetail_units::place::{CARRIAGE_RETURNS, Place};
+use dovetail_units::place::{CARRIAGE_RETURNS, FilePosition};
 use thiserror::Error;
 
 /// So many rows that were left out are listed; all are counted.
@@ -15,7 +15,7 @@ pub enum UsageFileError {
     #[error(transparent)]
     Row(#[from] Box<RowError>),
     /// The header row.
-    #[error("{}: {problem}", Place::line(.file, 1))]
+    #[error("{}: {problem}", FilePosition::line(.file, 1))]
     Header {
         /// Name of the file as the user gave it.
         file: String,
@@ -25,7 +25,7 @@ pub enum UsageFileError {
     /// Reading stopped; for gzip files also damaged or cut data.
     #[error(
         "{}: {source}: the file may be truncated or damaged; fetch it again",
-        Place::line(.file, *.line)
+        FilePosition::line(.file, *.line)
     )]
     Read {
         /// Name of the file as the user gave it.
@@ -38,7 +38,7 @@ pub enum UsageFileError {
     /// A line that no table has. Nothing after it can be trusted.
     #[error(
         "{}: the line is longer than {limit} bytes: this is not a table of samples",
-        Place::line(.file, *.line)
+        FilePosition::line(.file, *.line)
     )]
     LongLine {
         /// Name of the file as the user gave it.
@@ -49,13 +49,17 @@ pub enum UsageFileError {
         limit: u64,
     },
     /// The first line ends with a carriage return and no line feed.
-    #[error("{}: {CARRIAGE_RETURNS}", Place::line(.file, 1))]
+    #[error("{}: {CARRIAGE_RETURNS}", FilePosition::line(.file, 1))]
     CarriageReturns {
         /// Name of the file as the user gave it.
         file: String,
     },
     /// No row was good.
-    #[error("{}: no usable sample{}: add at least one valid row", Place::file(.file), left_out(*.skipped_rows))]
+    #[error(
+        "{}: no usable sample{}: add at least one valid row",
+        FilePosition::file(.file),
+        left_out(*.skipped_rows)
+    )]
     NoSamples {
         /// Name of the file as the user gave it.
         file: String,
@@ -81,7 +85,7 @@ impl UsageFileError {
 
 /// A row that says something impossible.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{}: `{text}` {problem}", Place::line(.file, *.line).column(*.column))]
+#[error("{}: `{text}` {problem}", FilePosition::line(.file, *.line).column(*.column))]
 pub struct RowError {
     /// Name of the file as the user gave it.
     pub file: String,

@@ -6,8 +6,8 @@ const UTF8_BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// What one step of reading found.
 #[derive(Debug)]
-pub(crate) enum Line {
-    /// A line, to be read with [`Lines::bytes`].
+pub(crate) enum LineRead {
+    /// A line, to be read with [`BoundedLines::bytes`].
     Here,
     /// The end of the input.
     End,
@@ -19,27 +19,27 @@ pub(crate) enum Line {
 
 /// One line at a time, without its line end (`\n` or `\r\n`).
 #[derive(Debug)]
-pub(crate) struct Lines<R> {
+pub(crate) struct BoundedLines<R> {
     input: R,
     limit_bytes: u64,
     bytes: Vec<u8>,
     number: u64,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> BoundedLines<R> {
     pub(crate) fn new(input: R, limit_bytes: u64) -> Self {
         Self { input, limit_bytes, bytes: Vec::new(), number: 0 }
     }
 
     /// Goes to the next line.
-    pub(crate) fn advance(&mut self) -> io::Result<Line> {
+    pub(crate) fn advance(&mut self) -> io::Result<LineRead> {
         self.bytes.clear();
         self.number += 1;
         // One more than allowed, and two for the line end.
         let limit = self.limit_bytes + 3;
         let count = (&mut self.input).take(limit).read_until(b'\n', &mut self.bytes)?;
         if count == 0 {
-            return Ok(Line::End);
+            return Ok(LineRead::End);
         }
         if self.bytes.last() == Some(&b'\n') {
             self.bytes.pop();
@@ -51,9 +51,13 @@ impl<R: BufRead> Lines<R> {
             self.bytes.drain(..UTF8_BYTE_ORDER_MARK.len());
         }
         if self.number == 1 && self.bytes.contains(&b'\r') {
-            return Ok(Line::CarriageReturns);
+            return Ok(LineRead::CarriageReturns);
         }
-        Ok(if self.bytes.len() as u64 > self.limit_bytes { Line::TooLong } else { Line::Here })
+        Ok(if self.bytes.len() as u64 > self.limit_bytes {
+            LineRead::TooLong
+        } else {
+            LineRead::Here
+        })
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

@@ -7,7 +7,7 @@ use std::io::BufRead;
 use dovetail_account::{ActivitySample, PodSamples};
 
 use super::error::{MAX_LISTED_ROWS, RowError, UsageFileError, shown};
-use super::lines::{Line, Lines, fields};
+use super::lines::{BoundedLines, LineRead, fields};
 use super::row::{Columns, NODE, POD, RowProblem, SHARE, SampleRow};
 
 /// Longest line; a longer one is damage or an attack on memory.
@@ -74,8 +74,8 @@ pub fn read_usage_file(
     options: &UsageFileOptions,
 ) -> Result<UsageSamples, UsageFileError> {
     let mut reader =
-        Reader { file, options, series: BTreeMap::new(), found: UsageSamples::default() };
-    let mut lines = Lines::new(input, MAX_LINE_BYTES);
+        UsageFileReader { file, options, series: BTreeMap::new(), found: UsageSamples::default() };
+    let mut lines = BoundedLines::new(input, MAX_LINE_BYTES);
     let mut columns = None;
     while reader.advance(&mut lines)? {
         let text = str::from_utf8(lines.bytes());
@@ -108,7 +108,7 @@ pub fn read_usage_file(
 /// One sample and the line it stands on.
 type Numbered = (ActivitySample, Option<u64>, u64);
 
-struct Reader<'a> {
+struct UsageFileReader<'a> {
     file: &'a str,
     options: &'a UsageFileOptions,
     /// By namespace, pod and GPU: node and share, and the samples as they come.
@@ -118,17 +118,17 @@ struct Reader<'a> {
 
 type Key = (Option<String>, String, String);
 
-impl Reader<'_> {
-    fn advance<R: BufRead>(&self, lines: &mut Lines<R>) -> Result<bool, UsageFileError> {
+impl UsageFileReader<'_> {
+    fn advance<R: BufRead>(&self, lines: &mut BoundedLines<R>) -> Result<bool, UsageFileError> {
         let file = self.file.to_owned();
         match lines.advance() {
-            Ok(Line::Here) => Ok(true),
-            Ok(Line::End) => Ok(false),
-            Ok(Line::TooLong) => {
+            Ok(LineRead::Here) => Ok(true),
+            Ok(LineRead::End) => Ok(false),
+            Ok(LineRead::TooLong) => {
                 let line = lines.number();
                 Err(UsageFileError::LongLine { file, line, limit: MAX_LINE_BYTES })
             }
-            Ok(Line::CarriageReturns) => Err(UsageFileError::CarriageReturns { file }),
+            Ok(LineRead::CarriageReturns) => Err(UsageFileError::CarriageReturns { file }),
             Err(source) => Err(UsageFileError::Read { file, line: lines.number(), source }),
         }
     }

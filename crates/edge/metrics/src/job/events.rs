@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::Span;
-use dovetail_phases::job_phases::{Run, RunEnd};
+use dovetail_phases::job_phases::{ContainerRun, RunEnd};
 
 use super::query::{JobSeries, NOTE};
-use crate::prometheus::{Labels, Sample};
+use crate::prometheus::{Labels, SeriesSample};
 
 /// What is known of one pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct PodEvents {
 }
 
 impl PodEvents {
-    pub(super) fn take(&mut self, kind: JobSeries, labels: &Labels, samples: &[Sample]) {
+    pub(super) fn take(&mut self, kind: JobSeries, labels: &Labels, samples: &[SeriesSample]) {
         let text = |name: &str| {
             let found = labels.get(&format!("exported_{name}")).or_else(|| labels.get(name));
             found.cloned().unwrap_or_default()
@@ -103,7 +103,7 @@ impl PodEvents {
 
     /// The runs of a container within the time for which its device was held, on the clock of the
     /// bill: one step after their own.
-    pub(super) fn runs(&self, container: &str, held: Span, step_ms: u64) -> Vec<Run> {
+    pub(super) fn runs(&self, container: &str, held: Span, step_ms: u64) -> Vec<ContainerRun> {
         let last_end = self.end.unwrap_or(RunEnd::Open);
         let starts = of(&self.starts_ms, container);
         let running = of(&self.running_ms, container);
@@ -113,7 +113,7 @@ impl PodEvents {
             .filter(|at_ms| *at_ms < held.to_ms)
             .collect();
         if starts.is_empty() {
-            return vec![Run { span: held, end: last_end }];
+            return vec![ContainerRun { span: held, end: last_end }];
         }
         // What a container ran before is what happened before the device was held.
         let first = starts.iter().rposition(|at_ms| *at_ms <= held.from_ms).unwrap_or(0);
@@ -132,7 +132,7 @@ impl PodEvents {
                 None if self.end.is_some() => (seen_ms.unwrap_or(held.to_ms), last_end),
                 None => (held.to_ms, RunEnd::Open),
             };
-            runs.push(Run { span: Span { from_ms, to_ms }, end });
+            runs.push(ContainerRun { span: Span { from_ms, to_ms }, end });
         }
         runs
     }
@@ -163,8 +163,8 @@ mod tests {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
-    fn minutes(range: std::ops::Range<i64>, value: impl Fn(i64) -> f64) -> Vec<Sample> {
-        range.map(|minute| Sample { at_ms: minute * 60_000, value: value(minute) }).collect()
+    fn minutes(range: std::ops::Range<i64>, value: impl Fn(i64) -> f64) -> Vec<SeriesSample> {
+        range.map(|minute| SeriesSample { at_ms: minute * 60_000, value: value(minute) }).collect()
     }
 
     /// Held from minute 10 to 60; the image took until 12; it failed at 30, came back at 35, and
@@ -186,7 +186,7 @@ mod tests {
         );
         events.take(JobSeries::Ended, &labels(&[("phase", "Failed")]), &minutes(60..61, |_| 0.0));
         let span = |from: u64, to: u64| Span { from_ms: from * STEP_MS, to_ms: to * STEP_MS };
-        let run = |from, to, end| Run { span: span(from, to), end };
+        let run = |from, to, end| ContainerRun { span: span(from, to), end };
         // On the clock of the bill: one minute later.
         let wanted = [run(13, 31, RunEnd::Lost), run(36, 59, RunEnd::Completed)];
         assert_eq!(events.runs("main", span(11, 61), STEP_MS), wanted);

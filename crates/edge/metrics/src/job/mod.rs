@@ -25,4 +25,4 @@ pub use events::PodEvents;
 pub use nodes::{NODE_NAMES, NodeNames, node_queries};
 pub use query::{JobQuery, JobSeries, job_queries, tensor_queries};
 pub use readings::{Grid, JobReadings};
-pub use record::{Holding, JobGroup, records};
+pub use record::{DeviceHolding, JobGroup, records};

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use dovetail_account::signal::{Scale, Signal, micro_percent};
-use dovetail_phases::job_phases::Sample;
+use dovetail_phases::job_phases::DeviceSample;
 
 use super::events::PodEvents;
 use super::query::JobSeries;
-use crate::exporter::{Measure, Observation, ObservedDevice, Origin, PodLabels};
+use crate::exporter::{Observation, ObservedDevice, PodLabels, SeriesMeasure, SeriesOrigin};
 use crate::prometheus::{Labels, Series};
 
 /// The moments of samples.
@@ -65,7 +65,7 @@ impl JobReadings {
                 | JobSeries::Nvlink
                 | JobSeries::MemoryMebibytes
                 | JobSeries::MemoryBytes => {
-                    let Some(origin) = Origin::of(&labels, pods) else { continue };
+                    let Some(origin) = SeriesOrigin::of(&labels, pods) else { continue };
                     let Some(holder) = origin.holder else { continue };
                     let key = (origin.node, origin.device, holder.namespace, holder.pod);
                     self.devices.entry(key).or_default()
@@ -120,8 +120,8 @@ impl JobReadings {
         (namespace, pod): (&str, &str),
         devices: Devices,
         grid: Grid,
-    ) -> Vec<Sample> {
-        let mut samples = vec![Sample::default(); grid.count];
+    ) -> Vec<DeviceSample> {
+        let mut samples = vec![DeviceSample::default(); grid.count];
         observation.each_reading(
             &device.node,
             &device.device,
@@ -131,13 +131,13 @@ impl JobReadings {
                     return;
                 };
                 let field = match measure {
-                    Measure::Busy(Signal::SmActive | Signal::AmdSmActive) => {
+                    SeriesMeasure::Busy(Signal::SmActive | Signal::AmdSmActive) => {
                         &mut sample.sm_micro_percent
                     }
-                    Measure::Busy(Signal::GpuUtil) => &mut sample.util_micro_percent,
-                    Measure::Busy(_) => &mut sample.engine_micro_percent,
-                    Measure::DramActive => &mut sample.dram_micro_percent,
-                    Measure::Power => &mut sample.power_milliwatts,
+                    SeriesMeasure::Busy(Signal::GpuUtil) => &mut sample.util_micro_percent,
+                    SeriesMeasure::Busy(_) => &mut sample.engine_micro_percent,
+                    SeriesMeasure::DramActive => &mut sample.dram_micro_percent,
+                    SeriesMeasure::Power => &mut sample.power_milliwatts,
                 };
                 *field = (*field).max(Some(value));
             },
@@ -164,7 +164,7 @@ impl JobReadings {
     }
 }
 
-fn set_device(sample: &mut Sample, kind: JobSeries, value: f64) {
+fn set_device(sample: &mut DeviceSample, kind: JobSeries, value: f64) {
     const MEBIBYTE: f64 = 1_048_576.0;
     match kind {
         JobSeries::Tensor => {
@@ -179,14 +179,14 @@ fn set_device(sample: &mut Sample, kind: JobSeries, value: f64) {
     }
 }
 
-fn set_host(sample: &mut Sample, kind: JobSeries, value: f64) {
+fn set_host(sample: &mut DeviceSample, kind: JobSeries, value: f64) {
     let (field, scale) = host_field(sample, kind);
     *field = whole(value * scale);
 }
 
 /// A disk is busy for all; CPUs of a node are those of its pods where nobody read these; all else
 /// is shared.
-fn set_node(sample: &mut Sample, kind: JobSeries, value: f64, devices: f64) {
+fn set_node(sample: &mut DeviceSample, kind: JobSeries, value: f64, devices: f64) {
     if kind == JobSeries::DiskBusy {
         // A rate may be a little above what can be.
         sample.disk_busy_micro_percent = micro_percent(value.min(1.0), Scale::Ratio).ok();
@@ -200,7 +200,7 @@ fn set_node(sample: &mut Sample, kind: JobSeries, value: f64, devices: f64) {
 }
 
 /// Where a number goes, and how often its unit has that of the field.
-fn host_field(sample: &mut Sample, kind: JobSeries) -> (&mut Option<u64>, f64) {
+fn host_field(sample: &mut DeviceSample, kind: JobSeries) -> (&mut Option<u64>, f64) {
     match kind {
         JobSeries::Cpu => (&mut sample.cpu_milli, 1000.0),
         JobSeries::Read => (&mut sample.read_bytes_per_s, 1.0),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::Span;
-use dovetail_phases::job_phases::{JobRecord, Member, Run, RunEnd, ranks};
+use dovetail_phases::job_phases::{ContainerRun, JobRecord, Member, RunEnd, ranks};
 
 use super::events::PodEvents;
 use super::readings::{Devices, Grid, JobReadings};
@@ -11,7 +11,7 @@ use crate::exporter::{Observation, ObservedDevice};
 
 /// A device that a pod of the job held for some time, as a bill has it.
 #[derive(Clone, Copy, Debug)]
-pub struct Holding<'a> {
+pub struct DeviceHolding<'a> {
     pub device: &'a ObservedDevice,
     /// Namespace of the pod.
     pub namespace: &'a str,
@@ -37,7 +37,7 @@ pub struct JobGroup {
 /// The records of a job. Pods that work together make one; pods that do not (replicas of a server)
 /// one each.
 pub fn records(
-    holdings: &[Holding<'_>],
+    holdings: &[DeviceHolding<'_>],
     is_together: bool,
     readings: &JobReadings,
     observation: &Observation,
@@ -100,7 +100,7 @@ pub fn records(
 /// What is told of a time that has not been is left out.
 fn checkpoints_ms(
     places: &[usize],
-    holdings: &[Holding<'_>],
+    holdings: &[DeviceHolding<'_>],
     readings: &JobReadings,
     grid: Grid,
 ) -> Vec<u64> {
@@ -116,18 +116,18 @@ fn checkpoints_ms(
     told.into_iter().collect()
 }
 
-fn name(holding: &Holding<'_>) -> String {
+fn name(holding: &DeviceHolding<'_>) -> String {
     format!("{}/{} gpu {}", holding.namespace, holding.pod, holding.device.device)
 }
 
-fn runs(readings: &JobReadings, holding: &Holding<'_>, step_ms: u64) -> Vec<Run> {
+fn runs(readings: &JobReadings, holding: &DeviceHolding<'_>, step_ms: u64) -> Vec<ContainerRun> {
     let events = readings.events(holding.namespace, holding.pod, holding.uid);
     events.runs(holding.container, holding.held, step_ms)
 }
 
 /// Whether its container started before the device was seen to be held: where nobody says when it
 /// started, those that were held when the period began.
-fn ran_before(readings: &JobReadings, holding: &Holding<'_>, grid: Grid) -> bool {
+fn ran_before(readings: &JobReadings, holding: &DeviceHolding<'_>, grid: Grid) -> bool {
     let events = readings.events(holding.namespace, holding.pod, holding.uid);
     match events.first_start_ms(holding.container) {
         Some(start_ms) => start_ms.saturating_add(grid.step_ms) < holding.held.from_ms,
@@ -142,7 +142,7 @@ fn ran_before(readings: &JobReadings, holding: &Holding<'_>, grid: Grid) -> bool
 fn lose_replaced(
     members: &mut [Member],
     places: &[usize],
-    holdings: &[Holding<'_>],
+    holdings: &[DeviceHolding<'_>],
     readings: &JobReadings,
 ) {
     let mut last: BTreeMap<u32, (u64, (&str, &str))> = BTreeMap::new();

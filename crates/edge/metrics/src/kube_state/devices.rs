@@ -19,7 +19,7 @@ const MOST_DEVICES: f64 = 4096.0;
 
 /// How many of something there were, for some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Amount {
+pub struct CountedSpan {
     /// When.
     pub span: Span,
     pub count: u32,
@@ -132,22 +132,26 @@ impl DeviceAmounts {
     }
 
     /// What a node had, by resource.
-    pub fn of_node(&self, node: &str, time: SampleTime) -> BTreeMap<&str, Vec<Amount>> {
+    pub fn of_node(&self, node: &str, time: SampleTime) -> BTreeMap<&str, Vec<CountedSpan>> {
         let own = self.nodes.iter().filter(|((name, _), _)| name == node);
         own.map(|((_, resource), samples)| (resource.as_str(), self.amounts(samples, time)))
             .collect()
     }
 
     /// What pods asked for on a node.
-    pub fn of_pods(&self, node: &str, time: SampleTime) -> BTreeMap<&PodResource, Vec<Amount>> {
+    pub fn of_pods(
+        &self,
+        node: &str,
+        time: SampleTime,
+    ) -> BTreeMap<&PodResource, Vec<CountedSpan>> {
         let own = self.pods.iter().filter(|((name, _), _)| name == node);
         own.map(|((_, pod), samples)| (pod, self.amounts(samples, time))).collect()
     }
 
     /// Samples as time. Where none came for long, what was before was there meanwhile only if
     /// nothing was heard of any node: else it was gone.
-    fn amounts(&self, samples: &Samples, time: SampleTime) -> Vec<Amount> {
-        let mut found: Vec<Amount> = Vec::new();
+    fn amounts(&self, samples: &Samples, time: SampleTime) -> Vec<CountedSpan> {
+        let mut found: Vec<CountedSpan> = Vec::new();
         let mut before_ms = 0;
         for (at_ms, count) in samples {
             let end_ms = at_ms.saturating_add(time.step_ms).min(time.until_ms);
@@ -163,7 +167,8 @@ impl DeviceAmounts {
                 }
             }
             before_ms = *at_ms;
-            found.push(Amount { span: Span { from_ms: *at_ms, to_ms: end_ms }, count: *count });
+            found
+                .push(CountedSpan { span: Span { from_ms: *at_ms, to_ms: end_ms }, count: *count });
         }
         found.retain(|amount| amount.count > 0 && amount.span.from_ms < amount.span.to_ms);
         found
@@ -183,17 +188,18 @@ fn of_sample(at_ms: i64, value: f64) -> Option<(u64, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prometheus::Sample;
+    use crate::prometheus::SeriesSample;
 
     const TIME: SampleTime = SampleTime { step_ms: 10, longest_ms: 30, until_ms: 1000 };
 
     fn series(pairs: &[(&str, &str)], samples: &[(i64, f64)]) -> Vec<Series> {
         let labels = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let samples = samples.iter().map(|(at_ms, value)| Sample { at_ms: *at_ms, value: *value });
+        let samples =
+            samples.iter().map(|(at_ms, value)| SeriesSample { at_ms: *at_ms, value: *value });
         vec![Series { labels: labels.collect(), samples: samples.collect() }]
     }
 
-    fn spans(amounts: &[Amount]) -> Vec<(u64, u64, u32)> {
+    fn spans(amounts: &[CountedSpan]) -> Vec<(u64, u64, u32)> {
         amounts.iter().map(|one| (one.span.from_ms, one.span.to_ms, one.count)).collect()
     }
 

@@ -155,7 +155,7 @@ impl KubeState {
 mod tests {
     use super::*;
     use crate::kube_state::read::tests::series;
-    use crate::kube_state::{Kept, KubeTable};
+    use crate::kube_state::{KubeTable, PodSum};
 
     /// `z` had the name first, though its uid comes last, and `a` since 3,000 s, when it was made;
     /// it was seen later. Of `other` nobody says when its pods began, `alone` is one pod.
@@ -208,7 +208,7 @@ mod tests {
         let of_other = [state.turn_of("ml", "other", Some("c")), state.last_turn("ml", "alone")];
         assert_eq!(of_other, [0, 0]);
         let all: Vec<(&str, &str)> = of("x-0", "z").into_iter().chain([("node", "n1")]).collect();
-        let kept = &Kept::read(series(&all, 8.0))[0];
+        let kept = &PodSum::read(series(&all, 8.0))[0];
         assert_eq!(state.turn_of("ml", "x-0", kept.uid.as_deref()), 0);
         assert_eq!(state.turn_of("ml", "x-0", None), 1);
     }

@@ -154,11 +154,11 @@ fn machine<'s>(
 mod tests {
     use super::*;
     use crate::kube_state::label;
-    use crate::prometheus::Sample;
+    use crate::prometheus::SeriesSample;
 
     fn series(pairs: &[(&str, &str)], minutes: std::ops::Range<i64>, value: f64) -> Series {
         let labels = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let samples = minutes.map(|minute| Sample { at_ms: minute * 60_000, value });
+        let samples = minutes.map(|minute| SeriesSample { at_ms: minute * 60_000, value });
         Series { labels: labels.collect(), samples: samples.collect() }
     }
 

@@ -22,12 +22,13 @@ mod read;
 mod times;
 
 pub use devices::{
-    Amount, DeviceAmounts, PodResource, SampleTime, any_request, devices_of_nodes, devices_of_pods,
+    CountedSpan, DeviceAmounts, PodResource, SampleTime, any_request, devices_of_nodes,
+    devices_of_pods,
 };
 pub use earlier::{AskedEarlier, EARLIER_MS, EarlierQueries, Unknown};
 pub use lives::{BeginSeries, PodBegins, PodLife};
 pub use machines::{MachineSeries, NodeSeries, node_history, reused};
-pub use read::{Kept, KubeNode, KubePod, KubeState, KubeTable, Owner, label};
+pub use read::{KubeNode, KubePod, KubeState, KubeTable, Owner, PodSum, label};
 pub use times::{KubeTimes, PodTimes, TimeSeries};
 
 /// For so long Prometheus takes the last sample of a series for the present

@@ -72,7 +72,7 @@ pub struct KubeNode {
 
 /// What was kept for a pod: the sum over the steps.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kept {
+pub struct PodSum {
     pub namespace: String,
     pub pod: String,
     /// Its uid, where the series has one.
@@ -288,7 +288,7 @@ impl KubeState {
     }
 }
 
-impl Kept {
+impl PodSum {
     /// Reads the answer of [`super::kept_over`]; numbers that nobody can keep are left out.
     pub fn read(series: Vec<Series>) -> Vec<Self> {
         let kept = series.into_iter().filter_map(|series| {
@@ -345,12 +345,12 @@ pub fn label(labels: &Labels, key: &str) -> Option<String> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::prometheus::Sample;
+    use crate::prometheus::SeriesSample;
 
     /// One series with one sample.
     pub(in crate::kube_state) fn series(pairs: &[(&str, &str)], value: f64) -> Vec<Series> {
         let labels = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        vec![Series { labels: labels.collect(), samples: vec![Sample { at_ms: 0, value }] }]
+        vec![Series { labels: labels.collect(), samples: vec![SeriesSample { at_ms: 0, value }] }]
     }
 
     #[test]
@@ -412,8 +412,8 @@ pub(super) mod tests {
         state.take(KubeTable::NodeAllocatable, series(&gpus, 0.0));
         assert!(!state.offers_no_gpus() && !KubeState::default().offers_no_gpus());
         let kept = [("namespace", "ml"), ("pod", "p"), ("node", "n1")];
-        assert_eq!(Kept::read(series(&kept, 8.0))[0].sum, 8.0);
-        assert_eq!(Kept::read(series(&kept, f64::INFINITY)), []);
-        assert_eq!(Kept::read(series(&kept[..2], 8.0)), []);
+        assert_eq!(PodSum::read(series(&kept, 8.0))[0].sum, 8.0);
+        assert_eq!(PodSum::read(series(&kept, f64::INFINITY)), []);
+        assert_eq!(PodSum::read(series(&kept[..2], 8.0)), []);
     }
 }

@@ -108,14 +108,17 @@ impl KubeTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prometheus::Sample;
+    use crate::prometheus::SeriesSample;
 
     #[test]
     fn times_are_those_of_objects_and_nonsense_is_none() {
         let one = |pairs: &[(&str, &str)], value: f64| {
             let labels =
                 pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-            vec![Series { labels: labels.collect(), samples: vec![Sample { at_ms: 0, value }] }]
+            vec![Series {
+                labels: labels.collect(),
+                samples: vec![SeriesSample { at_ms: 0, value }],
+            }]
         };
         let mut times = KubeTimes::default();
         let pod = [("namespace", "ml"), ("pod", "a")];

@@ -13,7 +13,7 @@ pub type Labels = BTreeMap<String, String>;
 
 /// One value of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
+pub struct SeriesSample {
     /// When, in ms since 1970.
     pub at_ms: i64,
     /// The value; it may be NaN or infinite.
@@ -24,7 +24,7 @@ pub struct Sample {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     pub labels: Labels,
-    pub samples: Vec<Sample>,
+    pub samples: Vec<SeriesSample>,
 }
 
 /// A body that is no answer of this API, or one that says what is wrong with the query.
@@ -53,7 +53,7 @@ pub enum AnswerError {
 
 /// What a good answer holds.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub struct QueryResult {
     /// Series, in the server's order.
     pub series: Vec<Series>,
     /// What the server says beside the data, such as that a part of the store did not answer.
@@ -64,7 +64,7 @@ pub struct Answer {
 ///
 /// # Errors
 /// See [`AnswerError`].
-pub fn read(body: &[u8]) -> Result<Answer, AnswerError> {
+pub fn read(body: &[u8]) -> Result<QueryResult, AnswerError> {
     let form = |error: serde_json::Error| AnswerError::Form(error.to_string());
     let envelope: Envelope<'_> = serde_json::from_slice(body).map_err(form)?;
     let data = match (envelope.status.as_ref(), envelope.data) {
@@ -83,13 +83,13 @@ pub fn read(body: &[u8]) -> Result<Answer, AnswerError> {
             (None, Some(value)) => vec![value],
             _ => return Err(AnswerError::Form("a series without samples".to_owned())),
         };
-        let samples: Vec<Sample> = samples.into_iter().map(|point| point.0).collect();
+        let samples: Vec<SeriesSample> = samples.into_iter().map(|point| point.0).collect();
         if let Some(pair) = samples.windows(2).find(|pair| pair[1].at_ms <= pair[0].at_ms) {
             return Err(AnswerError::Order { labels: raw.metric, at_ms: pair[1].at_ms });
         }
         series.push(Series { labels: raw.metric, samples });
     }
-    Ok(Answer { series, warnings: envelope.warnings })
+    Ok(QueryResult { series, warnings: envelope.warnings })
 }
 
 #[derive(Deserialize)]
@@ -119,7 +119,7 @@ struct RawSeries {
 }
 
 /// `[seconds, "value"]`.
-struct Point(Sample);
+struct Point(SeriesSample);
 
 impl<'de> Deserialize<'de> for Point {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -142,7 +142,7 @@ impl<'de> Deserialize<'de> for Point {
                 }
                 let value = parse_value(&text.0)
                     .ok_or_else(|| A::Error::custom(format!("`{}` is not a value", text.0)))?;
-                Ok(Point(Sample { at_ms: at_ms as i64, value }))
+                Ok(Point(SeriesSample { at_ms: at_ms as i64, value }))
             }
         }
         deserializer.deserialize_tuple(2, Pair)
@@ -187,7 +187,7 @@ mod tests {
         let instant = r#"{"status":"success","data":{"resultType":"vector","result":[
             {"metric":{},"value":[7,"1"]}]},"warnings":["a store did not answer"]}"#;
         let answer = read(instant.as_bytes()).unwrap();
-        assert_eq!(answer.series[0].samples, [Sample { at_ms: 7000, value: 1.0 }]);
+        assert_eq!(answer.series[0].samples, [SeriesSample { at_ms: 7000, value: 1.0 }]);
         assert_eq!(answer.warnings, ["a store did not answer"]);
     }
 

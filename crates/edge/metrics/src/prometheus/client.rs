@@ -5,8 +5,8 @@ use std::time::Duration;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use thiserror::Error;
 
-use super::answer::{self, Answer, AnswerError, Series};
-use super::transport::{Reply, Transport, TransportError};
+use super::answer::{self, AnswerError, QueryResult, Series};
+use super::transport::{HttpReply, Transport, TransportError};
 
 /// What one query may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,7 +181,7 @@ impl<T: Transport> PrometheusClient<T> {
     }
 
     /// A good answer, after as many tries as it takes.
-    async fn answer(&mut self, query: &str, path: &str) -> Result<Answer, QueryError> {
+    async fn answer(&mut self, query: &str, path: &str) -> Result<QueryResult, QueryError> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -209,9 +209,9 @@ impl<T: Transport> PrometheusClient<T> {
     fn judge(
         &self,
         query: &str,
-        reply: Reply,
+        reply: HttpReply,
         tries: u32,
-    ) -> Result<Answer, (QueryError, Option<Duration>)> {
+    ) -> Result<QueryResult, (QueryError, Option<Duration>)> {
         let server = self.transport.name().to_owned();
         match answer::read(&reply.body) {
             Ok(answer) if reply.status == 200 => Ok(answer),

@@ -18,7 +18,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use thiserror::Error;
 
-use super::transport::{Reply, Transport, TransportError};
+use super::transport::{HttpReply, Transport, TransportError};
 
 /// How to reach a server.
 #[derive(Clone, Debug)]
@@ -123,7 +123,7 @@ impl Direct {
         TransportError::NoAnswer { server: self.base.clone(), problem: problem.to_string() }
     }
 
-    async fn ask(&self, path: &str, most_bytes: usize) -> Result<Reply, TransportError> {
+    async fn ask(&self, path: &str, most_bytes: usize) -> Result<HttpReply, TransportError> {
         let mut request = Request::get(format!("{}{path}", self.base));
         for (name, value) in &self.headers {
             request = request.header(name, value);
@@ -155,7 +155,7 @@ impl Direct {
             }
             bytes.extend_from_slice(&data);
         }
-        Ok(Reply { status, retry_after, body: bytes.freeze() })
+        Ok(HttpReply { status, retry_after, body: bytes.freeze() })
     }
 }
 
@@ -168,7 +168,7 @@ impl Transport for Direct {
         &'a self,
         path: &'a str,
         most_bytes: usize,
-    ) -> BoxFuture<'a, Result<Reply, TransportError>> {
+    ) -> BoxFuture<'a, Result<HttpReply, TransportError>> {
         Box::pin(async move {
             let asked = tokio::time::timeout(self.timeout, self.ask(path, most_bytes)).await;
             asked.unwrap_or_else(|_| {

@@ -18,10 +18,10 @@ mod direct;
 #[cfg(feature = "client")]
 mod transport;
 
-pub use answer::{Answer, AnswerError, Labels, Sample, Series, read};
+pub use answer::{AnswerError, Labels, QueryResult, Series, SeriesSample, read};
 #[cfg(feature = "client")]
 pub use client::{Limits, Notes, PrometheusClient, QueryError, RangeQuery};
 #[cfg(feature = "client")]
 pub use direct::{Direct, DirectError, DirectOptions};
 #[cfg(feature = "client")]
-pub use transport::{Reply, Transport, TransportError};
+pub use transport::{HttpReply, Transport, TransportError};

@@ -17,7 +17,7 @@ pub trait Transport: Send + Sync {
         &'a self,
         path: &'a str,
         most_bytes: usize,
-    ) -> BoxFuture<'a, Result<Reply, TransportError>>;
+    ) -> BoxFuture<'a, Result<HttpReply, TransportError>>;
 }
 
 impl<T: Transport + ?Sized> Transport for Box<T> {
@@ -29,15 +29,14 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
         &'a self,
         path: &'a str,
         most_bytes: usize,
-    ) -> BoxFuture<'a, Result<Reply, TransportError>> {
+    ) -> BoxFuture<'a, Result<HttpReply, TransportError>> {
         (**self).get(path, most_bytes)
     }
 }
 
 /// What a server answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
-    /// HTTP status.
+pub struct HttpReply {
     pub status: u16,
     /// How long it asks to be left alone, if it does.
     pub retry_after: Option<Duration>,

@@ -16,7 +16,7 @@ const MOST_LABELS: usize = 64;
 
 /// A line with a number.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Line {
+pub(super) struct SampleLine {
     /// Name of the series.
     pub(super) name: String,
     pub(super) labels: Labels,
@@ -53,7 +53,7 @@ pub(super) fn name_of(line: &str) -> Option<&str> {
 
 /// Reads a line. What stands behind the number (a time, an exemplar) is left: a page says what is
 /// now.
-pub(super) fn read_line(line: &str) -> Result<Line, LineProblem> {
+pub(super) fn read_line(line: &str) -> Result<SampleLine, LineProblem> {
     if line.len() > LINE_BYTES {
         return Err(LineProblem::TooLong);
     }
@@ -67,7 +67,7 @@ pub(super) fn read_line(line: &str) -> Result<Line, LineProblem> {
     let is_apart = rest.starts_with([' ', '\t']) || !labels.is_empty() || line.contains('}');
     let number = rest.split_ascii_whitespace().next().filter(|_| is_apart);
     let value = number.and_then(read_number).ok_or(LineProblem::Value)?;
-    Ok(Line { name: name.to_owned(), labels, value })
+    Ok(SampleLine { name: name.to_owned(), labels, value })
 }
 
 /// Labels up to the closing brace, and what follows it.

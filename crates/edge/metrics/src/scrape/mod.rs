@@ -14,7 +14,7 @@ use thiserror::Error;
 pub use exposition::LineProblem;
 
 use crate::exporter::{Observation, PodLabels, measures};
-use crate::prometheus::{Labels, Sample, Series};
+use crate::prometheus::{Labels, Series, SeriesSample};
 
 /// The label of a series that says where it was read.
 const INSTANCE: &str = "instance";
@@ -23,7 +23,7 @@ const INSTANCE: &str = "instance";
 #[derive(Clone, Debug, Default)]
 pub struct Scrapes {
     /// Samples by series: the place of its measure, and its labels.
-    series: BTreeMap<(usize, Labels), Vec<Sample>>,
+    series: BTreeMap<(usize, Labels), Vec<SeriesSample>>,
     refused: Option<RefusedLines>,
 }
 
@@ -73,7 +73,7 @@ impl Scrapes {
                     let mut labels = found.labels;
                     labels.entry(INSTANCE.to_owned()).or_insert_with(|| source.to_owned());
                     let samples = self.series.entry((measure, labels)).or_default();
-                    samples.push(Sample { at_ms, value: found.value });
+                    samples.push(SeriesSample { at_ms, value: found.value });
                 }
                 Err(problem) => self.refuse(source, number, problem),
             }

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 
 use dovetail_account::device_time::Span;
 use dovetail_account::signal::{ActivityRule, Scale, Signal};
-use dovetail_metrics::exporter::{Measure, Observation, PodLabels, mean_over_steps};
+use dovetail_metrics::exporter::{Observation, PodLabels, SeriesMeasure, mean_over_steps};
 use dovetail_metrics::job::{
-    Grid, Holding, JobReadings, NODE_NAMES, NodeNames, job_queries, node_queries, records,
+    DeviceHolding, Grid, JobReadings, NODE_NAMES, NodeNames, job_queries, node_queries, records,
 };
 use dovetail_metrics::prometheus::{
     Direct, DirectOptions, Limits, PrometheusClient, RangeQuery, Series,
 };
-use dovetail_phases::job_phases::{Run, RunEnd};
+use dovetail_phases::job_phases::{ContainerRun, RunEnd};
 use dovetail_testkit::PrometheusServer;
 
 const ENGINE: &str = "DCGM_FI_PROF_GR_ENGINE_ACTIVE";
@@ -229,13 +229,13 @@ async fn everything_about_a_pod_is_read_of_a_real_server() {
     client.range(&engine, |series| found.extend(series)).await.unwrap();
     let pods = PodLabels::of(found.iter().map(|series| &series.labels));
     let mut observation = Observation::default();
-    observation.take(Measure::Busy(Signal::GrEngineActive), Scale::Ratio, &pods, found);
+    observation.take(SeriesMeasure::Busy(Signal::GrEngineActive), Scale::Ratio, &pods, found);
     let time = observation.histories(period, STEP_MS, &ActivityRule::default());
     let readings = readings(&mut client, &pods, period).await;
-    let holdings: Vec<Holding<'_>> = time
+    let holdings: Vec<DeviceHolding<'_>> = time
         .devices
         .iter()
-        .map(|device| Holding {
+        .map(|device| DeviceHolding {
             device,
             namespace: "ml",
             pod: "train-0",
@@ -255,7 +255,7 @@ async fn everything_about_a_pod_is_read_of_a_real_server() {
     for member in &group.record.members {
         // One step late, like all means of a step.
         let at = |minute: u64| period.from_ms + (minute + 1) * STEP_MS;
-        let run = |place: usize, end| Run {
+        let run = |place: usize, end| ContainerRun {
             span: Span { from_ms: at(STARTS[place]), to_ms: at(ENDS[place]) },
             end,
         };

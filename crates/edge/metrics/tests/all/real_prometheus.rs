@@ -3,7 +3,7 @@
 use dovetail_account::device_time::{DeviceState, DeviceTime, Span, device_intervals};
 use dovetail_account::signal::{ActivityRule, Scale, Signal};
 use dovetail_metrics::exporter::{
-    Measure, Observation, PodLabels, mean_over_steps, peaks_of_mixed_steps,
+    Observation, PodLabels, SeriesMeasure, mean_over_steps, peaks_of_mixed_steps,
 };
 use dovetail_metrics::prometheus::{
     Direct, DirectOptions, Limits, PrometheusClient, RangeQuery, Series,
@@ -11,7 +11,7 @@ use dovetail_metrics::prometheus::{
 use dovetail_testkit::{FakeExporter, PrometheusServer};
 
 const SERIES: &str = "DCGM_FI_PROF_GR_ENGINE_ACTIVE";
-const BUSY: Measure = Measure::Busy(Signal::GrEngineActive);
+const BUSY: SeriesMeasure = SeriesMeasure::Busy(Signal::GrEngineActive);
 
 async fn read(url: &str, query: &str, span: (i64, i64), step_ms: i64, points: u32) -> Vec<Series> {
     let direct = Direct::new(&DirectOptions::at(url)).unwrap();

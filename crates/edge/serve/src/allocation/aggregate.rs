@@ -104,7 +104,7 @@ impl Aggregate {
         team: &dyn Fn(&Party) -> Option<String>,
     ) -> String {
         let workload = row.workload.as_deref();
-        let owner = workload.map(|workload| Owner::of(&workload.job));
+        let owner = workload.map(|workload| TopOwner::of(&workload.job));
         let found = match self {
             Self::Cluster => Some(row.cluster.to_string()),
             Self::Node => row.node.as_deref().map(str::to_owned),
@@ -131,13 +131,13 @@ impl Aggregate {
 }
 
 /// The top owner of a pod.
-pub(super) struct Owner<'j> {
+pub(super) struct TopOwner<'j> {
     /// In small letters; empty where only the pods' names tell it.
     pub(super) kind: String,
     pub(super) name: &'j str,
 }
 
-impl<'j> Owner<'j> {
+impl<'j> TopOwner<'j> {
     /// Of a job as a ledger has it: `Deployment prod/serve`, or `prod/serve` where the kind is
     /// unknown.
     pub(super) fn of(job: &'j str) -> Self {

@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 use thiserror::Error;
 
 use super::aggregate::Aggregate;
-use super::window::{Window, duration, in_words, window};
+use super::window::{QueryWindow, duration, in_words, window};
 
 /// More steps are not answered at once.
 const MOST_STEPS: u64 = 400;
@@ -31,7 +31,7 @@ pub struct Ask {
 /// A question that cannot be answered, and what to ask instead.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
-pub struct Refusal(pub String);
+pub struct AllocationRefusal(pub String);
 
 /// Parameters as written, each once; decoded.
 #[derive(Debug, Default)]
@@ -48,20 +48,21 @@ impl Ask {
     ///
     /// # Errors
     /// What cannot be answered, and every parameter that would change the answer and is not known.
-    pub fn read(query: &str, now_ms: u64) -> Result<Self, Refusal> {
-        let parameters = Parameters::read(query).map_err(Refusal)?;
+    pub fn read(query: &str, now_ms: u64) -> Result<Self, AllocationRefusal> {
+        let parameters = Parameters::read(query).map_err(AllocationRefusal)?;
         let text = parameters.window.as_deref().filter(|text| !text.is_empty());
-        let text =
-            text.ok_or_else(|| Refusal("window: missing; pass one, such as 7d".to_owned()))?;
-        let Window { span, asked_until_ms } = window(text, now_ms).map_err(Refusal)?;
-        let steps = steps(span, &parameters).map_err(Refusal)?;
+        let text = text
+            .ok_or_else(|| AllocationRefusal("window: missing; pass one, such as 7d".to_owned()))?;
+        let QueryWindow { span, asked_until_ms } =
+            window(text, now_ms).map_err(AllocationRefusal)?;
+        let steps = steps(span, &parameters).map_err(AllocationRefusal)?;
         let names = parameters.aggregate.as_deref().filter(|text| !text.is_empty());
         let aggregate = names.unwrap_or("cluster,node,namespace,pod").split(',');
         let aggregate: Result<Vec<Aggregate>, String> =
             aggregate.map(|name| name.trim().parse()).collect();
-        let aggregate = aggregate.map_err(Refusal)?;
+        let aggregate = aggregate.map_err(AllocationRefusal)?;
         if aggregate.len() > MOST_PARTS {
-            return Err(Refusal(format!("aggregate: pass at most {MOST_PARTS} keys")));
+            return Err(AllocationRefusal(format!("aggregate: pass at most {MOST_PARTS} keys")));
         }
         Ok(Self { steps, aggregate, has_idle: parameters.has_idle, asked_until_ms })
     }
@@ -214,7 +215,7 @@ mod tests {
             ("window=7d&x=%FF", "not UTF-8"),
             ("window=7d&x=%00", "control characters"),
         ] {
-            let Refusal(error) = Ask::read(query, NOW_MS).unwrap_err();
+            let AllocationRefusal(error) = Ask::read(query, NOW_MS).unwrap_err();
             assert!(error.contains(told), "{query}: {error}");
         }
     }

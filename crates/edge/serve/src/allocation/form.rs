@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::aggregate::{Aggregate, Owner, UNALLOCATED};
+use super::aggregate::{Aggregate, TopOwner, UNALLOCATED};
 
 /// The entry of what nobody had.
 const IDLE: &str = "__idle__";
@@ -22,11 +22,11 @@ const MOST_ENTRIES: usize = 5_000;
 
 /// What is sent.
 #[derive(Debug, Serialize)]
-pub struct Answer {
+pub struct AllocationResponse {
     /// Status of HTTP.
     pub code: u16,
     /// One for each step, entries by name.
-    pub data: Vec<BTreeMap<String, Entry>>,
+    pub data: Vec<BTreeMap<String, AllocationEntry>>,
     /// What the amounts rest on.
     pub message: String,
     /// What is in no amount; absent where all was read.
@@ -44,7 +44,7 @@ pub struct TooLong;
 /// One entry. What a ledger cannot know is null.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Entry {
+pub struct AllocationEntry {
     name: String,
     properties: Properties,
     window: WindowOut,
@@ -152,7 +152,7 @@ pub fn entries(
     method: SplitMethod,
     team: &dyn Fn(&Party) -> Option<String>,
     others: usize,
-) -> Result<BTreeMap<String, Entry>, TooLong> {
+) -> Result<BTreeMap<String, AllocationEntry>, TooLong> {
     let place = SplitMethod::ALL.iter().position(|known| *known == method).unwrap_or(0);
     let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
     for row in rows {
@@ -199,7 +199,7 @@ fn named(
 
 impl Properties {
     fn set(&mut self, of: &Aggregate, part: &str, row: &SumRow) {
-        let owner = || row.workload.as_deref().map(|workload| Owner::of(&workload.job));
+        let owner = || row.workload.as_deref().map(|workload| TopOwner::of(&workload.job));
         match of {
             Aggregate::Cluster => self.cluster = Some(part.to_owned()),
             Aggregate::Node => self.node = Some(part.to_owned()),
@@ -235,7 +235,7 @@ impl Sum {
         }
     }
 
-    fn entry(self, name: String, step: Span) -> Entry {
+    fn entry(self, name: String, step: Span) -> AllocationEntry {
         let Self { properties, all, gpus, cpu_memory, unknown_gpu_milli_ms, .. } = self;
         let part = |part: i128, whole: i128| (whole > 0).then(|| part as f64 / whole as f64);
         let (start, end) = (time(step.from_ms), time(step.to_ms));
@@ -246,7 +246,7 @@ impl Sum {
         let nobodys = name == IDLE;
         let time = if nobodys { all.gpu_milli_ms } else { all.allocated_gpu_milli_ms };
         let seen = all.allocated_gpu_milli_ms - unknown_gpu_milli_ms;
-        Entry {
+        AllocationEntry {
             window: WindowOut { start: start.clone(), end: end.clone() },
             start,
             end,
@@ -266,7 +266,7 @@ impl Sum {
             is_partly_unpriced: all.has_unpriced(),
             name,
             properties,
-            ..Entry::default()
+            ..AllocationEntry::default()
         }
     }
 }

@@ -13,5 +13,5 @@ mod form;
 mod window;
 
 pub use aggregate::Aggregate;
-pub use ask::{Ask, Refusal};
-pub use form::{Answer, Entry, Properties, TooLong, entries};
+pub use ask::{AllocationRefusal, Ask};
+pub use form::{AllocationEntry, AllocationResponse, Properties, TooLong, entries};

@@ -11,7 +11,7 @@ const LONGEST_MS: u64 = 10 * 366 * DAY_MS;
 
 /// A window, as far as anything of it can be known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Window {
+pub(super) struct QueryWindow {
     pub(super) span: Span,
     /// The end that was asked for, where that is a moment after the hour that is running, with
     /// which the span ends.
@@ -22,7 +22,7 @@ pub(super) struct Window {
 ///
 /// A number of days or weeks ends with the day that is running, as OpenCost has it; a number of
 /// hours with the hour that is running. Two times end with that hour at the latest.
-pub(super) fn window(text: &str, now_ms: u64) -> Result<Window, String> {
+pub(super) fn window(text: &str, now_ms: u64) -> Result<QueryWindow, String> {
     let found = match text.split_once(',') {
         Some((from, to)) => Span { from_ms: moment(from)?, to_ms: moment(to)? },
         None => match named(text, now_ms) {
@@ -50,7 +50,7 @@ pub(super) fn window(text: &str, now_ms: u64) -> Result<Window, String> {
     }
     let running_ms = (now_ms / HOUR_MS + 1) * HOUR_MS;
     let is_ahead = text.contains(',') && to_ms > running_ms;
-    Ok(Window {
+    Ok(QueryWindow {
         span: if is_ahead { Span { from_ms, to_ms: running_ms } } else { found },
         asked_until_ms: is_ahead.then_some(to_ms),
     })
@@ -166,7 +166,7 @@ mod tests {
         ] {
             let found = window(text, ms(NOW));
             let span = Span { from_ms: ms(from), to_ms: ms(to) };
-            assert_eq!(found, Ok(Window { span, asked_until_ms: None }), "{text}");
+            assert_eq!(found, Ok(QueryWindow { span, asked_until_ms: None }), "{text}");
         }
     }
 
@@ -182,7 +182,7 @@ mod tests {
             let span = Span { from_ms: ms(from), to_ms: ms("2026-11-18T11:00:00Z") };
             let asked_until_ms = ahead.then(|| ms(to));
             let found = window(&format!("{from},{to}"), ms(NOW));
-            assert_eq!(found, Ok(Window { span, asked_until_ms }), "{to}");
+            assert_eq!(found, Ok(QueryWindow { span, asked_until_ms }), "{to}");
         }
     }
 

@@ -18,7 +18,7 @@ const MOST_PAIRS: usize = 500;
 
 /// Labels of a series.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct SeriesLabels {
     pub cluster: String,
     /// The team; `(no owner)` of what nobody had.
     pub team: String,
@@ -30,8 +30,8 @@ pub struct Place {
 
 /// A value of a series.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cell {
-    pub place: Place,
+pub struct SeriesValue {
+    pub place: SeriesLabels,
     /// Device-time in milli-GPU × ms.
     pub gpu_milli_ms: i128,
     /// The part of it without a price: it is in no cost.
@@ -45,13 +45,13 @@ pub fn cells<'r>(
     rows: impl IntoIterator<Item = &'r SumRow>,
     method: SplitMethod,
     team: &dyn Fn(&Party) -> Option<String>,
-) -> Vec<Cell> {
+) -> Vec<SeriesValue> {
     let method = SplitMethod::ALL.iter().position(|known| *known == method).unwrap_or(0);
     let known = |text: Option<String>| {
         text.filter(|text| !text.is_empty()).unwrap_or_else(|| UNKNOWN.to_owned())
     };
-    let cell = |row: &SumRow| Cell {
-        place: Place {
+    let cell = |row: &SumRow| SeriesValue {
+        place: SeriesLabels {
             cluster: row.cluster.to_string(),
             team: row
                 .party
@@ -69,10 +69,10 @@ pub fn cells<'r>(
 
 /// Each place once, and no more than a database should bear: those with the most GPU-time keep
 /// their names.
-pub fn fewer(cells: impl IntoIterator<Item = Cell>) -> Vec<Cell> {
+pub fn fewer(cells: impl IntoIterator<Item = SeriesValue>) -> Vec<SeriesValue> {
     let all = joined(cells);
     let mut pairs: BTreeMap<(&str, &str), i128> = BTreeMap::new();
-    for Cell { place, gpu_milli_ms, .. } in &all {
+    for SeriesValue { place, gpu_milli_ms, .. } in &all {
         *pairs.entry((&place.team, &place.pool)).or_default() += gpu_milli_ms;
     }
     if pairs.len() <= MOST_PAIRS {
@@ -85,7 +85,7 @@ pub fn fewer(cells: impl IntoIterator<Item = Cell>) -> Vec<Cell> {
         .map(|((team, pool), _)| ((*team).to_owned(), (*pool).to_owned()))
         .collect();
     joined(all.into_iter().map(|mut cell| {
-        let Place { team, pool, .. } = &mut cell.place;
+        let SeriesLabels { team, pool, .. } = &mut cell.place;
         if !kept.contains(&(team.clone(), pool.clone())) {
             (*team, *pool) = (OTHERS.to_owned(), OTHERS.to_owned());
         }
@@ -94,15 +94,15 @@ pub fn fewer(cells: impl IntoIterator<Item = Cell>) -> Vec<Cell> {
 }
 
 /// The same by cluster and team alone.
-pub fn teams(cells: impl IntoIterator<Item = Cell>) -> Vec<Cell> {
+pub fn teams(cells: impl IntoIterator<Item = SeriesValue>) -> Vec<SeriesValue> {
     joined(cells.into_iter().map(|cell| {
-        let Place { cluster, team, .. } = cell.place;
-        Cell { place: Place { cluster, team, ..Place::default() }, ..cell }
+        let SeriesLabels { cluster, team, .. } = cell.place;
+        SeriesValue { place: SeriesLabels { cluster, team, ..SeriesLabels::default() }, ..cell }
     }))
 }
 
-fn joined(cells: impl IntoIterator<Item = Cell>) -> Vec<Cell> {
-    let mut sums: BTreeMap<Place, Cell> = BTreeMap::new();
+fn joined(cells: impl IntoIterator<Item = SeriesValue>) -> Vec<SeriesValue> {
+    let mut sums: BTreeMap<SeriesLabels, SeriesValue> = BTreeMap::new();
     for cell in cells {
         let sum = sums.entry(cell.place).or_default();
         sum.gpu_milli_ms += cell.gpu_milli_ms;
@@ -111,5 +111,5 @@ fn joined(cells: impl IntoIterator<Item = Cell>) -> Vec<Cell> {
             *sum.cost.get_or_insert_default() += cost;
         }
     }
-    sums.into_iter().map(|(place, sum)| Cell { place, ..sum }).collect()
+    sums.into_iter().map(|(place, sum)| SeriesValue { place, ..sum }).collect()
 }

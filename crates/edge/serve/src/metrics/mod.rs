@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
 
-use dovetail_exposition::Format;
+use dovetail_exposition::ExpositionFormat;
 use dovetail_model::Money;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -21,7 +21,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Metric, Registry};
 
-pub use cells::{Cell, OTHERS, Place, cells, fewer, teams};
+pub use cells::{OTHERS, SeriesLabels, SeriesValue, cells, fewer, teams};
 
 type Real = Gauge<f64, AtomicU64>;
 
@@ -40,13 +40,13 @@ pub struct Metrics {
     day_unpriced_gpu_seconds: Family<OfPlace, Real>,
     month_usd: Family<OfTeam, Real>,
     month_unpriced_gpu_seconds: Family<OfTeam, Real>,
-    budget_usd: Family<Budget, Real>,
-    collections: Family<Outcome, Counter>,
+    budget_usd: Family<BudgetLabels, Real>,
+    collections: Family<OutcomeLabels, Counter>,
     collection_s: Family<OfCluster, Real>,
     lag_s: Family<OfCluster, Real>,
     missing_s: Family<OfCluster, Real>,
     exporters: Family<Answering, Real>,
-    requests: Family<Asked, Counter>,
+    requests: Family<RequestLabels, Counter>,
     /// Cluster, and the moment until which it was read, in ms since 1970.
     read: Mutex<Option<(String, u64)>>,
 }
@@ -65,7 +65,7 @@ pub struct Described {
 
 /// How the ledger stands after something was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing<'n> {
+pub struct LedgerProgress<'n> {
     pub cluster: &'n str,
     /// Until when it was read, in ms since 1970; `None` where it never was.
     pub read_until_ms: Option<u64>,
@@ -88,7 +88,7 @@ struct OfTeam {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Budget {
+struct BudgetLabels {
     team: String,
 }
 
@@ -104,12 +104,12 @@ struct Answering {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Outcome {
+struct OutcomeLabels {
     outcome: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Asked {
+struct RequestLabels {
     path: &'static str,
     code: u16,
 }
@@ -225,7 +225,7 @@ impl Metrics {
     }
 
     /// Everything in one of the formats that Prometheus reads; `now_ms` is the present.
-    pub fn text(&self, format: Format, now_ms: u64) -> String {
+    pub fn text(&self, format: ExpositionFormat, now_ms: u64) -> String {
         format.write(self.open_metrics(now_ms))
     }
 
@@ -241,7 +241,7 @@ impl Metrics {
     }
 
     /// GPUs as objects have them; amounts are of one hour.
-    pub fn show_moment(&self, cells: &[Cell]) {
+    pub fn show_moment(&self, cells: &[SeriesValue]) {
         let _whole = lock(&self.whole);
         let hour = 3_600_000.0;
         let families = [&self.gpus, &self.gpus_usd_per_hour, &self.gpus_unpriced];
@@ -249,18 +249,18 @@ impl Metrics {
     }
 
     /// The last 24 whole hours.
-    pub fn show_day(&self, cells: &[Cell]) {
+    pub fn show_day(&self, cells: &[SeriesValue]) {
         let _whole = lock(&self.whole);
         let families = [&self.day_gpu_seconds, &self.day_usd, &self.day_unpriced_gpu_seconds];
         fill(families, cells, gpu_seconds);
     }
 
     /// The month until now, by team.
-    pub fn show_month(&self, cells: &[Cell]) {
+    pub fn show_month(&self, cells: &[SeriesValue]) {
         let _whole = lock(&self.whole);
         self.month_usd.clear();
         self.month_unpriced_gpu_seconds.clear();
-        for Cell { place, cost, unpriced_gpu_milli_ms, .. } in cells {
+        for SeriesValue { place, cost, unpriced_gpu_milli_ms, .. } in cells {
             let of = OfTeam { cluster: place.cluster.clone(), team: place.team.clone() };
             if *unpriced_gpu_milli_ms != 0 {
                 let unpriced = self.month_unpriced_gpu_seconds.get_or_create(&of);
@@ -277,20 +277,20 @@ impl Metrics {
         let _whole = lock(&self.whole);
         self.budget_usd.clear();
         for (team, budget) in budgets {
-            self.budget_usd.get_or_create(&Budget { team: team.clone() }).set(usd(budget));
+            self.budget_usd.get_or_create(&BudgetLabels { team: team.clone() }).set(usd(budget));
         }
     }
 
     /// A cluster was read, or was to be.
     pub fn collected(&self, cluster: &str, is_done: bool, took_ms: u64) {
         let outcome = if is_done { "done" } else { "failed" };
-        self.collections.get_or_create(&Outcome { outcome }).inc();
+        self.collections.get_or_create(&OutcomeLabels { outcome }).inc();
         let of = OfCluster { cluster: cluster.to_owned() };
         self.collection_s.get_or_create(&of).set(seconds(took_ms));
     }
 
     /// How the ledger stands.
-    pub fn stands(&self, standing: Standing<'_>) {
+    pub fn stands(&self, standing: LedgerProgress<'_>) {
         let of = OfCluster { cluster: standing.cluster.to_owned() };
         self.missing_s.get_or_create(&of).set(seconds(standing.missing_ms));
         if let Some(until_ms) = standing.read_until_ms {
@@ -308,19 +308,19 @@ impl Metrics {
 
     /// A question was answered.
     pub(crate) fn asked(&self, path: &'static str, code: u16) {
-        self.requests.get_or_create(&Asked { path, code }).inc();
+        self.requests.get_or_create(&RequestLabels { path, code }).inc();
     }
 }
 
 /// Replaces all values. What has no time is not shown as one.
 fn fill(
     [times, costs, unpriced]: [&Family<OfPlace, Real>; 3],
-    cells: &[Cell],
+    cells: &[SeriesValue],
     unit: impl Fn(i128) -> f64,
 ) {
     [times, costs, unpriced].into_iter().for_each(Family::clear);
-    for Cell { place, gpu_milli_ms, unpriced_gpu_milli_ms, cost } in cells {
-        let Place { cluster, team, pool, cause } = place.clone();
+    for SeriesValue { place, gpu_milli_ms, unpriced_gpu_milli_ms, cost } in cells {
+        let SeriesLabels { cluster, team, pool, cause } = place.clone();
         let of = OfPlace { cluster, team, pool, cause };
         if *gpu_milli_ms != 0 {
             times.get_or_create(&of).set(unit(*gpu_milli_ms));

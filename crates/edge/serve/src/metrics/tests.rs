@@ -1,9 +1,9 @@
 use super::*;
 
-fn cell(team: &str, pool: &str, cause: &str, gpu_seconds: i128, usd: Option<i64>) -> Cell {
+fn cell(team: &str, pool: &str, cause: &str, gpu_seconds: i128, usd: Option<i64>) -> SeriesValue {
     let [cluster, team, pool, cause] = ["west", team, pool, cause].map(str::to_owned);
-    Cell {
-        place: Place { cluster, team, pool, cause },
+    SeriesValue {
+        place: SeriesLabels { cluster, team, pool, cause },
         gpu_milli_ms: gpu_seconds * 1_000_000,
         unpriced_gpu_milli_ms: if usd.is_none() { gpu_seconds * 1_000_000 } else { 0 },
         cost: usd.map(|usd| Money::micros(usd * 1_000_000)),
@@ -19,10 +19,14 @@ fn what_is_served_is_in_the_reference_with_its_labels() {
     metrics.show_month(&teams(cells.clone()));
     metrics.show_budgets([(&"eyes".to_owned(), Money::micros(5_000_000))].into_iter());
     metrics.collected("west", true, 1500);
-    metrics.stands(Standing { cluster: "west", read_until_ms: Some(40_000), missing_ms: 7_000 });
+    metrics.stands(LedgerProgress {
+        cluster: "west",
+        read_until_ms: Some(40_000),
+        missing_ms: 7_000,
+    });
     metrics.asked_exporters("west", 3, 1);
     metrics.asked("/metrics", 200);
-    let text = metrics.text(Format::OpenMetrics, 100_000);
+    let text = metrics.text(ExpositionFormat::OpenMetrics, 100_000);
     let mut seen = std::collections::BTreeSet::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let name = line.split(['{', ' ']).next().unwrap();
@@ -63,18 +67,18 @@ fn what_is_served_is_in_the_reference_with_its_labels() {
     );
     // What is gone is not shown any more.
     metrics.show_day(&cells[..1]);
-    assert!(!metrics.text(Format::Plain, 0).contains(
+    assert!(!metrics.text(ExpositionFormat::Plain, 0).contains(
         "dovetail_day_gpu_seconds{cluster=\"west\",team=\"eyes\",pool=\"a\",cause=\"unknown\"}"
     ));
 }
 
 #[test]
 fn any_number_of_teams_makes_a_bounded_number_of_series_with_the_same_sum() {
-    let all: Vec<Cell> = (0..3000_i64)
+    let all: Vec<SeriesValue> = (0..3000_i64)
         .map(|n| cell(&format!("team-{n}"), "a", "idle", i128::from(n), Some(n)))
         .chain([cell("team-2999", "a", "idle", 1, None)])
         .collect();
-    let sum = |cells: &[Cell]| {
+    let sum = |cells: &[SeriesValue]| {
         let time: i128 = cells.iter().map(|cell| cell.gpu_milli_ms).sum();
         let cost: i64 = cells.iter().filter_map(|cell| cell.cost).map(|cost| cost.usd_micros).sum();
         let unpriced: i128 = cells.iter().map(|cell| cell.unpriced_gpu_milli_ms).sum();

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// A series that others are made of, under a name of the form level:metric:operation.
-struct Recording {
+struct RecordingRule {
     name: &'static str,
     expression: &'static str,
 }
@@ -19,12 +19,12 @@ struct Alert {
     description: &'static str,
 }
 
-const fn record(name: &'static str, expression: &'static str) -> Recording {
-    Recording { name, expression }
+const fn record(name: &'static str, expression: &'static str) -> RecordingRule {
+    RecordingRule { name, expression }
 }
 
 /// Several replicas say the same: each series counts once.
-const RECORDINGS: [Recording; 10] = [
+const RECORDINGS: [RecordingRule; 10] = [
     record(
         "cluster_team:dovetail_day_gpu_seconds:allocated",
         "sum by (cluster, team) (max by (cluster, team, pool, cause) \
@@ -186,7 +186,7 @@ pub fn rules() -> String {
     );
     // In one group, so that alerts see what has just been recorded.
     text += "  - name: dovetail\n    rules:\n";
-    for Recording { name, expression } in &RECORDINGS {
+    for RecordingRule { name, expression } in &RECORDINGS {
         // Writing to a string does not fail.
         _ = write!(text, "      - record: {name}\n        expr: {}\n", quoted(expression));
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dovetail_serve::connections::{Limits, serve};
 use dovetail_serve::metrics::Metrics;
-use dovetail_serve::{Certificate, Guard, Place, Site, TlsFiles};
+use dovetail_serve::{AccessGuard, Certificate, ListenAddress, Site, TlsFiles};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tempfile::TempDir;
@@ -31,12 +31,16 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) async fn start(guard: Guard, files: Option<&TlsFiles>, limits: Limits) -> Self {
+    pub(crate) async fn start(
+        guard: AccessGuard,
+        files: Option<&TlsFiles>,
+        limits: Limits,
+    ) -> Self {
         let (folder, books) = ledger().await;
         let metrics = Arc::<Metrics>::default();
         metrics.collected("west", true, 1_500);
         let routes = Site::new(books, metrics, guard, || NOW_MS).routes();
-        let place = Place::new("127.0.0.1:0", files, false).expect("a place");
+        let place = ListenAddress::new("127.0.0.1:0", files, false).expect("a place");
         let certificate = place.tls.clone();
         let listener = TcpListener::bind(place.address).await.expect("a port");
         let address = listener.local_addr().expect("its address");
@@ -81,7 +85,7 @@ const WINDOW: &str = "window=2026-11-18T00:00:00Z,2026-11-18T02:00:00Z&aggregate
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_path_answers_and_nothing_else_does() {
-    let server = Server::start(Guard::default(), None, Limits::default()).await;
+    let server = Server::start(AccessGuard::default(), None, Limits::default()).await;
     for (head, expected, told) in [
         ("GET /healthz HTTP/1.1", 200, "ok"),
         ("GET /readyz HTTP/1.1", 200, "ok"),
@@ -123,7 +127,7 @@ async fn each_path_answers_and_nothing_else_does() {
 async fn without_the_token_only_probes_are_answered() {
     let secret = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(secret.path(), "0123456789abcdef0123456789abcdef").expect("written");
-    let guard = Guard::new(Some(secret.path()), None).expect("a guard");
+    let guard = AccessGuard::new(Some(secret.path()), None).expect("a guard");
     let server = Server::start(guard, None, Limits::default()).await;
     let good = "Authorization: Bearer 0123456789abcdef0123456789abcdef";
     for (head, expected) in [
@@ -152,7 +156,7 @@ async fn without_the_token_only_probes_are_answered() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_says_nothing_is_cut_off_and_makes_room() {
     let limits = Limits { connections: 1, head: Duration::from_millis(300), ..Limits::default() };
-    let server = Server::start(Guard::default(), None, limits).await;
+    let server = Server::start(AccessGuard::default(), None, limits).await;
     let mut silent = server.connect();
     // There is no room for this one until the silent one is gone.
     let (found, _) = server.ask("GET /healthz HTTP/1.1").await;
@@ -202,7 +206,7 @@ async fn a_certificate_is_shown_and_its_successor_and_plain_text_is_not_understo
         made.cert.der().clone()
     };
     let first = written();
-    let server = Server::start(Guard::default(), Some(&files), Limits::default()).await;
+    let server = Server::start(AccessGuard::default(), Some(&files), Limits::default()).await;
     let ask = async |root: &CertificateDer<'static>| {
         let (stream, root) = (server.connect(), root.clone());
         tokio::task::spawn_blocking(move || shaken(stream, &root)).await.expect("an answer")

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use dovetail_serve::Guard;
+use dovetail_serve::AccessGuard;
 use dovetail_serve::connections::Limits;
 use dovetail_serve::monitoring::{dashboard, rules};
 use serde_json::Value;
@@ -75,7 +75,7 @@ async fn what_is_served_to_whoever_names_no_format_is_understood_without_a_compl
     if !is_there() {
         return;
     }
-    let server = Server::start(Guard::default(), None, Limits::default()).await;
+    let server = Server::start(AccessGuard::default(), None, Limits::default()).await;
     // The second answer counts the first question.
     server.ask("GET /metrics HTTP/1.1").await;
     let (status, answer) = server.ask("GET /metrics HTTP/1.1").await;

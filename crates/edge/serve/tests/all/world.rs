@@ -1,10 +1,10 @@
 //! Two hours of three GPUs, small enough to work out by hand, in a ledger.
 
 use dovetail_account::cost::HeldTime;
-use dovetail_account::device_time::{DeviceInterval, DeviceState, Span, Work};
+use dovetail_account::device_time::{ActiveWork, DeviceInterval, DeviceState, Span};
 use dovetail_account::rollup::{HOUR_MS, NodeTerms};
 use dovetail_account::split::ListPrices;
-use dovetail_serve::Books;
+use dovetail_serve::LedgerBooks;
 use dovetail_store::{
     Address, Party, ReadDevice, ReadKept, ReadNode, ReadPod, ReadUsed, Reading, Store, USED_SLOT_MS,
 };
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// 2026-11-18T00:00:00Z.
 pub(crate) const BEGIN_MS: u64 = 1_794_960_000_000;
 
-pub(crate) const ACTIVE: DeviceState = DeviceState::Active(Work::NotSeparable);
+pub(crate) const ACTIVE: DeviceState = DeviceState::Active(ActiveWork::NotSeparable);
 
 fn intervals(states: [(DeviceState, Option<u32>); 2]) -> Vec<DeviceInterval> {
     let hours = states.into_iter().zip([BEGIN_MS, BEGIN_MS + HOUR_MS]);
@@ -94,13 +94,13 @@ pub(crate) fn reading() -> Reading {
 }
 
 /// A ledger in a folder that goes with it, as it is asked; the team is the label.
-pub(crate) async fn ledger() -> (TempDir, Books) {
+pub(crate) async fn ledger() -> (TempDir, LedgerBooks) {
     let folder = tempfile::tempdir().expect("a folder");
     let address = Address::File(folder.path().join("ledger.db"));
     let mut store = Store::open(&address).await.expect("a ledger");
     store.keep(&reading(), BEGIN_MS + 5 * HOUR_MS).await.expect("kept");
     store.close().await;
     let team = |party: &Party| party.labels.get("team").cloned();
-    let books = Books::open(&address, None, Box::new(team)).expect("a ledger");
+    let books = LedgerBooks::open(&address, None, Box::new(team)).expect("a ledger");
     (folder, books)
 }

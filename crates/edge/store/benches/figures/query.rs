@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use dovetail_account::device_time::{DeviceInterval, DeviceState, Span, Work};
+use dovetail_account::device_time::{ActiveWork, DeviceInterval, DeviceState, Span};
 use dovetail_account::rollup::HOUR_MS;
 use dovetail_account::signal::Signal;
 use dovetail_account::split::SplitMethod;
 use dovetail_store::{
-    Address, Detail, Question, ReadDevice, Reading, Retention, Store, SumRow, TopJobs,
+    Address, Detail, ReadDevice, Reading, Retention, Store, SumQuery, SumRow, TopJobs,
     default_method,
 };
 use dovetail_testkit::PostgresServer;
@@ -115,7 +115,7 @@ async fn answers(store: &mut Store, end_hour: u64) {
             found.rows.len()
         );
         let by_node = Detail { workload: true, node: true, ..Detail::default() };
-        let question = Question { cluster: None, from_hour: from, to_hour: to, detail: by_node };
+        let question = SumQuery { cluster: None, from_hour: from, to_hour: to, detail: by_node };
         let hours = store.sums(&question).await.expect("an answer");
         let all = found.rows.iter().chain(&found.others);
         assert_eq!(total(all), total(&hours), "{what}: days are their hours");
@@ -133,7 +133,7 @@ async fn answers(store: &mut Store, end_hour: u64) {
 async fn ask(store: &mut Store, asked: Asked, (from_hour, to_hour): (u64, u64)) -> TopJobs {
     let workload = matches!(asked, Asked::AllJobs);
     let detail = Detail { workload, ..Detail::default() };
-    let question = Question { cluster: None, from_hour, to_hour, detail };
+    let question = SumQuery { cluster: None, from_hour, to_hour, detail };
     match asked {
         Asked::TopJobs => TopJobs::of(store, &question, MOST_JOBS, None).await.expect("an answer"),
         Asked::Teams | Asked::AllJobs => {
@@ -190,7 +190,7 @@ fn reading(hour: u64) -> Reading {
         let intervals = if node.is_multiple_of(10) && gpu > 5 {
             vec![interval(span.from_ms, span.to_ms, DeviceState::Free(None), None)]
         } else {
-            let active = DeviceState::Active(Work::NotSeparable);
+            let active = DeviceState::Active(ActiveWork::NotSeparable);
             vec![
                 interval(span.from_ms, cut_ms, DeviceState::Idle, holder),
                 interval(cut_ms, span.to_ms, active, holder),

@@ -7,8 +7,8 @@ use dovetail_account::device_time::{DeviceInterval, DeviceState, Span};
 use dovetail_account::rollup::{DAY_MS, FreeLook, HOUR_MS};
 use dovetail_model::FreeCause;
 use dovetail_store::{
-    Detail, HistoryHour, Question, ReadDevice, ReadFree, ReadNode, ReadPod, Reading, Retention,
-    Store,
+    Detail, HistoryHour, ReadDevice, ReadFree, ReadNode, ReadPod, Reading, Retention, Store,
+    SumQuery,
 };
 
 use crate::databases::{Databases, open, run};
@@ -96,7 +96,7 @@ async fn minutes_by_cause(store: &mut Store, cluster: &str) -> BTreeMap<String, 
     let mut found = BTreeMap::new();
     let (from_hour, to_hour) = (START_HOUR, START_HOUR + HOURS);
     let detail = Detail { node: true, ..Detail::default() };
-    let question = Question { cluster: Some(cluster.to_owned()), from_hour, to_hour, detail };
+    let question = SumQuery { cluster: Some(cluster.to_owned()), from_hour, to_hour, detail };
     for row in store.sums(&question).await.unwrap() {
         if row.gpu_milli_ms > 0 {
             *found.entry(row.paid.name()).or_default() += row.gpu_milli_ms / 60_000_000;

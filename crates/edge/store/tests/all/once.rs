@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use dovetail_account::device_time::Span;
 use dovetail_account::rollup::{DAY_MS, HOUR_MS};
-use dovetail_store::{Address, Detail, Kept, Reading, Retention, Store, StoreError, SumRow};
+use dovetail_store::{
+    Address, Detail, LedgerChanges, Reading, Retention, Store, StoreError, SumRow,
+};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -114,7 +116,7 @@ async fn one_history(
     // Once more: nothing is there that changes.
     let before = everything(&mut store, &often).await;
     let again = store.keep(&often.reading(often.period()), now_ms).await.unwrap();
-    assert_eq!(again, Kept { hours: 30, ..Kept::default() });
+    assert_eq!(again, LedgerChanges { hours: 30, ..LedgerChanges::default() });
     assert_eq!(everything(&mut store, &often).await, before);
     store.close().await;
 }
@@ -133,7 +135,7 @@ fn clusters_stand_beside_each_other_and_a_gap_is_known_as_one() {
             is_the_truth(&mut store, &one).await;
             is_the_truth(&mut store, &other).await;
             let both = store
-                .sums(&dovetail_store::Question { cluster: None, ..question(&one, FINEST, 30) })
+                .sums(&dovetail_store::SumQuery { cluster: None, ..question(&one, FINEST, 30) })
                 .await
                 .unwrap();
             let sum = one.price(one.period()) + other.price(other.period());

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_account::split::SplitMethod;
-use dovetail_store::{Detail, Question, Reading, Store, SumRow, TopJobs};
+use dovetail_store::{Detail, Reading, Store, SumQuery, SumRow, TopJobs};
 
 use crate::databases::{Databases, open, run};
 use crate::world::{START_HOUR, World};
@@ -43,10 +43,10 @@ fn reading(world: &World, names: [&str; 5]) -> Reading {
     reading
 }
 
-async fn is_right(store: &mut Store, question: &Question, most: u32, method: SplitMethod) {
+async fn is_right(store: &mut Store, question: &SumQuery, most: u32, method: SplitMethod) {
     let what = format!("{most} {method:?} {question:?}");
     let place = SplitMethod::ALL.iter().position(|known| *known == method).unwrap();
-    let of_hours = Question { detail: BY_NODE, ..question.clone() };
+    let of_hours = SumQuery { detail: BY_NODE, ..question.clone() };
     let hours = store.sums(&of_hours).await.unwrap();
     let jobs = by_job(&hours);
     let mut expected: Vec<Amounts> = jobs
@@ -120,7 +120,7 @@ fn the_top_jobs_are_those_of_the_hours_and_the_others_are_the_rest() {
                 [(0, 72), (0, 48), (1, 71), (14, 62), (5, 20), (7, 9), (30, 100), (80, 90)];
             for (from, to) in periods {
                 for cluster in [Some("odd".to_owned()), Some("plain".to_owned()), None] {
-                    let question = Question {
+                    let question = SumQuery {
                         cluster,
                         from_hour: START_HOUR + from,
                         to_hour: START_HOUR + to,
@@ -153,7 +153,7 @@ fn every_period_of_days_is_the_sum_of_its_hours() {
             for (from, to) in
                 (0..72).step_by(5).flat_map(|from| (from..=72).step_by(7).map(move |to| (from, to)))
             {
-                let asked = |detail| Question {
+                let asked = |detail| SumQuery {
                     cluster: None,
                     from_hour: START_HOUR + from,
                     to_hour: START_HOUR + to,

@@ -3,7 +3,7 @@
 
 use dovetail_account::device_time::Span;
 use dovetail_store::{
-    Address, Detail, Question, ReadNode, ReadPod, ReadUsed, Reading, USED_SLOT_MS,
+    Address, Detail, ReadNode, ReadPod, ReadUsed, Reading, SumQuery, USED_SLOT_MS,
 };
 
 use crate::databases::{open, run};
@@ -49,7 +49,7 @@ fn usage_counts_a_moment_once_however_it_was_read() {
             store.keep(&reading, BEGIN_MS + 60 * MINUTE_MS).await.unwrap();
             let hour = BEGIN_MS / (60 * MINUTE_MS);
             let detail = Detail { pod: true, node: true, ..Detail::default() };
-            let question = Question { cluster: None, from_hour: hour, to_hour: hour + 1, detail };
+            let question = SumQuery { cluster: None, from_hour: hour, to_hour: hour + 1, detail };
             let rows = store.used(&question).await.unwrap();
             let [row] = &rows[..] else { panic!("{rows:?}") };
             assert_eq!((row.of.pod.as_deref(), row.of.node.as_deref()), (Some("p"), Some("a")));

@@ -5,7 +5,7 @@
 //! `cargo test -p dovetail-store --test all versions::dump -- --ignored --nocapture`, before the
 //! change.
 
-use dovetail_store::{Address, Kept, StoreError};
+use dovetail_store::{Address, LedgerChanges, StoreError};
 use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 
@@ -87,7 +87,7 @@ fn a_ledger_of_every_version_opens_with_what_was_in_it() {
                 let mut store = open(address).await;
                 let found = everything(&mut store, &world).await;
                 let again = store.keep(&world.reading(world.period()), now_ms).await.unwrap();
-                assert_eq!(again, Kept { hours: world.hours, ..Kept::default() });
+                assert_eq!(again, LedgerChanges { hours: world.hours, ..LedgerChanges::default() });
                 causes_are_kept_in(&mut store).await;
                 store.close().await;
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use dovetail_account::cost::HeldTime;
-use dovetail_account::device_time::{DeviceInterval, DeviceState, Span, Work};
+use dovetail_account::device_time::{ActiveWork, DeviceInterval, DeviceState, Span};
 use dovetail_account::rollup::{HOUR_MS, NodeTerms};
 use dovetail_account::signal::Signal;
 use dovetail_account::split::ListPrices;
 use dovetail_model::FreeCause;
-use dovetail_store::{Detail, Question, ReadDevice, ReadKept, ReadNode, ReadPod, Reading, Store};
+use dovetail_store::{Detail, ReadDevice, ReadKept, ReadNode, ReadPod, Reading, Store, SumQuery};
 
 /// Begin of all worlds: a day.
 pub(crate) const START_HOUR: u64 = 20_000 * 24;
@@ -126,7 +126,7 @@ impl World {
         let chance = mixed(self.film, place, 10 + run);
         let pod = (chance >> 8) % PODS;
         let holder = Some(pod as u32);
-        let active = DeviceState::Active(Work::NotSeparable);
+        let active = DeviceState::Active(ActiveWork::NotSeparable);
         match chance % 8 {
             0 => vec![(1000, DeviceState::Free(None), None)],
             1 => vec![(1000, DeviceState::Free(Some(FreeCause::NoDemand)), None)],
@@ -176,9 +176,9 @@ pub(crate) async fn everything(store: &mut Store, world: &World) -> Vec<String> 
     all
 }
 
-pub(crate) fn question(world: &World, detail: Detail, hours: u64) -> Question {
+pub(crate) fn question(world: &World, detail: Detail, hours: u64) -> SumQuery {
     let cluster = Some(world.cluster.clone());
-    Question { cluster, from_hour: START_HOUR, to_hour: START_HOUR + hours, detail }
+    SumQuery { cluster, from_hour: START_HOUR, to_hour: START_HOUR + hours, detail }
 }
 
 fn node(number: usize) -> ReadNode {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use dovetail_objects::{LabelSelector, Labels, Queue};
 
-use super::{DEFAULT_QUEUE, Problem};
+use super::{DEFAULT_QUEUE, QueueProblem};
 use dovetail_translate::NotYet;
 
 /// Label of a pod, of its group or workload, or of its namespace: the queue it is in.
@@ -30,7 +30,7 @@ pub fn queue_of<'a>(
 pub fn admit(
     name: &str,
     queues: &BTreeMap<Box<str>, Queue>,
-    problems: &BTreeMap<Box<str>, Problem>,
+    problems: &BTreeMap<Box<str>, QueueProblem>,
     (namespace, labels): (&str, Option<&Labels>),
 ) -> Result<(), NotYet> {
     let Some(queue) = queues.get(name) else {
@@ -86,10 +86,10 @@ mod tests {
             of("open", json!({})),
             of("team", json!({"matchLabels": {"team": "a"}})),
         ]);
-        let problem = Problem::ParentMissing { parent: "x".to_owned() };
+        let problem = QueueProblem::ParentMissing { parent: "x".to_owned() };
         let problems = BTreeMap::from([(Box::from("open"), problem)]);
         let team = labels(json!({"team": "a"}));
-        let says = |name: &str, problems: &BTreeMap<Box<str>, Problem>, labels: &Labels| {
+        let says = |name: &str, problems: &BTreeMap<Box<str>, QueueProblem>, labels: &Labels| {
             let admitted = admit(name, &queues, problems, ("blue", Some(labels)));
             admitted.map_err(|refused| refused.to_string()).err().unwrap_or_default()
         };

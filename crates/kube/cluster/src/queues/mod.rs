@@ -17,8 +17,8 @@ mod tree;
 pub use admission::{QUEUE_LABEL, admit, queue_of};
 pub use definition::definition;
 pub(crate) use status::timestamp;
-pub use status::{Known, borrowed, patch, status, usage};
-pub use tree::{Problem, problems, queue};
+pub use status::{KnownUsage, borrowed, patch, status, usage};
+pub use tree::{QueueProblem, problems, queue};
 
 /// The queue of pods that name none. It need not exist as an object.
 pub const DEFAULT_QUEUE: &str = "default";

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::amounts::{amount_of, bounds, held, percent, written};
-use super::{Problem, engine_name};
+use super::{QueueProblem, engine_name};
 use dovetail_translate::Rules;
 
 // What a queue reports. Its schema is derived from it: the comments of its fields are what
@@ -25,19 +25,19 @@ struct Status {
     /// Usage beyond the guarantee, by resource.
     borrowed: BTreeMap<String, String>,
     gpus: Gpus,
-    pending: Pending,
+    pending: PendingCounts,
     /// Largest share of any cluster resource that the queue uses.
     share: String,
     /// Past usage beyond the guarantee while other queues had pending jobs; older usage counts
     /// less. The next leader continues from it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Used")]
-    usage: Option<Used>,
+    #[schemars(with = "UsedCounts")]
+    usage: Option<UsedCounts>,
     #[schemars(extend(
         "x-kubernetes-list-type" = "map",
         "x-kubernetes-list-map-keys" = ["type"]
     ))]
-    conditions: Vec<Condition>,
+    conditions: Vec<QueueCondition>,
 }
 
 // The same of GPUs alone, for the columns of `kubectl get queues`.
@@ -62,7 +62,7 @@ struct Gpus {
 #[derive(JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = none_required)]
-struct Used {
+struct UsedCounts {
     /// Usage of the queue and its descendants: in billionths of the whole cluster, times seconds.
     #[schemars(with = "i64", range(min = 0))]
     all: u64,
@@ -76,7 +76,7 @@ struct Used {
 
 #[derive(JsonSchema, Serialize)]
 #[schemars(transform = none_required)]
-struct Pending {
+struct PendingCounts {
     /// Pending jobs: single pods and gangs.
     #[schemars(with = "i64", range(min = 0))]
     jobs: u64,
@@ -87,7 +87,7 @@ struct Pending {
 
 #[derive(JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Condition {
+struct QueueCondition {
     #[schemars(length(max = 316))]
     r#type: &'static str,
     #[schemars(extend("enum" = ["True", "False", "Unknown"]))]
@@ -117,7 +117,7 @@ const USAGE_MS: u64 = 30_000;
 
 /// What the engine knows of a queue that says it.
 #[derive(Clone, Copy, Debug)]
-pub struct Known<'e> {
+pub struct KnownUsage<'e> {
     /// What it holds.
     pub usage: &'e QueueUse,
     /// GPU-time so far, decayed.
@@ -128,7 +128,7 @@ pub struct Known<'e> {
 
 /// What a queue has used, as its status says; nothing of a status that cannot be read.
 pub fn usage(queue: &Queue) -> Vec<QueueUsage> {
-    let read = Used::deserialize(&queue.status["usage"]).ok();
+    let read = UsedCounts::deserialize(&queue.status["usage"]).ok();
     let Some((all, own, at_ms)) = read.and_then(|read| {
         let at: Timestamp = read.as_of.parse().ok()?;
         Some((read.all, read.own, u64::try_from(at.as_millisecond()).ok()?))
@@ -140,17 +140,22 @@ pub fn usage(queue: &Queue) -> Vec<QueueUsage> {
     [(false, all), (true, own)].into_iter().filter(|(_, used)| *used > 0).map(of).collect()
 }
 
-fn used(known: &[QueueUsage]) -> Option<Used> {
+fn used(known: &[QueueUsage]) -> Option<UsedCounts> {
     let at_ms = known.iter().map(|usage| usage.at_ms).max()?;
     let of = |is_own: bool| known.iter().find(|usage| usage.is_own == is_own);
     let amount = |is_own| of(is_own).map_or(0, |usage| usage.used.min(i64::MAX as u64));
     let at = i64::try_from(at_ms).ok().and_then(|at| Timestamp::from_millisecond(at).ok())?;
-    Some(Used { all: amount(false), own: amount(true), as_of: format!("{at:.3}") })
+    Some(UsedCounts { all: amount(false), own: amount(true), as_of: format!("{at:.3}") })
 }
 
 /// What a queue is to say, without the times of its conditions.
-pub fn status(queue: &Queue, problem: Option<&Problem>, known: Known<'_>, rules: &Rules) -> Value {
-    let Known { usage, used: has_used, pending } = known;
+pub fn status(
+    queue: &Queue,
+    problem: Option<&QueueProblem>,
+    known: KnownUsage<'_>,
+    rules: &Rules,
+) -> Value {
+    let KnownUsage { usage, used: has_used, pending } = known;
     let beyond_it = beyond(&usage.used, &bounds(&queue.guaranteed, rules));
     let gpus = |amount: i64| written(&Axis::Gpu, amount);
     let named = |amounts| amount_of(&Axis::Gpu, amounts, rules).map(|amount| amount.to_string());
@@ -163,7 +168,7 @@ pub fn status(queue: &Queue, problem: Option<&Problem>, known: Known<'_>, rules:
             guaranteed: named(&queue.guaranteed),
             limit: named(&queue.limit),
         },
-        pending: Pending { jobs: pending.jobs, pods: pending.pods },
+        pending: PendingCounts { jobs: pending.jobs, pods: pending.pods },
         share: percent(usage.share),
         usage: used(has_used),
         conditions: vec![condition(problem)],
@@ -223,14 +228,14 @@ fn is_usage_alone(before: &Value, after: &Value) -> bool {
 }
 
 /// The condition `Ready`.
-fn condition(problem: Option<&Problem>) -> Condition {
+fn condition(problem: Option<&QueueProblem>) -> QueueCondition {
     let (status, reason) = match problem {
         None => ("True", "Ready"),
         Some(problem) => ("False", problem.word()),
     };
     let message = problem.map(ToString::to_string).unwrap_or_default();
     let message = harmless(&message).to_string();
-    Condition { r#type: "Ready", status, reason, message, last_transition_time: None }
+    QueueCondition { r#type: "Ready", status, reason, message, last_transition_time: None }
 }
 
 pub(crate) fn timestamp(at_ms: u64) -> String {
@@ -256,8 +261,8 @@ mod tests {
         let usage = QueueUse { used, share: 375_000_000 };
         let pending = WaitingBelow { jobs: 2, pods: 9 };
         let rules = Rules::default();
-        let says = |queue: &Queue, problem: Option<&Problem>, now_ms| {
-            let known = Known { usage: &usage, used: &[], pending };
+        let says = |queue: &Queue, problem: Option<&QueueProblem>, now_ms| {
+            let known = KnownUsage { usage: &usage, used: &[], pending };
             let wanted = status(queue, problem, known, &rules);
             patch(queue, &wanted, now_ms).map(|patch| patch[1]["value"].clone())
         };
@@ -275,7 +280,7 @@ mod tests {
         assert_eq!(first.as_ref(), Some(&expected));
         queue.status = expected;
         assert_eq!(says(&queue, None, 1_796_000_009_000), None, "nothing new is nothing to write");
-        let problem = Problem::ParentMissing { parent: "all".to_owned() };
+        let problem = QueueProblem::ParentMissing { parent: "all".to_owned() };
         let broken = says(&queue, Some(&problem), 1_796_000_009_000).unwrap();
         assert_eq!(broken["conditions"][0]["reason"], "ParentMissing");
         assert_eq!(broken["conditions"][0]["lastTransitionTime"], "2026-11-30T00:53:29Z");
@@ -292,7 +297,7 @@ mod tests {
         };
         let says = |queue: &Queue, used: &[QueueUsage], jobs: u64, now_ms: u64| {
             let pending = WaitingBelow { jobs, pods: jobs };
-            let known = Known { usage: &holds, used, pending };
+            let known = KnownUsage { usage: &holds, used, pending };
             let wanted = status(queue, None, known, &Rules::default());
             patch(queue, &wanted, now_ms).map(|patch| patch[1]["value"].clone())
         };

@@ -13,7 +13,7 @@ use dovetail_translate::Rules;
 
 /// Why a queue takes no pods. What its pods hold already counts as ever.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Problem {
+pub enum QueueProblem {
     /// The queue above it is not there.
     #[error("its parent {parent} does not exist: create it, or name another in spec.parent")]
     ParentMissing { parent: String },
@@ -65,14 +65,13 @@ pub enum Problem {
     /// Something is wrong with a queue above it.
     #[error("its ancestor queue {above} is not ready: {problem}")]
     Above {
-        /// The queue above.
         above: String,
         /// What is wrong with that.
-        problem: Box<Problem>,
+        problem: Box<QueueProblem>,
     },
 }
 
-impl Problem {
+impl QueueProblem {
     /// The reason of the condition `Ready`, in one word.
     pub fn word(&self) -> &'static str {
         match self {
@@ -102,7 +101,10 @@ pub fn queue(queue: &Queue, rules: &Rules) -> dovetail_model::Queue {
 }
 
 /// The queues with which something is wrong.
-pub fn problems(queues: &BTreeMap<Box<str>, Queue>, rules: &Rules) -> BTreeMap<Box<str>, Problem> {
+pub fn problems(
+    queues: &BTreeMap<Box<str>, Queue>,
+    rules: &Rules,
+) -> BTreeMap<Box<str>, QueueProblem> {
     let own = |name: &str| own_problem(name, queues, rules);
     let mut found = BTreeMap::new();
     for name in queues.keys() {
@@ -110,7 +112,7 @@ pub fn problems(queues: &BTreeMap<Box<str>, Queue>, rules: &Rules) -> BTreeMap<B
             let mut above = way_up(name, queues).into_iter().skip(1);
             above.find_map(|above| {
                 let problem = Box::new(own(above)?);
-                Some(Problem::Above { above: above.to_owned(), problem })
+                Some(QueueProblem::Above { above: above.to_owned(), problem })
             })
         };
         let selector = || unreadable_selector(queues.get(name)?);
@@ -121,54 +123,58 @@ pub fn problems(queues: &BTreeMap<Box<str>, Queue>, rules: &Rules) -> BTreeMap<B
     found
 }
 
-fn own_problem(name: &str, queues: &BTreeMap<Box<str>, Queue>, rules: &Rules) -> Option<Problem> {
+fn own_problem(
+    name: &str,
+    queues: &BTreeMap<Box<str>, Queue>,
+    rules: &Rules,
+) -> Option<QueueProblem> {
     let queue = queues.get(name)?;
     let way = way_up(name, queues);
     let last = way.last().and_then(|last| queues.get(*last))?;
     let closes = way.iter().position(|above| **above == *last.parent);
     if closes == Some(0) {
         let circle = [way.join(" → "), name.to_owned()].join(" → ");
-        return Some(Problem::Circle { circle });
+        return Some(QueueProblem::Circle { circle });
     }
     let parent = &queue.parent;
     let is_there = |name: &str| name == DEFAULT_QUEUE || queues.contains_key(name);
     if !parent.is_empty() && !is_there(parent) {
-        return Some(Problem::ParentMissing { parent: parent.to_string() });
+        return Some(QueueProblem::ParentMissing { parent: parent.to_string() });
     }
     wrong_resource(queue, rules)
         .or_else(|| promises_too_much(queue, queues, rules))
         .or_else(|| unreadable_half_life(queue))
 }
 
-fn unreadable_half_life(queue: &Queue) -> Option<Problem> {
+fn unreadable_half_life(queue: &Queue) -> Option<QueueProblem> {
     let said = Some(&queue.half_life).filter(|said| !said.is_empty())?;
     let problem = parse_duration(said).err()?.to_string();
-    Some(Problem::HalfLifeUnreadable { problem })
+    Some(QueueProblem::HalfLifeUnreadable { problem })
 }
 
 /// What is wrong with the selector of a queue. It is no matter of the queues below: each has one of
 /// its own.
-fn unreadable_selector(queue: &Queue) -> Option<Problem> {
+fn unreadable_selector(queue: &Queue) -> Option<QueueProblem> {
     match &queue.namespaces {
         LabelSelector::Unreadable(problem) => {
-            Some(Problem::SelectorUnreadable { problem: problem.to_string() })
+            Some(QueueProblem::SelectorUnreadable { problem: problem.to_string() })
         }
         LabelSelector::Nothing | LabelSelector::Of(_) => None,
     }
 }
 
 /// The first resource that a queue names in vain or twice.
-fn wrong_resource(queue: &Queue, rules: &Rules) -> Option<Problem> {
+fn wrong_resource(queue: &Queue, rules: &Rules) -> Option<QueueProblem> {
     let fields = [("spec.guaranteed", &queue.guaranteed), ("spec.limit", &queue.limit)];
     fields.into_iter().find_map(|(field, amounts)| {
         amounts.keys().find_map(|name| {
             let resource = plain(name);
             if !can_be_bounded(name, rules) {
                 let gpus = rules.device_resource.clone();
-                return Some(Problem::NotBounded { field, resource: name.to_string(), gpus });
+                return Some(QueueProblem::NotBounded { field, resource: name.to_string(), gpus });
             }
             let is_twice = **name != *resource && amounts.contains_key(resource);
-            is_twice.then(|| Problem::Twice { field, resource: resource.to_owned() })
+            is_twice.then(|| QueueProblem::Twice { field, resource: resource.to_owned() })
         })
     })
 }
@@ -179,12 +185,12 @@ fn promises_too_much(
     queue: &Queue,
     queues: &BTreeMap<Box<str>, Queue>,
     rules: &Rules,
-) -> Option<Problem> {
+) -> Option<QueueProblem> {
     let below = || queues.values().filter(|below| below.parent == queue.meta.name);
     bounds(&queue.guaranteed, rules).iter().find_map(|(axis, _)| {
         let of = |queue: &Queue| amount_of(&axis, &queue.guaranteed, rules);
         let (most, sum) = (of(queue)?, below().filter_map(of).reduce(Quantity::saturating_add)?);
-        sum.is_more_than(most).then(|| Problem::PromisesTooMuch {
+        sum.is_more_than(most).then(|| QueueProblem::PromisesTooMuch {
             resource: resource(&axis, rules).to_owned(),
             sum: sum.to_string(),
             most: most.to_string(),

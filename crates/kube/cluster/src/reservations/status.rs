@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_model::{Booked, Verdict};
+use dovetail_model::{Booked, BookingVerdict};
 use dovetail_objects::{Reservation, harmless, structural};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
@@ -70,11 +70,13 @@ pub fn status(object: &Reservation, decided: Result<&Booked, &Unusable>) -> Opti
             let places = &booked.claim.places;
             let nodes: BTreeSet<String> = places.iter().map(|at| at.node.to_string()).collect();
             let (phase, message, earliest_ms) = match booked.verdict {
-                Verdict::Requested => return None,
-                Verdict::Admitted => ("Admitted", missing(booked), None),
-                Verdict::Active => ("Active", missing(booked), None),
-                Verdict::Refused { earliest_ms } => ("Refused", refused(earliest_ms), earliest_ms),
-                Verdict::Ended => ("Ended", "the reserved time is over".to_owned(), None),
+                BookingVerdict::Requested => return None,
+                BookingVerdict::Admitted => ("Admitted", missing(booked), None),
+                BookingVerdict::Active => ("Active", missing(booked), None),
+                BookingVerdict::Refused { earliest_ms } => {
+                    ("Refused", refused(earliest_ms), earliest_ms)
+                }
+                BookingVerdict::Ended => ("Ended", "the reserved time is over".to_owned(), None),
             };
             (phase, message, earliest_ms, nodes, places.len())
         }

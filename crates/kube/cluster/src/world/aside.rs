@@ -1,6 +1,6 @@
 //! Devices are set aside for pods whose nodes are decided, and given back.
 
-use dovetail_devices::{Allotment, Outcome, Place};
+use dovetail_devices::{AllocationOutcome, Allotment, CandidateNode};
 use dovetail_model::{Event, NodeName, PodId};
 use dovetail_objects::ResourceClaim;
 
@@ -9,7 +9,7 @@ use super::index::Index;
 use super::key::ClaimKey;
 use super::objects::Objects;
 use super::objects::device_changes::DeviceChanges;
-use super::objects::device_claims::{SetAside, Standing};
+use super::objects::device_claims::{ClaimAvailability, SetAside};
 use super::readings::device_claims::{on_node, without};
 use super::readings::extended::extended_claim;
 
@@ -71,9 +71,9 @@ fn given(objects: &Objects, pod: PodId, node: &NodeName) -> Option<Vec<(ClaimKey
     let mut to_allocate: Vec<&ResourceClaim> = Vec::new();
     for claim in claims {
         match objects.device_claims.standing(claim, pod) {
-            Standing::Pledged(pledged) if pledged != *node => return None,
-            Standing::Pledged(_) | Standing::Shared => {}
-            Standing::Open | Standing::Own => to_allocate.push(claim),
+            ClaimAvailability::Pledged(pledged) if pledged != *node => return None,
+            ClaimAvailability::Pledged(_) | ClaimAvailability::Shared => {}
+            ClaimAvailability::Open | ClaimAvailability::Own => to_allocate.push(claim),
         }
     }
     let extended = extended_claim(objects, pod, node);
@@ -82,9 +82,9 @@ fn given(objects: &Objects, pod: PodId, node: &NodeName) -> Option<Vec<(ClaimKey
         return Some(Vec::new());
     }
     let object = objects.nodes.get(node)?;
-    let place = Place { node, labels: &object.meta.labels };
+    let place = CandidateNode { node, labels: &object.meta.labels };
     let held = without(&objects.device_claims.held, &to_allocate);
-    let Outcome::Fits(allotments) = on_node(objects, &held, place, &to_allocate) else {
+    let AllocationOutcome::Fits(allotments) = on_node(objects, &held, place, &to_allocate) else {
         return None;
     };
     let keeps = |claim: &&&ResourceClaim| {

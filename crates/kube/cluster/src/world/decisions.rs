@@ -11,7 +11,7 @@ use super::gangs::LostMembers;
 use super::index::Index;
 use super::key::PodKey;
 use super::objects::exempt::{self, Exempt};
-use super::objects::pods::{Pause, Slot};
+use super::objects::pods::{PodPause, Slot};
 use super::objects::receipts::{self, RememberedBy};
 use super::objects::reported::Reported;
 use dovetail_translate::{NotYet, Receipt};
@@ -87,7 +87,7 @@ impl World {
     /// for the reason given, if one is. Nothing follows if the pod is meanwhile seen on a node, or
     /// gone.
     pub fn pause_pod(&mut self, pod: &PodKey, why: Option<NotYet>) -> Vec<Event> {
-        self.index.pause_pod(pod, Some(Pause { why }))
+        self.index.pause_pod(pod, Some(PodPause { why }))
     }
 
     /// A pod takes part again.

@@ -14,9 +14,9 @@ use super::key::{ClaimKey, PodKey};
 use super::objects::Objects;
 use super::objects::device_changes::DeviceChanges;
 use super::objects::listing::Key;
-use super::objects::pods::{Pause, PodEntry, Slot};
+use super::objects::pods::{PodEntry, PodPause, Slot};
 use super::readings::device_claims::is_any_to_ask_again;
-use super::report::{Report, names_of};
+use super::report::{ObjectReport, names_of};
 use dovetail_translate::gang::gang_of;
 use dovetail_translate::unreadable_run_time;
 
@@ -96,7 +96,7 @@ impl Index {
             self.remove(kind, &meta.namespace, &meta.name);
             self.objects.unreadable.put(kind, strange.clone());
         }
-        self.feed.reports.push(Report::Strange(strange));
+        self.feed.reports.push(ObjectReport::Strange(strange));
     }
 
     fn put_pod(&mut self, pod: Arc<Pod>, is_unreadable: bool) {
@@ -150,7 +150,7 @@ impl Index {
         let before = known.and_then(|slot| unreadable_run_time(&self.objects.pods.get(slot).pod));
         if before.as_ref() != Some(&problem) {
             let pod = PodKey::of(pod);
-            self.feed.reports.push(Report::RunTimeUnreadable { pod, problem });
+            self.feed.reports.push(ObjectReport::RunTimeUnreadable { pod, problem });
         }
     }
 
@@ -297,7 +297,7 @@ impl Index {
     }
 
     /// A pod is left alone for a while, or takes part again.
-    pub(crate) fn pause_pod(&mut self, pod: &PodKey, pause: Option<Pause>) -> Vec<Event> {
+    pub(crate) fn pause_pod(&mut self, pod: &PodKey, pause: Option<PodPause>) -> Vec<Event> {
         let objects = &mut self.objects;
         let Some(slot) = objects.pods.by_key(pod) else { return Vec::new() };
         objects.pods.get_mut(slot).held_back = pause;
@@ -319,7 +319,7 @@ impl Index {
             let Some(decision) = known.decision_of(entry) else { continue };
             let (pod, node) = (PodKey::of(&entry.pod), decision.bind.node.to_string());
             let devices = devices.to_vec();
-            self.feed.reports.push(Report::WaitsForDevices { pod, devices, node });
+            self.feed.reports.push(ObjectReport::WaitsForDevices { pod, devices, node });
         }
     }
 
@@ -331,8 +331,8 @@ impl Index {
         let Some(node) = pods.decision_of(entry).map(|it| it.bind.node.to_string()) else { return };
         let pod = PodKey::of(&entry.pod);
         self.feed.reports.push(match own.is_empty() {
-            false => Report::WaitsForVolumes { pod, claims: names_of(own), node },
-            true => Report::WaitsForVolumesOfOthers { pod, claims: names_of(of_all), node },
+            false => ObjectReport::WaitsForVolumes { pod, claims: names_of(own), node },
+            true => ObjectReport::WaitsForVolumesOfOthers { pod, claims: names_of(of_all), node },
         });
     }
 }

@@ -47,21 +47,21 @@ use index::Index;
 pub use key::{ClaimKey, PodKey};
 pub use missing_queue::MissingQueue;
 use objects::Objects;
-pub use objects::decisions::{Bind, Decision, Decisions, GangDecision, Stage};
+pub use objects::decisions::{Bind, Decision, DecisionStage, Decisions, GangDecision};
 pub use objects::exempt::Exempt;
 use objects::listing::Listings;
-pub use objects::receipts::{Account, RememberedBy, RunName};
+pub use objects::receipts::{LastingOwner, RememberedBy, RunName};
 pub use readings::decided::DECISION;
 pub use report::{
-    Gathering, Report, group_waits_for_volumes, how_many, waits_for_devices, waits_for_members,
-    waits_for_volumes, waits_for_volumes_of_others,
+    Gathering, ObjectReport, group_waits_for_volumes, how_many, waits_for_devices,
+    waits_for_members, waits_for_volumes, waits_for_volumes_of_others,
 };
 pub use settings::{Patience, Settings, VolumePatience};
 pub use views::{
     ClaimPart, ClaimWrite, DeviceClaimView, DevicePatience, GangLook, GangView, MemberLook,
     NodeView, PodView, PreemptionView, QueueView, ReservationView, VolumeView,
 };
-pub use waits::Waits;
+pub use waits::DecidedPods;
 
 /// A change of the objects on the server, as a watch delivers it.
 #[derive(Clone, Debug)]
@@ -232,7 +232,7 @@ pub struct Notices<'w> {
 
 impl Notices<'_> {
     /// Reports for people.
-    pub fn reports(self) -> Vec<Report> {
+    pub fn reports(self) -> Vec<ObjectReport> {
         std::mem::take(&mut self.index.feed.reports)
     }
 

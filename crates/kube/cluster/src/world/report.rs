@@ -109,7 +109,7 @@ pub fn how_many(pods: u32) -> String {
 
 /// Something about an object that people should know.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Report {
+pub enum ObjectReport {
     /// An object could not be read; as long as it is so it is not used.
     #[error("{0}: the object is ignored")]
     Strange(Box<Strange>),

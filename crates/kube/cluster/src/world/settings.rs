@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use dovetail_translate::Rules;
-use dovetail_translate::levels::Levels;
+use dovetail_translate::levels::TopologyLevels;
 
 /// How long gangs are waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub struct Settings {
     /// How objects are translated.
     pub rules: Rules,
     /// The topology levels above the node.
-    pub levels: Levels,
+    pub levels: TopologyLevels,
     /// How gangs are waited for.
     pub patience: Patience,
     /// Pods that other schedulers placed may be preempted, too.
@@ -61,7 +61,7 @@ impl Default for Settings {
         Self {
             scheduler: "dovetail".to_owned(),
             rules: Rules::default(),
-            levels: Levels::default(),
+            levels: TopologyLevels::default(),
             patience: Patience::default(),
             preempt_foreign: false,
             keeps_list_order: false,

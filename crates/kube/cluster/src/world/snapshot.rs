@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Claim, HoldingId, Job, JobId, NodeName, Owner, Phase, Place, PodId, PreemptReason,
-    ReservationId, Snapshot,
+    HoldingId, HoldingPhase, Job, JobId, NodeName, Owner, Place, PodId, PreemptReason,
+    PreemptionReservation, ReservationId, Snapshot,
 };
 
 use super::index::Index;
@@ -13,7 +13,7 @@ use super::objects::Objects;
 use super::objects::pods::{SLACK_MS, Slot, late_from_ms};
 use super::objects::reported::{Reported, full_name};
 use super::readings::decided::stays_with_its_gang;
-use super::readings::standing::{Standing, holding, standing};
+use super::readings::standing::{PodReading, holding, standing};
 use crate::queues;
 use dovetail_translate::started_ms;
 
@@ -53,12 +53,12 @@ pub(super) fn without_nodes(index: &mut Index, now_ms: u64) -> Snapshot {
             _ => {}
         }
         match standing(objects, slot) {
-            Standing::Assumed(holding)
-            | Standing::Running(holding)
-            | Standing::Foreign(holding) => {
+            PodReading::Assumed(holding)
+            | PodReading::Running(holding)
+            | PodReading::Foreign(holding) => {
                 snapshot.holdings.push(*holding);
             }
-            Standing::Nothing | Standing::Refused(_) | Standing::Waiting(_) => {}
+            PodReading::Nothing | PodReading::Refused(_) | PodReading::Waiting(_) => {}
         }
     }
     snapshot.jobs.extend(gangs.waiting_jobs().cloned());
@@ -97,7 +97,7 @@ pub(super) fn waiting_job(index: &Index, job: JobId) -> Option<Job> {
 /// and on that node the pods that are ending or carry the condition that says so. A scheduler that
 /// restarts finds it there.
 fn restore_claims(objects: &Objects, snapshot: &mut Snapshot) {
-    let mut claims: BTreeMap<JobId, Claim> = BTreeMap::new();
+    let mut claims: BTreeMap<JobId, PreemptionReservation> = BTreeMap::new();
     for (node, pods) in nominations(objects) {
         let (awaited, grace_ms) = ending_on(objects, &node);
         if awaited.is_empty() {
@@ -106,14 +106,15 @@ fn restore_claims(objects: &Objects, snapshot: &mut Snapshot) {
         let until_ms = snapshot.now_ms + grace_ms + SLACK_MS;
         for holding in &mut snapshot.holdings {
             if awaited.contains(&holding.owner) {
-                holding.phase = Phase::Releasing { expected_end_ms: Some(until_ms) };
+                holding.phase = HoldingPhase::Releasing { expected_end_ms: Some(until_ms) };
             }
         }
         for (pod, slot) in pods {
             let number = ReservationId(FIRST_CLAIM + claims.len() as u32);
-            let holding = holding(objects, slot, Owner::Pod(pod), node.clone(), Phase::Assumed);
+            let holding =
+                holding(objects, slot, Owner::Pod(pod), node.clone(), HoldingPhase::Assumed);
             let place = Place { pod, node: node.clone(), devices: holding.devices };
-            let claim = claims.entry(pod.job).or_insert_with(|| Claim {
+            let claim = claims.entry(pod.job).or_insert_with(|| PreemptionReservation {
                 job: pod.job,
                 reservation: number,
                 places: Vec::new(),

@@ -4,16 +4,16 @@ use dovetail_model::PodId;
 
 use super::World;
 use super::key::ClaimKey;
-use super::report::{Report, names_of};
+use super::report::{ObjectReport, names_of};
 
 /// Decided pods, to be told what they wait for.
 #[derive(Debug)]
-pub struct Waits<'w> {
+pub struct DecidedPods<'w> {
     world: &'w mut World,
     pods: &'w [PodId],
 }
 
-impl<'w> Waits<'w> {
+impl<'w> DecidedPods<'w> {
     /// Nodes are decided for these pods.
     pub fn of(world: &'w mut World, pods: &'w [PodId]) -> Self {
         Self { world, pods }
@@ -36,6 +36,10 @@ impl<'w> Waits<'w> {
         let Some(meta) = group.map(|group| &group.meta) else { return };
         let (namespace, name) = (meta.namespace.to_string(), meta.name.to_string());
         let claims = names_of(missing);
-        world.index.feed.reports.push(Report::GroupWaitsForVolumes { namespace, name, claims });
+        world.index.feed.reports.push(ObjectReport::GroupWaitsForVolumes {
+            namespace,
+            name,
+            claims,
+        });
     }
 }

@@ -7,10 +7,10 @@ use dovetail_objects::harmless;
 use dovetail_translate::NotYet;
 
 use super::due::Due;
-use super::written::{Report, Written};
-use super::{Condition, Note, Write};
+use super::written::{WriteOutcome, WriteResult};
+use super::{AnnouncedWrite, Note, PodCondition};
 use crate::pause::{ServerPause, doubled};
-use crate::status::{Reason, Waiting, is_own_word};
+use crate::status::{Reason, WaitingReason, is_own_word};
 
 /// The message of a condition is changed at most so often, its reason more often.
 const CHANGE_MS: u64 = 10_000;
@@ -41,7 +41,7 @@ impl Default for Limits {
 
 /// A waiting pod as the watch shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen<'a> {
+pub struct WatchedPod<'a> {
     pub resource_version: &'a str,
     /// Reason and message of its condition `PodScheduled`, if that is false.
     pub says: Option<(&'a str, &'a str)>,
@@ -51,7 +51,7 @@ pub struct Seen<'a> {
 #[derive(Debug, Default)]
 pub struct Announcements {
     limits: Limits,
-    pods: BTreeMap<PodKey, Pod>,
+    pods: BTreeMap<PodKey, AnnouncedPod>,
     /// When a pod is to be checked.
     due: Due<PodKey>,
     events: VecDeque<(Box<Note>, u32)>,
@@ -62,8 +62,8 @@ pub struct Announcements {
 }
 
 #[derive(Debug)]
-struct Pod {
-    waiting: Waiting,
+struct AnnouncedPod {
+    waiting: WaitingReason,
     since_ms: u64,
     due_ms: Option<u64>,
     written_ms: Option<u64>,
@@ -73,13 +73,13 @@ struct Pod {
     /// A write about it is on its way: one at a time.
     is_on_its_way: bool,
     /// A write that was not answered, or is not this book's: what its object says may be this.
-    in_doubt: Option<Waiting>,
+    in_doubt: Option<WaitingReason>,
     /// When it got its node, if a write about it was on its way then.
     bound_ms: Option<u64>,
 }
 
-impl Pod {
-    fn new(waiting: Waiting, since_ms: u64) -> Self {
+impl AnnouncedPod {
+    fn new(waiting: WaitingReason, since_ms: u64) -> Self {
         Self {
             waiting,
             since_ms,
@@ -94,7 +94,7 @@ impl Pod {
     }
 
     /// The event about what its object says, unless that was announced.
-    fn event(&mut self, pod: &PodKey, says: &Waiting, now_ms: u64) -> Option<Note> {
+    fn event(&mut self, pod: &PodKey, says: &WaitingReason, now_ms: u64) -> Option<Note> {
         self.in_doubt = None;
         let word = says.word();
         let is_told = |(told, at_ms): (&str, u64)| told == word && now_ms < at_ms + REPEAT_MS;
@@ -118,7 +118,7 @@ impl Announcements {
     }
 
     /// A pod waits, and is to say so if it does not.
-    pub fn waits(&mut self, pod: PodKey, waiting: Waiting, now_ms: u64) {
+    pub fn waits(&mut self, pod: PodKey, waiting: WaitingReason, now_ms: u64) {
         let due_ms = match self.pods.get_mut(&pod) {
             // Its time is set, or its write is on its way.
             Some(entry) if entry.waiting == waiting => return,
@@ -133,7 +133,7 @@ impl Announcements {
                 entry.written_ms.map_or(now_ms, |at_ms| now_ms.max(at_ms + pause_ms))
             }
             None => {
-                self.pods.insert(pod.clone(), Pod::new(waiting, now_ms));
+                self.pods.insert(pod.clone(), AnnouncedPod::new(waiting, now_ms));
                 now_ms
             }
         };
@@ -142,8 +142,8 @@ impl Announcements {
 
     /// A pod is pending, and another write of ours sets its condition: in a moment it is checked
     /// whether it has.
-    pub fn expect(&mut self, pod: PodKey, waiting: Waiting, now_ms: u64) {
-        let new = || Pod::new(waiting.clone(), now_ms);
+    pub fn expect(&mut self, pod: PodKey, waiting: WaitingReason, now_ms: u64) {
+        let new = || AnnouncedPod::new(waiting.clone(), now_ms);
         let entry = self.pods.entry(pod.clone()).or_insert_with(new);
         entry.waiting = waiting.clone();
         entry.in_doubt = Some(waiting);
@@ -156,7 +156,7 @@ impl Announcements {
     /// cause lately (`is_repeat`), and its condition does if it says something of ours that is out
     /// of date.
     pub fn is_left_untouched(&mut self, pod: PodKey, why: &NotYet, is_repeat: bool, now_ms: u64) {
-        let waiting = Waiting::left_untouched(why);
+        let waiting = WaitingReason::left_untouched(why);
         if waiting.only_corrects() && !why.is_held_back() && !is_repeat {
             self.note(Note::left_untouched(pod.clone(), &waiting.message, now_ms));
         }
@@ -190,8 +190,8 @@ impl Announcements {
     pub fn next<'a>(
         &mut self,
         now_ms: u64,
-        look: impl Fn(&PodKey) -> Option<Seen<'a>>,
-    ) -> Option<Write> {
+        look: impl Fn(&PodKey) -> Option<WatchedPod<'a>>,
+    ) -> Option<AnnouncedWrite> {
         if now_ms < self.server.until_ms() {
             return None;
         }
@@ -203,25 +203,27 @@ impl Announcements {
     }
 
     /// What became of a write.
-    pub fn outcome(&mut self, report: Report, now_ms: u64) {
+    pub fn outcome(&mut self, report: WriteResult, now_ms: u64) {
         match &report.written {
-            Written::Troubled { retry_after_ms } => {
+            WriteOutcome::Troubled { retry_after_ms } => {
                 self.server.begin(TROUBLE_MS, now_ms, *retry_after_ms);
             }
-            Written::NotLeading => return *self = Self::new(self.limits),
-            Written::Done | Written::Changed | Written::Refused { .. } => self.server.answers(),
+            WriteOutcome::NotLeading => return *self = Self::new(self.limits),
+            WriteOutcome::Done | WriteOutcome::Changed | WriteOutcome::Refused { .. } => {
+                self.server.answers()
+            }
         }
         match report.write {
-            Write::Event(note, tries) => {
-                let is_open = matches!(report.written, Written::Troubled { .. });
+            AnnouncedWrite::Event(note, tries) => {
+                let is_open = matches!(report.written, WriteOutcome::Troubled { .. });
                 match is_open && tries + 1 < TRIES {
                     true => self.events.push_front((note, tries + 1)),
-                    false => self.given_up += u64::from(report.written != Written::Done),
+                    false => self.given_up += u64::from(report.written != WriteOutcome::Done),
                 }
             }
             // Another book's.
-            Write::Status(_) => {}
-            Write::Condition(condition) => {
+            AnnouncedWrite::Status(_) => {}
+            AnnouncedWrite::Condition(condition) => {
                 self.condition_outcome(&condition, &report.written, now_ms);
             }
         }
@@ -245,16 +247,16 @@ impl Announcements {
         std::mem::take(&mut self.given_up)
     }
 
-    fn next_event(&mut self) -> Option<Write> {
+    fn next_event(&mut self) -> Option<AnnouncedWrite> {
         let (note, tries) = self.events.pop_front()?;
-        Some(Write::Event(note, tries))
+        Some(AnnouncedWrite::Event(note, tries))
     }
 
     fn next_condition<'a>(
         &mut self,
         now_ms: u64,
-        look: impl Fn(&PodKey) -> Option<Seen<'a>>,
-    ) -> Option<Write> {
+        look: impl Fn(&PodKey) -> Option<WatchedPod<'a>>,
+    ) -> Option<AnnouncedWrite> {
         loop {
             let pod = self.due.first(now_ms)?;
             let entry = self.pods.get_mut(&pod)?;
@@ -282,7 +284,7 @@ impl Announcements {
                 continue;
             }
             entry.is_on_its_way = true;
-            return Some(Write::Condition(Box::new(Condition {
+            return Some(AnnouncedWrite::Condition(Box::new(PodCondition {
                 pod,
                 resource_version: seen.resource_version.to_owned(),
                 waiting: entry.waiting.clone(),
@@ -291,19 +293,19 @@ impl Announcements {
         }
     }
 
-    fn condition_outcome(&mut self, condition: &Condition, written: &Written, now_ms: u64) {
+    fn condition_outcome(&mut self, condition: &PodCondition, written: &WriteOutcome, now_ms: u64) {
         let pod = &condition.pod;
         let Some(entry) = self.pods.get_mut(pod) else { return };
         entry.is_on_its_way = false;
         if let Some(bound_ms) = entry.bound_ms {
-            let is_said = *written == Written::Done;
+            let is_said = *written == WriteOutcome::Done;
             let event = is_said.then(|| entry.event(pod, &condition.waiting, bound_ms)).flatten();
             self.forget(pod);
             event.into_iter().for_each(|note| self.note(note));
             return;
         }
         let due_ms = match written {
-            Written::Done => {
+            WriteOutcome::Done => {
                 entry.written_ms = Some(now_ms);
                 entry.refusals = 0;
                 let is_current = entry.waiting == condition.waiting;
@@ -312,17 +314,17 @@ impl Announcements {
                 }
                 now_ms + if is_current { LOOK_MS } else { NEW_REASON_MS }
             }
-            Written::Changed => now_ms + CHANGED_MS,
-            Written::Refused { .. } => {
+            WriteOutcome::Changed => now_ms + CHANGED_MS,
+            WriteOutcome::Refused { .. } => {
                 let pause_ms = doubled((CHANGE_MS, LOOK_MS), entry.refusals);
                 entry.refusals += 1;
                 now_ms + pause_ms
             }
-            Written::Troubled { .. } => {
+            WriteOutcome::Troubled { .. } => {
                 entry.in_doubt = Some(condition.waiting.clone());
                 self.server.until_ms()
             }
-            Written::NotLeading => return,
+            WriteOutcome::NotLeading => return,
         };
         self.set_due(pod, due_ms);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_cluster::world::{Account, PodKey};
+use dovetail_cluster::world::{LastingOwner, PodKey};
 use dovetail_cluster::{queues, reservations, world};
 use dovetail_model::PendingReason;
 use dovetail_objects::{Kind, Meta};
@@ -10,13 +10,14 @@ use dovetail_translate::Receipt;
 use serde_json::{Value, json};
 
 use super::{
-    Announcements, Limits, Note, Observed, Report, Seen, StatusOf, Statuses, Write, Written,
+    AnnouncedWrite, Announcements, Limits, Note, StatusOf, Statuses, WatchedPod, WatchedStatus,
+    WriteOutcome, WriteResult,
 };
 use crate::control::{Announced, LogEntry};
 use crate::order::EvictionCause;
 use crate::repeats::{Repeats, without_names};
 use crate::schedule::{Evicted, EvictionRefused, News, Rechecks, Scheduler, is_unschedulable};
-use crate::status::{self, Waiting};
+use crate::status::{self, WaitingReason};
 
 /// A pod that is pending for less gets no condition.
 const SETTLE_MS: u64 = 500;
@@ -102,16 +103,16 @@ impl Announcing {
         }
     }
 
-    fn take_report(&mut self, report: &world::Report, now_ms: u64) {
-        use world::Report as Said;
+    fn take_report(&mut self, report: &world::ObjectReport, now_ms: u64) {
+        use world::ObjectReport;
         match report {
-            Said::Refused { pod, reason, is_repeat } => {
+            ObjectReport::Refused { pod, reason, is_repeat } => {
                 self.book.is_left_untouched(pod.clone(), reason, *is_repeat, now_ms);
             }
-            Said::RunTimeUnreadable { pod, problem } => {
+            ObjectReport::RunTimeUnreadable { pod, problem } => {
                 self.book.note(Note::run_time_unreadable(pod.clone(), problem, now_ms));
             }
-            Said::Contradiction { kind, about, reason, is_repeat } => {
+            ObjectReport::Contradiction { kind, about, reason, is_repeat } => {
                 let of = StatusOf::group(&about.namespace, &about.name);
                 if !is_repeat {
                     let text = reason.to_string();
@@ -122,31 +123,31 @@ impl Announcing {
                     self.statuses.wants(of, wanted, now_ms);
                 }
             }
-            Said::WaitsForMembers { pod, gang, gathering } => {
-                let waiting = Waiting::for_members(gang, *gathering);
+            ObjectReport::WaitsForMembers { pod, gang, gathering } => {
+                let waiting = WaitingReason::for_members(gang, *gathering);
                 self.book.waits(pod.clone(), waiting, now_ms);
             }
-            Said::WaitsForDevices { pod, devices, node } => {
-                let waiting = Waiting::for_devices(devices, node);
+            ObjectReport::WaitsForDevices { pod, devices, node } => {
+                let waiting = WaitingReason::for_devices(devices, node);
                 self.book.waits(pod.clone(), waiting, now_ms);
             }
-            Said::WaitsForVolumes { pod, claims, node } => {
-                let waiting = Waiting::for_volumes(claims, node);
+            ObjectReport::WaitsForVolumes { pod, claims, node } => {
+                let waiting = WaitingReason::for_volumes(claims, node);
                 self.book.waits(pod.clone(), waiting, now_ms);
             }
-            Said::WaitsForVolumesOfOthers { pod, claims, node } => {
-                let waiting = Waiting::for_volumes_of_others(claims, node);
+            ObjectReport::WaitsForVolumesOfOthers { pod, claims, node } => {
+                let waiting = WaitingReason::for_volumes_of_others(claims, node);
                 self.book.waits(pod.clone(), waiting, now_ms);
             }
-            Said::GroupWaitsForVolumes { namespace, name, claims } => {
-                let wanted = status::group_waits(&Waiting::of_group_for_volumes(claims));
+            ObjectReport::GroupWaitsForVolumes { namespace, name, claims } => {
+                let wanted = status::group_waits(&WaitingReason::of_group_for_volumes(claims));
                 self.statuses.wants(StatusOf::group(namespace, name), wanted, now_ms);
             }
-            Said::GroupWaits { namespace, name, gang, gathering } => {
-                let wanted = status::group_waits(&Waiting::for_members(gang, *gathering));
+            ObjectReport::GroupWaits { namespace, name, gang, gathering } => {
+                let wanted = status::group_waits(&WaitingReason::for_members(gang, *gathering));
                 self.statuses.wants(StatusOf::group(namespace, name), wanted, now_ms);
             }
-            Said::GroupHasItsSize { namespace, name } => {
+            ObjectReport::GroupHasItsSize { namespace, name } => {
                 let of = StatusOf::group(namespace, name);
                 self.statuses.wants(of, status::group_is_scheduled(), now_ms);
             }
@@ -184,7 +185,7 @@ impl Announcing {
         is_busy: bool,
         room: usize,
         now_ms: u64,
-    ) -> Vec<Write> {
+    ) -> Vec<AnnouncedWrite> {
         self.busy_since_ms = is_busy.then(|| self.busy_since_ms.unwrap_or(now_ms));
         if scheduler.take_recheck() {
             self.rechecks.sooner(now_ms, |job| is_unschedulable(scheduler, job));
@@ -197,7 +198,7 @@ impl Announcing {
             let status = |of: &StatusOf, wanted: &Value| compared(scheduler, of, wanted, now_ms);
             let write = self.book.next(now_ms, look).or_else(|| {
                 let write = self.statuses.next(now_ms, status)?;
-                Some(Write::Status(Box::new(write)))
+                Some(AnnouncedWrite::Status(Box::new(write)))
             });
             let Some(write) = write else { break };
             self.on_their_way += 1;
@@ -217,25 +218,27 @@ impl Announcing {
     }
 
     /// Takes the outcome of a write.
-    pub(crate) fn settle(&mut self, report: Report, now_ms: u64) -> LogEntry {
+    pub(crate) fn settle(&mut self, report: WriteResult, now_ms: u64) -> LogEntry {
         self.on_their_way = self.on_their_way.saturating_sub(1);
         let what = match &report.write {
-            Write::Event(..) => Announced::Event,
-            Write::Condition(_) => Announced::Condition,
-            Write::Status(status) if status.of.is_receipt => Announced::Receipt,
-            Write::Status(status) => match status.of.kind {
+            AnnouncedWrite::Event(..) => Announced::Event,
+            AnnouncedWrite::Condition(_) => Announced::Condition,
+            AnnouncedWrite::Status(status) if status.of.is_receipt => Announced::Receipt,
+            AnnouncedWrite::Status(status) => match status.of.kind {
                 Kind::Queue => Announced::QueueStatus,
                 Kind::Reservation => Announced::ReservationStatus,
                 _ => Announced::GroupStatus,
             },
         };
         let is_new = match &report.written {
-            Written::Refused { code, .. } => self.warned.insert((what, *code)),
+            WriteOutcome::Refused { code, .. } => self.warned.insert((what, *code)),
             _ => false,
         };
         let written = report.written.clone();
         match &report.write {
-            Write::Status(status) => self.statuses.outcome(&status.of, &report.written, now_ms),
+            AnnouncedWrite::Status(status) => {
+                self.statuses.outcome(&status.of, &report.written, now_ms)
+            }
             _ => self.book.outcome(report, now_ms),
         }
         LogEntry::Announced { what, written, is_new }
@@ -316,12 +319,12 @@ impl Announcing {
 }
 
 /// An object beside what it is to say.
-fn compared(scheduler: &Scheduler, of: &StatusOf, wanted: &Value, now_ms: u64) -> Observed {
+fn compared(scheduler: &Scheduler, of: &StatusOf, wanted: &Value, now_ms: u64) -> WatchedStatus {
     let world = scheduler.world();
     let patch = match of.kind {
         _ if of.is_receipt => {
             let object = world.preemption().remembers(of.kind, &of.namespace, &of.name);
-            return object.map_or(Observed::Gone, |object| receipt_patch(object, wanted));
+            return object.map_or(WatchedStatus::Gone, |object| receipt_patch(object, wanted));
         }
         Kind::Queue => {
             world.queues().get(&of.name).map(|queue| queues::patch(queue, wanted, now_ms))
@@ -336,31 +339,31 @@ fn compared(scheduler: &Scheduler, of: &StatusOf, wanted: &Value, now_ms: u64) -
             .map(|group| status::group_patch(group, wanted, now_ms)),
     };
     match patch {
-        None => Observed::Gone,
-        Some(None) => Observed::Says,
-        Some(Some(patch)) => Observed::Differs(patch),
+        None => WatchedStatus::Gone,
+        Some(None) => WatchedStatus::Says,
+        Some(Some(patch)) => WatchedStatus::Differs(patch),
     }
 }
 
 /// What an object is to say, and which one of its name.
-fn wanted_receipt(account: &Account, receipt: &Receipt) -> Value {
+fn wanted_receipt(account: &LastingOwner, receipt: &Receipt) -> Value {
     json!({"uid": account.uid, "annotations": receipt.annotations()})
 }
 
 /// The merge patch that makes an object say what preemption cost it.
-fn receipt_patch(object: &Meta, wanted: &Value) -> Observed {
+fn receipt_patch(object: &Meta, wanted: &Value) -> WatchedStatus {
     let mut all = wanted["annotations"].as_object().into_iter().flatten();
     let says = |(key, text): (&String, &Value)| object.annotations.get(key) == text.as_str();
     match all.all(says) {
-        _ if wanted["uid"] != *object.uid => Observed::Gone,
-        true => Observed::Says,
-        false => Observed::Differs(json!({"metadata": wanted})),
+        _ if wanted["uid"] != *object.uid => WatchedStatus::Gone,
+        true => WatchedStatus::Says,
+        false => WatchedStatus::Differs(json!({"metadata": wanted})),
     }
 }
 
-fn seen<'a>(scheduler: &'a Scheduler, pod: &PodKey) -> Option<Seen<'a>> {
+fn seen<'a>(scheduler: &'a Scheduler, pod: &PodKey) -> Option<WatchedPod<'a>> {
     let seen = scheduler.world().pods().pending_pod(&pod.namespace, &pod.name)?;
     let says = seen.unscheduled.as_ref().map(|says| (&*says.reason, &*says.message));
     let is_it = *seen.meta.uid == *pod.uid;
-    is_it.then_some(Seen { resource_version: &seen.meta.resource_version, says })
+    is_it.then_some(WatchedPod { resource_version: &seen.meta.resource_version, says })
 }

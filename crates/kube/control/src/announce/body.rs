@@ -6,7 +6,7 @@ use dovetail_objects::harmless;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Condition, Note, Source};
+use super::{EventSource, Note, PodCondition};
 
 /// Longest text of an event that API servers take, in bytes.
 const NOTE_LIMIT_BYTES: usize = 1_024;
@@ -15,8 +15,8 @@ const NAME_LIMIT_BYTES: usize = 253;
 
 /// What makes a pod say why it waits. The UID and the version make the server refuse it for another
 /// pod, and for one that has changed.
-pub(crate) fn condition_patch(condition: &Condition) -> Value {
-    let Condition { pod, resource_version, waiting, since_ms } = condition;
+pub(crate) fn condition_patch(condition: &PodCondition) -> Value {
+    let PodCondition { pod, resource_version, waiting, since_ms } = condition;
     let mut scheduled = json!({
         "type": "PodScheduled", "status": "False",
         "reason": waiting.word(), "message": harmless(&waiting.message),
@@ -31,7 +31,7 @@ pub(crate) fn condition_patch(condition: &Condition) -> Value {
 }
 
 /// As kube-scheduler's recorder writes it, under a name that follows from what it says.
-pub(super) fn event(note: &Note, source: &Source) -> Value {
+pub(super) fn event(note: &Note, source: &EventSource) -> Value {
     let (kind, about) = (note.kind, &note.about);
     let api_version = match kind.group() {
         "" => kind.version().to_owned(),
@@ -90,7 +90,7 @@ mod tests {
     use dovetail_objects::Kind;
 
     use super::*;
-    use crate::status::Waiting;
+    use crate::status::WaitingReason;
 
     fn pod(name: &str) -> PodKey {
         PodKey { namespace: "n".into(), name: name.into(), uid: "u".into() }
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn an_event_is_kube_schedulers_and_never_longer_than_servers_take() {
-        let source = Source { controller: "dovetail".to_owned(), instance: "i".repeat(200) };
+        let source = EventSource { controller: "dovetail".to_owned(), instance: "i".repeat(200) };
         let event = |note: &Note| event(note, &source);
         let placed = Note::scheduled(pod("p"), "node-1", "3-7", 1_796_000_000_123);
         let placed = event(&placed);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn what_was_quoted_from_an_object_is_escaped() {
-        let source = Source { controller: "dovetail".to_owned(), instance: "i".to_owned() };
+        let source = EventSource { controller: "dovetail".to_owned(), instance: "i".to_owned() };
         let note = Note::left_untouched(pod("p"), "annotation is `3\u{1b}[31m\n`", 0);
         assert_eq!(event(&note, &source)["note"], r"annotation is `3\u{1b}[31m\n`");
     }
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn the_same_said_again_has_the_same_name() {
         let waits = |message: &str, at_ms| {
-            let waiting = Waiting::pending(PendingReason::Unschedulable, message.to_owned());
+            let waiting = WaitingReason::pending(PendingReason::Unschedulable, message.to_owned());
             event_name(&Note::waits(pod("p"), &waiting, at_ms))
         };
         assert_eq!(waits("a", 1), waits("a", 2));

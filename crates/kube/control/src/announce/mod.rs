@@ -13,15 +13,15 @@ mod request;
 mod statuses;
 mod written;
 
-pub use announcements::{Announcements, Limits, Seen};
+pub use announcements::{Announcements, Limits, WatchedPod};
 pub(crate) use announcing::Announcing;
 pub(crate) use body::{condition_patch, timestamp};
 pub(crate) use request::request;
-pub use statuses::{Observed, Statuses};
+pub use statuses::{Statuses, WatchedStatus};
 pub(crate) use written::judge;
-pub use written::{Report, Written};
+pub use written::{WriteOutcome, WriteResult};
 
-use dovetail_cluster::world::{Account, PodKey};
+use dovetail_cluster::world::{LastingOwner, PodKey};
 use dovetail_model::{IntervalAdvice, PreemptReason};
 use dovetail_objects::Kind;
 use dovetail_objects::labels::CHECKPOINT_INTERVAL;
@@ -29,11 +29,11 @@ use dovetail_units::amount::percent;
 use dovetail_units::duration::duration;
 use serde_json::Value;
 
-use crate::status::Waiting;
+use crate::status::WaitingReason;
 
 /// The controller that announces, as events name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct EventSource {
     /// Name of the scheduler, as pods name it.
     pub controller: String,
     /// Name of this process.
@@ -42,9 +42,9 @@ pub struct Source {
 
 /// One write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Write {
+pub enum AnnouncedWrite {
     /// The condition `PodScheduled` of a pod that waits.
-    Condition(Box<Condition>),
+    Condition(Box<PodCondition>),
     /// An event, and how often it was tried before.
     Event(Box<Note>, u32),
     /// The status of an object that is no pod.
@@ -80,8 +80,8 @@ impl StatusOf {
     }
 
     /// The receipt of an object.
-    pub fn receipt(account: &Account) -> Self {
-        let Account { kind, namespace, name, .. } = account;
+    pub fn receipt(account: &LastingOwner) -> Self {
+        let LastingOwner { kind, namespace, name, .. } = account;
         Self { is_receipt: true, ..Self::of(*kind, namespace, name) }
     }
 
@@ -103,13 +103,13 @@ pub struct StatusWrite {
 
 /// The condition `PodScheduled` with status `False`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Condition {
+pub struct PodCondition {
     pub pod: PodKey,
     /// The version of the pod that was seen waiting: of another version, which may have a node,
     /// nothing is said.
     pub resource_version: String,
     /// Why it waits.
-    pub waiting: Waiting,
+    pub waiting: WaitingReason,
     /// When it began to wait, in milliseconds since 1970; `None` if its condition is false already.
     pub since_ms: Option<u64>,
 }
@@ -153,7 +153,7 @@ impl Note {
     }
 
     /// The pod waits. kube-scheduler's word for pods that no node takes is `FailedScheduling`.
-    pub fn waits(pod: PodKey, waiting: &Waiting, at_ms: u64) -> Self {
+    pub fn waits(pod: PodKey, waiting: &WaitingReason, at_ms: u64) -> Self {
         let is_warning = waiting.is_trouble();
         let reason = if is_warning { "FailedScheduling" } else { waiting.word() };
         let (text, tag) = (waiting.message.clone(), waiting.message.clone());
@@ -260,8 +260,8 @@ impl Note {
     }
 
     /// A job declares an interval between checkpoints that loses much more than another one would.
-    pub fn interval_far_off(of: &Account, advice: &IntervalAdvice, at_ms: u64) -> Self {
-        let Account { kind, namespace, name, uid } = of.clone();
+    pub fn interval_far_off(of: &LastingOwner, advice: &IntervalAdvice, at_ms: u64) -> Self {
+        let LastingOwner { kind, namespace, name, uid } = of.clone();
         let IntervalAdvice { declared_ms, best_ms, between_ms, lost_declared, lost_best } = *advice;
         let [declared, best, between] = [declared_ms, best_ms, between_ms].map(duration);
         let [lost, least] = [lost_declared, lost_best].map(percent);

@@ -3,17 +3,17 @@
 use dovetail_objects::Kind;
 
 use super::body::{condition_patch, event};
-use super::{Source, StatusOf, Write};
-use crate::request::{Class, JSON, JSON_PATCH, MERGE, Method, Request, STRATEGIC_MERGE};
+use super::{AnnouncedWrite, EventSource, StatusOf};
+use crate::request::{ApiRequest, JSON, JSON_PATCH, MERGE, Method, RequestClass, STRATEGIC_MERGE};
 
-pub(crate) fn request(write: &Write, source: &Source) -> Request {
+pub(crate) fn request(write: &AnnouncedWrite, source: &EventSource) -> ApiRequest {
     let (method, path, body) = match write {
-        Write::Condition(condition) => {
+        AnnouncedWrite::Condition(condition) => {
             let pod = &condition.pod;
             let path = format!("/api/v1/namespaces/{}/pods/{}/status", pod.namespace, pod.name);
             (Method::Patch, path, (STRATEGIC_MERGE, condition_patch(condition)))
         }
-        Write::Status(status) => {
+        AnnouncedWrite::Status(status) => {
             let StatusOf { kind, namespace, name, is_receipt } = &status.of;
             let place = match namespace.is_empty() {
                 true => String::new(),
@@ -30,11 +30,16 @@ pub(crate) fn request(write: &Write, source: &Source) -> Request {
             };
             (Method::Patch, path, (media_type, status.patch.clone()))
         }
-        Write::Event(note, _) => {
+        AnnouncedWrite::Event(note, _) => {
             let path = format!("/apis/events.k8s.io/v1/namespaces/{}/events", note.about.namespace);
             (Method::Post, path, (JSON, event(note, source)))
         }
     };
     let (media_type, body) = body;
-    Request::new(Class::Announcement, method, path, (media_type, body.to_string().into_bytes()))
+    ApiRequest::new(
+        RequestClass::Announcement,
+        method,
+        path,
+        (media_type, body.to_string().into_bytes()),
+    )
 }

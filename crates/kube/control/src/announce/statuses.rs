@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::announcements::TROUBLE_MS;
 use super::due::Due;
-use super::{StatusOf, StatusWrite, Written};
+use super::{StatusOf, StatusWrite, WriteOutcome};
 use crate::pause::{ServerPause, doubled};
 
 /// A status is written at most so often.
@@ -23,7 +23,7 @@ const REFUSED_MS: (u64, u64) = (10_000, 600_000);
 
 /// An object as the watch shows it, beside what it is to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Observed {
+pub enum WatchedStatus {
     Gone,
     /// It says what it should.
     Says,
@@ -34,13 +34,13 @@ pub enum Observed {
 /// What objects are to say.
 #[derive(Debug, Default)]
 pub struct Statuses {
-    entries: BTreeMap<StatusOf, Entry>,
+    entries: BTreeMap<StatusOf, StatusEntry>,
     due: Due<StatusOf>,
     server: ServerPause,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct StatusEntry {
     wanted: Value,
     due_ms: Option<u64>,
     written_ms: Option<u64>,
@@ -63,7 +63,7 @@ impl Statuses {
                 entry.written_ms.map_or(now_ms, |at_ms| now_ms.max(at_ms + CHANGE_MS))
             }
             None => {
-                let entry = Entry {
+                let entry = StatusEntry {
                     wanted,
                     due_ms: None,
                     written_ms: None,
@@ -81,7 +81,7 @@ impl Statuses {
     pub fn next(
         &mut self,
         now_ms: u64,
-        look: impl Fn(&StatusOf, &Value) -> Observed,
+        look: impl Fn(&StatusOf, &Value) -> WatchedStatus,
     ) -> Option<StatusWrite> {
         if now_ms < self.server.until_ms() {
             return None;
@@ -91,9 +91,9 @@ impl Statuses {
             let entry = self.entries.get_mut(&of)?;
             self.due.clear(&mut entry.due_ms, &of);
             match look(&of, &entry.wanted) {
-                Observed::Gone => drop(self.entries.remove(&of)),
-                Observed::Says => self.set_due(&of, now_ms + LOOK_MS),
-                Observed::Differs(patch) => {
+                WatchedStatus::Gone => drop(self.entries.remove(&of)),
+                WatchedStatus::Says => self.set_due(&of, now_ms + LOOK_MS),
+                WatchedStatus::Differs(patch) => {
                     entry.is_on_its_way = true;
                     return Some(StatusWrite { of, patch });
                 }
@@ -102,29 +102,31 @@ impl Statuses {
     }
 
     /// What became of a write.
-    pub fn outcome(&mut self, of: &StatusOf, written: &Written, now_ms: u64) {
+    pub fn outcome(&mut self, of: &StatusOf, written: &WriteOutcome, now_ms: u64) {
         match written {
-            Written::Troubled { retry_after_ms } => {
+            WriteOutcome::Troubled { retry_after_ms } => {
                 self.server.begin(TROUBLE_MS, now_ms, *retry_after_ms);
             }
-            Written::NotLeading => return *self = Self::default(),
-            Written::Done | Written::Changed | Written::Refused { .. } => self.server.answers(),
+            WriteOutcome::NotLeading => return *self = Self::default(),
+            WriteOutcome::Done | WriteOutcome::Changed | WriteOutcome::Refused { .. } => {
+                self.server.answers()
+            }
         }
         let until_ms = self.server.until_ms();
         let Some(entry) = self.entries.get_mut(of) else { return };
         entry.is_on_its_way = false;
         let due_ms = match written {
-            Written::Done => {
+            WriteOutcome::Done => {
                 (entry.written_ms, entry.refusals) = (Some(now_ms), 0);
                 // It is checked again: what it is to say may have changed meanwhile.
                 now_ms + CHANGE_MS
             }
-            Written::Changed => now_ms + CHANGED_MS,
-            Written::Refused { .. } => {
+            WriteOutcome::Changed => now_ms + CHANGED_MS,
+            WriteOutcome::Refused { .. } => {
                 entry.refusals += 1;
                 now_ms + doubled(REFUSED_MS, entry.refusals - 1)
             }
-            Written::Troubled { .. } | Written::NotLeading => until_ms,
+            WriteOutcome::Troubled { .. } | WriteOutcome::NotLeading => until_ms,
         };
         self.set_due(of, due_ms);
     }
@@ -157,13 +159,13 @@ mod tests {
             // Every decision changes it, up to the middle.
             book.wants(of.clone(), json!(now_ms.min(30_000)), now_ms);
             let look = |_: &StatusOf, wanted: &Value| match *wanted == said {
-                true => Observed::Says,
-                false => Observed::Differs(wanted.clone()),
+                true => WatchedStatus::Says,
+                false => WatchedStatus::Differs(wanted.clone()),
             };
             if let Some(write) = book.next(now_ms, look) {
                 said = write.patch;
                 writes += 1;
-                book.outcome(&of, &Written::Done, now_ms);
+                book.outcome(&of, &WriteOutcome::Done, now_ms);
             }
         }
         assert_eq!((said, writes), (json!(30_000), 7), "at 0, 5, … and 30 s");
@@ -176,15 +178,15 @@ mod tests {
         book.wants(of.clone(), json!(1), 0);
         let mut tries = 0;
         for now_ms in 0..100_000 {
-            let look = |_: &StatusOf, wanted: &Value| Observed::Differs(wanted.clone());
+            let look = |_: &StatusOf, wanted: &Value| WatchedStatus::Differs(wanted.clone());
             if book.next(now_ms, look).is_some() {
                 tries += 1;
-                let refused = Written::Refused { code: 403, message: String::new() };
+                let refused = WriteOutcome::Refused { code: 403, message: String::new() };
                 book.outcome(&of, &refused, now_ms);
             }
         }
         assert_eq!(tries, 4, "at 0, 10, 30 and 70 s");
-        assert_eq!(book.next(1_000_000, |_, _| Observed::Gone), None);
+        assert_eq!(book.next(1_000_000, |_, _| WatchedStatus::Gone), None);
         assert_eq!(book.due_ms(), None);
     }
 }

@@ -1,11 +1,11 @@
 //! What became of what was announced, by the answer of the server.
 
-use super::Write;
+use super::AnnouncedWrite;
 use crate::answer::{Answered, message};
 
 /// What became of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Written {
+pub enum WriteOutcome {
     /// It is there, or was before.
     Done,
     /// The pod is not what it was: gone, another one, or changed.
@@ -28,32 +28,31 @@ pub enum Written {
 
 /// A write and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
-    pub write: Write,
-    /// Its outcome.
-    pub written: Written,
+pub struct WriteResult {
+    pub write: AnnouncedWrite,
+    pub written: WriteOutcome,
 }
 
 /// What an answer to a write means; without one, it was not sent.
-pub(crate) fn judge(write: &Write, answered: Option<&Answered>) -> Written {
-    let Some(answered) = answered else { return Written::NotLeading };
+pub(crate) fn judge(write: &AnnouncedWrite, answered: Option<&Answered>) -> WriteOutcome {
+    let Some(answered) = answered else { return WriteOutcome::NotLeading };
     let Ok((code, retry_after_s, body)) = answered else {
-        return Written::Troubled { retry_after_ms: None };
+        return WriteOutcome::Troubled { retry_after_ms: None };
     };
-    let is_event = matches!(write, Write::Event(..));
+    let is_event = matches!(write, AnnouncedWrite::Event(..));
     match code {
-        200..=299 => Written::Done,
+        200..=299 => WriteOutcome::Done,
         // An event of this name says the same.
-        409 if is_event => Written::Done,
+        409 if is_event => WriteOutcome::Done,
         // 422 is a pod of the same name with another UID.
-        404 | 409 => Written::Changed,
+        404 | 409 => WriteOutcome::Changed,
         // So is the test of an identity that fails, and an object whose version was not the one
         // expected.
-        422 if !is_event => Written::Changed,
-        400..=499 if *code != 429 => Written::Refused { code: *code, message: message(body) },
+        422 if !is_event => WriteOutcome::Changed,
+        400..=499 if *code != 429 => WriteOutcome::Refused { code: *code, message: message(body) },
         _ => {
             let retry_after_ms = retry_after_s.map(|seconds| seconds.saturating_mul(1_000));
-            Written::Troubled { retry_after_ms }
+            WriteOutcome::Troubled { retry_after_ms }
         }
     }
 }

@@ -9,7 +9,7 @@ use dovetail_model::JobId;
 use dovetail_translate::NotYet;
 use serde::Serialize;
 
-use crate::status::{Reason, Waiting};
+use crate::status::{Reason, WaitingReason};
 
 /// A gang.
 #[derive(Clone, Debug, Serialize)]
@@ -159,7 +159,7 @@ fn of_the_lost(short: ShortLook) -> String {
 
 /// The state of a pod that the engine does not place for this reason.
 pub(super) fn state_of(why: &NotYet) -> &'static str {
-    match Waiting::left_untouched(why).reason {
+    match WaitingReason::left_untouched(why).reason {
         Reason::Failed => "not_started",
         Reason::LeftUntouched => "left_untouched",
         Reason::Pending(_) | Reason::Volumes | Reason::Devices => "waits",

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::not_in_line::waits_for_reservation;
 use super::starts::StartLine;
 use crate::schedule::Scheduler;
-use crate::status::{WAITING_FOR_RESERVATION, Waiting};
+use crate::status::{WAITING_FOR_RESERVATION, WaitingReason};
 
 /// A job that waits.
 #[derive(Clone, Debug, Serialize)]
@@ -73,7 +73,11 @@ pub(super) fn line(now_ms: u64, scheduler: &mut Scheduler) -> Vec<InLine> {
 
 /// Why a job waits, in a word and for people: of room that is kept, for it or for others, its pods
 /// say more. Which room that is, and for whom is waited, the scheduler knows that keeps it.
-fn said_by_its_pods(scheduler: &Scheduler, job: JobId, waiting: Waiting) -> (&'static str, String) {
+fn said_by_its_pods(
+    scheduler: &Scheduler,
+    job: JobId,
+    waiting: WaitingReason,
+) -> (&'static str, String) {
     let pods = scheduler.world().pods().pending_pods(job);
     let word = waiting.word();
     let said = pods.iter().find_map(|pod| {

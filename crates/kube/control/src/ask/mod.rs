@@ -12,7 +12,7 @@ mod why;
 
 pub use gang::{GangLine, MemberLine};
 pub use line::InLine;
-pub use nodes::{Holder, NodeLine};
+pub use nodes::{GpuHolder, NodeLine};
 pub use not_in_line::NotInLine;
 pub use queues::QueueLine;
 pub use reservations::ReservationLine;
@@ -44,14 +44,14 @@ pub enum Reply {
     /// How it is with the pod or gang; `None` if there is none of the name.
     Pod(Option<Box<Why>>),
     /// Queues and who waits.
-    Queues(Queues),
+    Queues(QueueLines),
     /// Nodes, by name.
     Nodes(Vec<NodeLine>),
 }
 
 /// Queues and who waits in them.
 #[derive(Clone, Debug)]
-pub struct Queues {
+pub struct QueueLines {
     /// The queues, by name.
     pub queues: Vec<QueueLine>,
     /// Pending jobs, by queue and in scheduling order.
@@ -85,7 +85,7 @@ pub(crate) fn ask(
             let not_in_line = not_in_line::not_in_line(scheduler.world());
             let gpu_resource = scheduler.world().rules().device_resource.to_string();
             let reservations = reservations::lines(scheduler);
-            Reply::Queues(Queues { queues, waiting, not_in_line, reservations, gpu_resource })
+            Reply::Queues(QueueLines { queues, waiting, not_in_line, reservations, gpu_resource })
         }
         Question::Nodes { all } => {
             let snapshot = scheduler.ask().snapshot(now_ms);

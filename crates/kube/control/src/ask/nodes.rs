@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_cluster::world::World;
-use dovetail_model::{Condition, Owner, Phase, Snapshot};
+use dovetail_model::{HoldingPhase, NodeAvailability, Owner, Snapshot};
 use dovetail_objects::Pod;
 use serde::Serialize;
 
@@ -24,12 +24,12 @@ pub struct NodeLine {
     /// Whether it takes pods.
     pub takes_pods: bool,
     /// Who holds how many of its GPUs, most first.
-    pub holders: Vec<Holder>,
+    pub holders: Vec<GpuHolder>,
 }
 
 /// A pod that holds GPUs of a node.
 #[derive(Clone, Debug, Serialize)]
-pub struct Holder {
+pub struct GpuHolder {
     /// Namespace and name.
     pub pod: String,
     /// GPUs that it holds.
@@ -40,9 +40,9 @@ pub struct Holder {
 
 /// The nodes of a world, with what is held there.
 pub(super) fn nodes(world: &Snapshot, objects: &World, all: bool) -> Vec<NodeLine> {
-    let mut held: BTreeMap<&str, Vec<Holder>> = BTreeMap::new();
+    let mut held: BTreeMap<&str, Vec<GpuHolder>> = BTreeMap::new();
     // What would be decided now is not held.
-    let is_real = |phase: &Phase| *phase != Phase::Assumed;
+    let is_real = |phase: &HoldingPhase| *phase != HoldingPhase::Assumed;
     let real = world.holdings.iter().filter(|holding| is_real(&holding.phase));
     for holding in real.filter(|holding| !holding.devices.is_empty()) {
         let pod = match &holding.owner {
@@ -50,8 +50,8 @@ pub(super) fn nodes(world: &Snapshot, objects: &World, all: bool) -> Vec<NodeLin
             Owner::Foreign(name) => name.clone(),
             Owner::Reservation => "reserved".to_owned(),
         };
-        let is_ending = matches!(holding.phase, Phase::Releasing { .. });
-        let holder = Holder { pod, gpus: holding.devices.len(), is_ending };
+        let is_ending = matches!(holding.phase, HoldingPhase::Releasing { .. });
+        let holder = GpuHolder { pod, gpus: holding.devices.len(), is_ending };
         held.entry(&holding.node).or_default().push(holder);
     }
     let mut lines = Vec::new();
@@ -72,7 +72,7 @@ pub(super) fn nodes(world: &Snapshot, objects: &World, all: bool) -> Vec<NodeLin
             lost,
             held: count,
             free: gpus as i64 - lost as i64 - count as i64,
-            takes_pods: node.condition == Condition::Ready && !node.unschedulable,
+            takes_pods: node.condition == NodeAvailability::Ready && !node.unschedulable,
             holders,
         });
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::status::{
     COULD_NOT_START, RESERVED_FOR_LOST, WAITING_FOR_DEVICES, WAITING_FOR_QUOTA,
-    WAITING_FOR_RESERVATION, WAITING_FOR_VOLUMES, Waiting,
+    WAITING_FOR_RESERVATION, WAITING_FOR_VOLUMES, WaitingReason,
 };
 
 /// A gang or a pod that nothing is decided about as it is.
@@ -62,7 +62,7 @@ pub(super) fn not_in_line(world: &World) -> Vec<NotInLine> {
             name: shown.clone(),
             queue: queue(namespace, name),
             pods: 0,
-            reason: Waiting::left_untouched(why).word(),
+            reason: WaitingReason::left_untouched(why).word(),
             message: message.clone(),
         };
         untouched.entry((shown.clone(), message.clone())).or_insert_with(new).pods += 1;

@@ -8,7 +8,7 @@ use crate::answer::{Answered, message};
 
 /// What became of a bind. Every decision ends in exactly one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum BindOutcome {
     /// The pod is on its node by this decision.
     Bound,
     /// Somebody else has given the pod a node, perhaps the same one.
@@ -65,9 +65,9 @@ pub enum Cause {
 
 /// What to do about an answer to the write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum BindVerdict {
     /// What became of it is known.
-    Final(Outcome),
+    Final(BindOutcome),
     /// It had no effect; the pod tells why.
     LookNow(Cause),
     /// It may still take effect: look when its time is over.
@@ -75,30 +75,30 @@ pub enum Verdict {
 }
 
 /// Judges the answer to a bind.
-pub fn of_bind(answered: &Answered) -> Verdict {
+pub fn of_bind(answered: &Answered) -> BindVerdict {
     let (code, retry_after_s, body) = match answered {
         Ok((code, retry_after_s, body)) => (*code, *retry_after_s, body),
         Err(none) => {
             let cause = Cause::NoAnswer { error: none.error.clone() };
             return match none.unsent {
-                true => Verdict::Final(Outcome::NotBound(cause)),
-                false => Verdict::LookLater(cause),
+                true => BindVerdict::Final(BindOutcome::NotBound(cause)),
+                false => BindVerdict::LookLater(cause),
             };
         }
     };
     match code {
-        200 | 201 => Verdict::Final(Outcome::Bound),
-        404 => Verdict::Final(Outcome::Gone),
-        409 => Verdict::LookNow(Cause::Conflict),
+        200 | 201 => BindVerdict::Final(BindOutcome::Bound),
+        404 => BindVerdict::Final(BindOutcome::Gone),
+        409 => BindVerdict::LookNow(Cause::Conflict),
         429 => {
             let retry_after_ms = retry_after_s.map(|seconds| seconds.saturating_mul(1_000));
-            Verdict::Final(Outcome::NotBound(Cause::Busy { retry_after_ms }))
+            BindVerdict::Final(BindOutcome::NotBound(Cause::Busy { retry_after_ms }))
         }
         400..=499 => {
             let refused = Cause::Refused { code, message: message(body) };
-            Verdict::Final(Outcome::NotBound(refused))
+            BindVerdict::Final(BindOutcome::NotBound(refused))
         }
-        _ => Verdict::LookLater(Cause::ServerFailed { code, message: message(body) }),
+        _ => BindVerdict::LookLater(Cause::ServerFailed { code, message: message(body) }),
     }
 }
 
@@ -131,31 +131,31 @@ struct Spec {
 
 /// Judges the pod that was read after a bind whose effect was open. `None`: the answer says nothing
 /// about the pod.
-pub fn of_pod(bind: &Bind, answered: &Answered, cause: &Cause) -> Option<Outcome> {
+pub fn of_pod(bind: &Bind, answered: &Answered, cause: &Cause) -> Option<BindOutcome> {
     let (code, _, body) = answered.as_ref().ok()?;
     match code {
-        404 => return Some(Outcome::Gone),
+        404 => return Some(BindOutcome::Gone),
         200 => {}
         _ => return None,
     }
     let pod: Pod = serde_json::from_slice(body).ok()?;
     if *pod.metadata.uid != *bind.pod.uid {
-        return Some(Outcome::Gone);
+        return Some(BindOutcome::Gone);
     }
     if let Some(node) = pod.spec.node_name.filter(|node| !node.is_empty()) {
         let annotations = pod.metadata.annotations.unwrap_or_default();
         let ours = *node == *bind.node
             && annotations.get(DECISION) == Some(&bind.tag)
             && annotations.get(EPOCH) == Some(&bind.epoch.to_string());
-        return Some(if ours { Outcome::Bound } else { Outcome::BoundByOther { node } });
+        return Some(if ours { BindOutcome::Bound } else { BindOutcome::BoundByOther { node } });
     }
     if pod.metadata.deletion_timestamp.is_some() {
-        return Some(Outcome::Terminating);
+        return Some(BindOutcome::Terminating);
     }
     if pod.spec.scheduling_gates.is_some_and(|gates| !gates.is_empty()) {
-        return Some(Outcome::Gated);
+        return Some(BindOutcome::Gated);
     }
-    Some(Outcome::NotBound(cause.clone()))
+    Some(BindOutcome::NotBound(cause.clone()))
 }
 
 #[cfg(test)]
@@ -185,19 +185,28 @@ mod tests {
     #[test]
     fn only_answers_that_leave_it_open_are_looked_into() {
         let verdict = |code| of_bind(&answer(code, &json!({"message": "m"})));
-        assert_eq!(verdict(201), Verdict::Final(Outcome::Bound));
-        assert_eq!(verdict(404), Verdict::Final(Outcome::Gone));
-        assert_eq!(verdict(409), Verdict::LookNow(Cause::Conflict));
-        assert!(matches!(verdict(403), Verdict::Final(Outcome::NotBound(Cause::Refused { .. }))));
-        assert!(matches!(verdict(429), Verdict::Final(Outcome::NotBound(Cause::Busy { .. }))));
+        assert_eq!(verdict(201), BindVerdict::Final(BindOutcome::Bound));
+        assert_eq!(verdict(404), BindVerdict::Final(BindOutcome::Gone));
+        assert_eq!(verdict(409), BindVerdict::LookNow(Cause::Conflict));
+        assert!(matches!(
+            verdict(403),
+            BindVerdict::Final(BindOutcome::NotBound(Cause::Refused { .. }))
+        ));
+        assert!(matches!(
+            verdict(429),
+            BindVerdict::Final(BindOutcome::NotBound(Cause::Busy { .. }))
+        ));
         assert!(
             [500, 502, 503, 504, 302]
                 .iter()
-                .all(|code| matches!(verdict(*code), Verdict::LookLater(_)))
+                .all(|code| matches!(verdict(*code), BindVerdict::LookLater(_)))
         );
         let none = |unsent| of_bind(&Err(NoAnswer { unsent, error: String::new() }));
-        assert!(matches!(none(true), Verdict::Final(Outcome::NotBound(Cause::NoAnswer { .. }))));
-        assert!(matches!(none(false), Verdict::LookLater(_)));
+        assert!(matches!(
+            none(true),
+            BindVerdict::Final(BindOutcome::NotBound(Cause::NoAnswer { .. }))
+        ));
+        assert!(matches!(none(false), BindVerdict::LookLater(_)));
     }
 
     #[test]
@@ -207,16 +216,16 @@ mod tests {
             json!({"metadata": {"uid": uid, "annotations": {EPOCH: "2", DECISION: tag}},
                    "spec": {"nodeName": node}})
         };
-        let other = |node: &str| Some(Outcome::BoundByOther { node: node.to_owned() });
-        assert_eq!(of(pod("u", "m", "d")), Some(Outcome::Bound));
+        let other = |node: &str| Some(BindOutcome::BoundByOther { node: node.to_owned() });
+        assert_eq!(of(pod("u", "m", "d")), Some(BindOutcome::Bound));
         assert_eq!(of(pod("u", "m", "e")), other("m"));
         assert_eq!(of(pod("u", "x", "d")), other("x"));
-        assert_eq!(of(pod("v", "m", "d")), Some(Outcome::Gone));
-        assert_eq!(of(pod("u", "", "d")), Some(Outcome::NotBound(Cause::Conflict)));
+        assert_eq!(of(pod("v", "m", "d")), Some(BindOutcome::Gone));
+        assert_eq!(of(pod("u", "", "d")), Some(BindOutcome::NotBound(Cause::Conflict)));
         let gated = json!({"metadata": {"uid": "u"}, "spec": {"schedulingGates": [{"name": "g"}]}});
-        assert_eq!(of(gated), Some(Outcome::Gated));
+        assert_eq!(of(gated), Some(BindOutcome::Gated));
         let going = json!({"metadata": {"uid": "u", "deletionTimestamp": "t"}});
-        assert_eq!(of(going), Some(Outcome::Terminating));
+        assert_eq!(of(going), Some(BindOutcome::Terminating));
         assert_eq!(of(json!("nonsense")), None);
     }
 }

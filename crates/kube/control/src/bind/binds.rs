@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::answer::{Cause, Outcome, Verdict, of_bind, of_pod};
+use super::answer::{BindOutcome, BindVerdict, Cause, of_bind, of_pod};
 use super::body::request;
-use super::{Bind, Report};
-use crate::request::{Answer, Request};
+use super::{Bind, BindReport};
+use crate::request::{ApiRequest, ApiResponse};
 
 /// First and longest pause between two reads of a pod that cannot be read.
 const READ_PAUSES_MS: (u64, u64) = (100, 5_000);
@@ -28,18 +28,18 @@ struct Open {
     /// From sending to the answer, if one came.
     took_ms: Option<u64>,
     /// Why its effect is open; `None` while the bind itself is on its way.
-    doubt: Option<Doubt>,
+    doubt: Option<BindDoubt>,
 }
 
 #[derive(Debug)]
-struct Doubt {
+struct BindDoubt {
     cause: Cause,
     pause_ms: u64,
 }
 
 impl Binds {
     /// A bind goes out: its request.
-    pub(crate) fn send(&mut self, bind: Arc<Bind>) -> Request {
+    pub(crate) fn send(&mut self, bind: Arc<Bind>) -> ApiRequest {
         let request = request(&bind);
         let open = Open { bind, took_ms: None, doubt: None };
         self.open.insert(open.bind.decision, open);
@@ -57,11 +57,11 @@ impl Binds {
     }
 
     /// The next pod to be read, with the number of its decision.
-    pub(crate) fn next_read(&mut self, own_ms: u64) -> Option<(u64, Request)> {
+    pub(crate) fn next_read(&mut self, own_ms: u64) -> Option<(u64, ApiRequest)> {
         let (due_ms, decision) = *self.due.first().filter(|(due_ms, _)| *due_ms <= own_ms)?;
         self.due.remove(&(due_ms, decision));
         let bind = &self.open.get(&decision)?.bind;
-        Some((decision, Request::read_pod(&bind.pod)))
+        Some((decision, ApiRequest::read_pod(&bind.pod)))
     }
 
     /// When the next pod is to be read, by the own clock.
@@ -73,31 +73,36 @@ impl Binds {
     pub(crate) fn answered(
         &mut self,
         decision: u64,
-        answer: &Answer,
+        answer: &ApiResponse,
         own_ms: u64,
-    ) -> Option<Report> {
+    ) -> Option<BindReport> {
         let open = self.open.get_mut(&decision)?;
         let Some(answered) = &answer.answered else {
             let cause = if self.is_stopping { Cause::Stopped } else { Cause::NotLeading };
-            return self.end(decision, Outcome::NotBound(cause));
+            return self.end(decision, BindOutcome::NotBound(cause));
         };
         open.took_ms = answered.is_ok().then_some(answer.took_ms);
         let (cause, due_ms) = match of_bind(answered) {
-            Verdict::Final(outcome) => return self.end(decision, outcome),
-            Verdict::LookNow(cause) => (cause, own_ms),
-            Verdict::LookLater(cause) => (cause, answer.over_ms),
+            BindVerdict::Final(outcome) => return self.end(decision, outcome),
+            BindVerdict::LookNow(cause) => (cause, own_ms),
+            BindVerdict::LookLater(cause) => (cause, answer.over_ms),
         };
-        open.doubt = Some(Doubt { cause, pause_ms: READ_PAUSES_MS.0 });
+        open.doubt = Some(BindDoubt { cause, pause_ms: READ_PAUSES_MS.0 });
         self.in_doubt += 1;
         if self.is_stopping {
-            return self.end(decision, Outcome::Unknown);
+            return self.end(decision, BindOutcome::Unknown);
         }
         self.due.insert((due_ms, decision));
         None
     }
 
     /// Takes what was read of the pod of a bind in doubt; its report, if its outcome is known now.
-    pub(crate) fn read(&mut self, decision: u64, answer: &Answer, own_ms: u64) -> Option<Report> {
+    pub(crate) fn read(
+        &mut self,
+        decision: u64,
+        answer: &ApiResponse,
+        own_ms: u64,
+    ) -> Option<BindReport> {
         let open = self.open.get_mut(&decision)?;
         let doubt = open.doubt.as_mut()?;
         let answered = answer.answered.as_ref();
@@ -110,19 +115,19 @@ impl Binds {
     }
 
     /// Nothing is sent or read any more: what is in doubt stays unknown.
-    pub(crate) fn stop(&mut self) -> Vec<Report> {
+    pub(crate) fn stop(&mut self) -> Vec<BindReport> {
         self.is_stopping = true;
         self.due.clear();
         let in_doubt = self.open.iter().filter(|(_, open)| open.doubt.is_some());
         let in_doubt: Vec<u64> = in_doubt.map(|(decision, _)| *decision).collect();
-        let unknown = in_doubt.into_iter().filter_map(|one| self.end(one, Outcome::Unknown));
+        let unknown = in_doubt.into_iter().filter_map(|one| self.end(one, BindOutcome::Unknown));
         unknown.collect()
     }
 
-    fn end(&mut self, decision: u64, outcome: Outcome) -> Option<Report> {
+    fn end(&mut self, decision: u64, outcome: BindOutcome) -> Option<BindReport> {
         let Open { bind, took_ms, doubt } = self.open.remove(&decision)?;
         self.in_doubt -= usize::from(doubt.is_some());
-        Some(Report { bind, outcome, answered_in_ms: took_ms })
+        Some(BindReport { bind, outcome, answered_in_ms: took_ms })
     }
 }
 
@@ -146,15 +151,15 @@ mod tests {
         })
     }
 
-    fn answer(answered: Option<Answered>) -> Answer {
-        Answer { number: 1, answered, took_ms: 40, over_ms: 4_000 }
+    fn answer(answered: Option<Answered>) -> ApiResponse {
+        ApiResponse { number: 1, answered, took_ms: 40, over_ms: 4_000 }
     }
 
-    fn says(code: u16, body: &Value) -> Answer {
+    fn says(code: u16, body: &Value) -> ApiResponse {
         answer(Some(Ok((code, None, Bytes::from(body.to_string())))))
     }
 
-    fn lost() -> Answer {
+    fn lost() -> ApiResponse {
         answer(Some(Err(NoAnswer { unsent: false, error: "cut".to_owned() })))
     }
 
@@ -173,7 +178,7 @@ mod tests {
         let ours = json!({"metadata": {"uid": "u", "annotations": {DECISION: "2-7", EPOCH: "2"}},
             "spec": {"nodeName": "m"}});
         let report = binds.read(7, &says(200, &ours), 4_120).expect("a report");
-        assert_eq!((report.outcome, report.answered_in_ms), (Outcome::Bound, None));
+        assert_eq!((report.outcome, report.answered_in_ms), (BindOutcome::Bound, None));
         assert_eq!((binds.in_doubt(), binds.on_their_way(), binds.due_ms()), (0, 0, None));
     }
 
@@ -184,10 +189,10 @@ mod tests {
         assert_eq!(binds.answered(7, &says(409, &json!({})), 100), None);
         binds.next_read(100).expect("a read");
         let report = binds.read(7, &says(404, &json!({})), 110).expect("a report");
-        assert_eq!((report.outcome, report.answered_in_ms), (Outcome::Gone, Some(40)));
+        assert_eq!((report.outcome, report.answered_in_ms), (BindOutcome::Gone, Some(40)));
         binds.send(bind());
         let report = binds.answered(7, &answer(None), 200).expect("a report");
-        assert_eq!(report.outcome, Outcome::NotBound(Cause::NotLeading));
+        assert_eq!(report.outcome, BindOutcome::NotBound(Cause::NotLeading));
     }
 
     #[test]
@@ -196,9 +201,9 @@ mod tests {
         let other = Arc::new(Bind { decision: 8, ..(*bind()).clone() });
         [bind(), other].into_iter().for_each(|bind| drop(binds.send(bind)));
         assert_eq!(binds.answered(7, &lost(), 100), None);
-        let unknown: Vec<Outcome> = binds.stop().into_iter().map(|one| one.outcome).collect();
-        assert_eq!((unknown, binds.on_their_way()), (vec![Outcome::Unknown], 1));
+        let unknown: Vec<BindOutcome> = binds.stop().into_iter().map(|one| one.outcome).collect();
+        assert_eq!((unknown, binds.on_their_way()), (vec![BindOutcome::Unknown], 1));
         let report = binds.answered(8, &lost(), 200).expect("a report");
-        assert_eq!((report.outcome, binds.due_ms()), (Outcome::Unknown, None));
+        assert_eq!((report.outcome, binds.due_ms()), (BindOutcome::Unknown, None));
     }
 }

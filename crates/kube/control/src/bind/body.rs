@@ -3,12 +3,12 @@
 use serde::Serialize;
 
 use super::{Bind, DECISION, EPOCH};
-use crate::request::{Class, JSON, Method, Request};
+use crate::request::{ApiRequest, JSON, Method, RequestClass};
 
 #[derive(Serialize)]
 struct Binding<'a> {
     metadata: Metadata<'a>,
-    target: Target<'a>,
+    target: BindTarget<'a>,
 }
 
 #[derive(Serialize)]
@@ -27,7 +27,7 @@ impl Serialize for Annotations<'_> {
 }
 
 #[derive(Serialize)]
-struct Target<'a> {
+struct BindTarget<'a> {
     kind: &'static str,
     name: &'a str,
 }
@@ -36,14 +36,14 @@ struct Target<'a> {
 fn body(bind: &Bind) -> Vec<u8> {
     let metadata =
         Metadata { name: &bind.pod.name, uid: &bind.pod.uid, annotations: Annotations(bind) };
-    let target = Target { kind: "Node", name: &bind.node };
+    let target = BindTarget { kind: "Node", name: &bind.node };
     // Strings and a map with string keys always encode.
     serde_json::to_vec(&Binding { metadata, target }).unwrap_or_default()
 }
 
-pub(super) fn request(bind: &Bind) -> Request {
+pub(super) fn request(bind: &Bind) -> ApiRequest {
     let path = format!("/api/v1/namespaces/{}/pods/{}/binding", bind.pod.namespace, bind.pod.name);
-    Request::new(Class::Bind, Method::Post, path, (JSON, body(bind)))
+    ApiRequest::new(RequestClass::Bind, Method::Post, path, (JSON, body(bind)))
 }
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
 //! Binds as values, what an answer to one means, and what follows from it.
 //!
-//! Every decided [`Bind`] ends in exactly one [`Outcome`]. It is sent once: what failed goes back
-//! to the scheduler. Where the answer leaves open whether the write took effect, the [`Verdict`]
-//! says when to read the pod.
+//! Every decided [`Bind`] ends in exactly one [`BindOutcome`]. It is sent once: what failed goes
+//! back to the scheduler. Where the answer leaves open whether the write took effect, the
+//! [`BindVerdict`] says when to read the pod.
 
 mod answer;
 mod binds;
 mod body;
 mod report;
 
-pub use answer::{Cause, Outcome, Verdict, of_bind, of_pod};
+pub use answer::{BindOutcome, BindVerdict, Cause, of_bind, of_pod};
 pub(crate) use binds::Binds;
-pub use report::Report;
+pub use report::BindReport;
 
 pub use dovetail_cluster::world::{Bind, DECISION};
 

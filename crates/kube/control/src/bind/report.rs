@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::Bind;
-use super::answer::Outcome;
+use super::answer::BindOutcome;
 
 /// What became of one decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct BindReport {
     /// The decision.
     pub bind: Arc<Bind>,
-    pub outcome: Outcome,
+    pub outcome: BindOutcome,
     /// From sending to the answer; `None` if nothing was sent or nothing came.
     pub answered_in_ms: Option<u64>,
 }

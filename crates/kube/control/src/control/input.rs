@@ -3,7 +3,7 @@
 use dovetail_cluster::world::Change;
 use serde::{Deserialize, Serialize};
 
-use crate::request::Answer;
+use crate::request::ApiResponse;
 
 /// Something that happened.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub enum Input {
     /// the object, where that is recorded.
     Change(Change, Option<Box<str>>),
     /// What came of a request.
-    Answered(Answer),
+    Answered(ApiResponse),
     /// Nodes are chosen by the policy of this name from now on.
     ChooseBy {
         /// Its name.

@@ -15,14 +15,14 @@ use dovetail_plan::EngineConfig;
 use serde::{Deserialize, Serialize};
 
 pub use input::{Credits, Input};
-pub use output::{Announced, LogEntry, Output};
+pub use output::{Announced, LogEntry, StepOutput};
 
 use crate::ask::{Question, Reply};
 use crate::learned::ConfigMapName;
-use crate::record::{Entry, Recording};
+use crate::record::{RecordEntry, Recording};
 use crate::request::Now;
 use crate::schedule::Comparison;
-use term::Term;
+use term::LeaderState;
 
 /// How a scheduler decides and what it says.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ pub struct Settings {
 pub struct Control {
     settings: Settings,
     /// `None` while another leads.
-    term: Option<Term>,
+    term: Option<LeaderState>,
 }
 
 impl Control {
@@ -65,16 +65,16 @@ impl Control {
 
     /// Takes what happened, in this order, decides, and says what is to be done. A wall clock that
     /// goes back is taken to stand still.
-    pub fn step(&mut self, inputs: Vec<Input>, credits: Credits, now: Now) -> Output {
+    pub fn step(&mut self, inputs: Vec<Input>, credits: Credits, now: Now) -> StepOutput {
         let recording = self.settings.recording.clone();
-        let entry = recording.as_ref().map(|_| Entry::before(&inputs, credits, now));
+        let entry = recording.as_ref().map(|_| RecordEntry::before(&inputs, credits, now));
         let led = self.term.is_some();
-        let mut output = Output::default();
+        let mut output = StepOutput::default();
         for input in inputs {
             match (input, &mut self.term) {
                 (Input::Won { epoch }, _) => {
                     recording.iter().for_each(|to| to.get().begin(&self.settings));
-                    self.term = Some(Term::new(&self.settings, epoch));
+                    self.term = Some(LeaderState::new(&self.settings, epoch));
                 }
                 (Input::ChooseBy { policy }, term) => {
                     self.settings.engine.policy.name.clone_from(&policy);
@@ -99,8 +99,8 @@ impl Control {
     }
 
     /// Writes down what a step was about.
-    fn record(&mut self, to: &Recording, entry: Entry, output: &mut Output) {
-        let engines = self.term.as_mut().map(Term::take_engine_entries).unwrap_or_default();
+    fn record(&mut self, to: &Recording, entry: RecordEntry, output: &mut StepOutput) {
+        let engines = self.term.as_mut().map(LeaderState::take_engine_entries).unwrap_or_default();
         let entry = entry.after(&engines, &output.requests);
         let mut to = to.get();
         to.step(entry, engines);

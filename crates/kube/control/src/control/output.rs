@@ -1,20 +1,19 @@
 //! What a step asks for and reports, as values.
 
-use crate::announce::Written;
+use crate::announce::WriteOutcome;
 use crate::learned::{ConfigMapName, LearnedNews};
 use crate::order::StepNews;
-use crate::request::Request;
-use crate::schedule::{Counts, GpuTime, News};
+use crate::request::ApiRequest;
+use crate::schedule::{GpuTime, News, PodCounts};
 
 /// What one step asks for and reports.
 #[derive(Debug, Default)]
-pub struct Output {
+pub struct StepOutput {
     /// Requests to send.
-    pub requests: Vec<Request>,
+    pub requests: Vec<ApiRequest>,
     /// What happened, for logs and metrics, in order.
     pub log: Vec<LogEntry>,
-    /// How many pods are where.
-    pub counts: Counts,
+    pub counts: PodCounts,
     /// Searches for pods to preempt, in this step.
     pub searches: u64,
     /// GPU-time that passed since the last step.
@@ -58,7 +57,7 @@ pub enum LogEntry {
     Announced {
         what: Announced,
         /// What became of it.
-        written: Written,
+        written: WriteOutcome,
         /// A refusal of this kind was not reported before.
         is_new: bool,
     },

@@ -5,13 +5,13 @@ use std::sync::{MutexGuard, PoisonError};
 use dovetail_cluster::world::{Unwinding, World};
 
 use super::pending_log::PendingLog;
-use super::{Credits, Input, LogEntry, Output, Settings};
-use crate::announce::{Announcing, Source};
+use super::{Credits, Input, LogEntry, Settings, StepOutput};
+use crate::announce::{Announcing, EventSource};
 use crate::answer::lacked_right;
 use crate::ask::{Question, Reply, ask};
-use crate::bind::{Cause, Outcome, Report};
+use crate::bind::{BindOutcome, BindReport, Cause};
 use crate::learned::{Keeping, LearnedNews};
-use crate::order::{EvictionCause, EvictionDecision, Order};
+use crate::order::{EvictionCause, EvictionDecision, PodOrder};
 use crate::record::EngineEntry;
 use crate::repeats::Repeats;
 use crate::request::Now;
@@ -21,7 +21,7 @@ use crate::writes::{Ended, Writes};
 /// The same refusal of a bind is logged again after so long.
 const REFUSED_AGAIN_MS: u64 = 300_000;
 
-pub(super) struct Term {
+pub(super) struct LeaderState {
     settings: Settings,
     scheduler: Scheduler,
     writes: Writes,
@@ -36,7 +36,7 @@ pub(super) struct Term {
     is_to_stop: bool,
 }
 
-impl Term {
+impl LeaderState {
     pub(super) fn new(settings: &Settings, epoch: u64) -> Self {
         let world = World::new(settings.world.clone());
         let modes = Modes {
@@ -48,7 +48,7 @@ impl Term {
         let scheduler = Scheduler::new(world, settings.engine.clone(), epoch).with(modes);
         let controller = settings.world.scheduler.clone();
         let named = Some(&settings.instance).filter(|name| !name.is_empty());
-        let source = Source { instance: named.unwrap_or(&controller).clone(), controller };
+        let source = EventSource { instance: named.unwrap_or(&controller).clone(), controller };
         Self {
             settings: settings.clone(),
             scheduler,
@@ -67,7 +67,7 @@ impl Term {
     }
 
     /// Takes what happened; nothing is decided.
-    pub(super) fn take(&mut self, input: Input, now: Now, output: &mut Output) {
+    pub(super) fn take(&mut self, input: Input, now: Now, output: &mut StepOutput) {
         match input {
             Input::Change(change, _) => {
                 if let Some(mut comparison) = comparison(&self.settings) {
@@ -91,7 +91,7 @@ impl Term {
     }
 
     /// Takes what became of writes; whether any has ended.
-    fn settle(&mut self, now_ms: u64, output: &mut Output) -> bool {
+    fn settle(&mut self, now_ms: u64, output: &mut StepOutput) -> bool {
         let all = self.writes.ended();
         let have_ended = !all.is_empty();
         for ended in all {
@@ -123,7 +123,7 @@ impl Term {
     }
 
     /// Decides, and says what is to be done.
-    pub(super) fn go_on(&mut self, credits: Credits, now: Now, output: &mut Output) {
+    pub(super) fn go_on(&mut self, credits: Credits, now: Now, output: &mut StepOutput) {
         if let Some(read) = self.keeping.next_read().filter(|_| !self.is_to_stop) {
             self.writes.read_learned(read);
         }
@@ -154,7 +154,7 @@ impl Term {
     }
 
     /// Has what is learned written; how many requests that takes.
-    fn keep(&mut self, credits: Credits, now: Now, output: &mut Output) -> usize {
+    fn keep(&mut self, credits: Credits, now: Now, output: &mut StepOutput) -> usize {
         if credits.announcements == 0 {
             return 0;
         }
@@ -167,7 +167,7 @@ impl Term {
         })
     }
 
-    fn tell_learned(&self, news: Option<LearnedNews>, output: &mut Output) {
+    fn tell_learned(&self, news: Option<LearnedNews>, output: &mut StepOutput) {
         let news = self.settings.learned.clone().zip(news);
         output.log.extend(news.map(|(at, news)| LogEntry::Learned { at, news }));
     }
@@ -186,7 +186,7 @@ impl Term {
         Some(ask(question, &self.settings.world.scheduler, now_ms, &mut self.scheduler))
     }
 
-    fn show(&self, announcements: usize, now: Now, output: &mut Output) {
+    fn show(&self, announcements: usize, now: Now, output: &mut StepOutput) {
         output.counts = self.scheduler.counts();
         output.is_idle = self.writes.is_idle();
         output.is_over = self.is_to_stop
@@ -227,19 +227,19 @@ impl Term {
     }
 
     /// Has the pods of gangs deleted that stayed short for too long.
-    fn give_up(&mut self, now: Now, output: &mut Output) {
+    fn give_up(&mut self, now: Now, output: &mut StepOutput) {
         for Unwinding { gang, pods, min } in self.scheduler.unwinding() {
             let placed = pods.len();
             output.log.push(LogEntry::GivenUp { gang: gang.to_string(), placed, min });
             for pod in pods.into_iter().filter(|_| !self.settings.dry_run) {
                 let (why, decision) = (EvictionCause::GangGivenUp, EvictionDecision::alone());
-                self.writes.order(Order::Evict { pod, why, decision }, now);
+                self.writes.order(PodOrder::Evict { pod, why, decision }, now);
             }
         }
     }
 
     /// Has pods evicted for others, freed nodes named, and nodes chosen for claims.
-    fn order(&mut self, now: Now, output: &mut Output) {
+    fn order(&mut self, now: Now, output: &mut StepOutput) {
         if self.settings.dry_run {
             return;
         }
@@ -259,13 +259,13 @@ impl Term {
 
     /// Whether a bind is refused as others were, or as before: it is tried again with pauses.
     fn is_repeat(&mut self, news: &News, now_ms: u64) -> bool {
-        let News::NotBound(Report { outcome, .. }) = news else { return false };
-        let Outcome::NotBound(Cause::Refused { code, message }) = outcome else { return false };
+        let News::NotBound(BindReport { outcome, .. }) = news else { return false };
+        let BindOutcome::NotBound(Cause::Refused { code, message }) = outcome else { return false };
         let cause = lacked_right(*code, message).unwrap_or(message);
         !self.refusals.is_due("bind", cause, now_ms)
     }
 
-    fn tell(&mut self, now_ms: u64, output: &mut Output) {
+    fn tell(&mut self, now_ms: u64, output: &mut StepOutput) {
         for news in self.scheduler.news() {
             let is_known = self.is_repeat(&news, now_ms);
             if let Some(announcing) = &mut self.announcing {
@@ -284,7 +284,7 @@ impl Term {
     }
 
     /// Announces as much as there is time for. `room`: announcements on their way at once.
-    fn announce(&mut self, room: usize, now_ms: u64, output: &mut Output) {
+    fn announce(&mut self, room: usize, now_ms: u64, output: &mut StepOutput) {
         if let Some(pending_log) = &mut self.pending_log {
             pending_log.tell(&mut self.scheduler, now_ms, &mut output.log);
         }

@@ -7,18 +7,18 @@
 //!   moment they *received* the answer that first showed it. So they count later, whatever the
 //!   network did.
 //! - The holder begins no write after `renew_deadline`, and no write lives longer than
-//!   `write_timeout`; together they are shorter than the lease ([`Terms::checked`]).
+//!   `write_timeout`; together they are shorter than the lease ([`LeaseTimes::checked`]).
 //! - Who acquires waits `write_timeout` once more, then reads the world anew, then writes: what a
 //!   slow server still did for the one before is seen.
 //! - Every acquisition raises `leaseTransitions`, also that of a lease one held before. It is the
 //!   epoch, written into every bind.
 
 use super::Permit;
-use super::times::Terms;
+use super::times::LeaseTimes;
 
 /// What a lease says.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Record {
+pub struct LeaseRecord {
     /// Who holds it; empty: nobody.
     pub holder: String,
     /// For how long after a renewal.
@@ -31,20 +31,20 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lease {
     /// What it says.
-    pub record: Record,
+    pub record: LeaseRecord,
     /// `resourceVersion`.
     pub version: String,
 }
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ElectionStep {
     /// Read the lease and tell [`Candidate::read`].
     Read,
     /// Write the lease (replace this version, or create it) and tell the result.
     Write {
         /// What it shall say.
-        record: Record,
+        record: LeaseRecord,
         /// The version it replaces; `None` creates.
         version: Option<String>,
     },
@@ -57,7 +57,7 @@ pub enum Step {
 
 /// Where a candidate stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum ElectionPhase {
     /// Somebody else leads, or nobody.
     Following,
     /// It holds the lease and waits for what the one before may still have on its way.
@@ -81,8 +81,8 @@ pub enum Phase {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Candidate {
     identity: String,
-    terms: Terms,
-    seen: Option<Seen>,
+    terms: LeaseTimes,
+    seen: Option<ObservedLease>,
     /// Greatest epoch seen. Something is known if the lease has ever been there.
     top_epoch: Option<u64>,
     tenure: Option<Tenure>,
@@ -91,7 +91,7 @@ pub struct Candidate {
 
 /// What the server last showed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Seen {
+struct ObservedLease {
     lease: Option<Lease>,
     /// When it was first seen like this.
     since_ms: u64,
@@ -110,7 +110,7 @@ struct Tenure {
 
 impl Candidate {
     /// A candidate of this name, which no other process may ever have.
-    pub fn new(identity: String, terms: Terms) -> Self {
+    pub fn new(identity: String, terms: LeaseTimes) -> Self {
         Self { identity, terms, seen: None, top_epoch: None, tenure: None, next_ms: 0 }
     }
 
@@ -124,14 +124,14 @@ impl Candidate {
     }
 
     /// Where it stands.
-    pub fn phase(&self, now_ms: u64) -> Phase {
+    pub fn phase(&self, now_ms: u64) -> ElectionPhase {
         match self.tenure.filter(|tenure| now_ms < self.last_start_ms(*tenure)) {
-            None => Phase::Following,
+            None => ElectionPhase::Following,
             Some(tenure) if now_ms < tenure.settles_ms => {
-                Phase::Settling { until_ms: tenure.settles_ms }
+                ElectionPhase::Settling { until_ms: tenure.settles_ms }
             }
-            Some(Tenure { epoch, relisted: false, .. }) => Phase::Relisting { epoch },
-            Some(Tenure { epoch, .. }) => Phase::Leading { epoch },
+            Some(Tenure { epoch, relisted: false, .. }) => ElectionPhase::Relisting { epoch },
+            Some(Tenure { epoch, .. }) => ElectionPhase::Leading { epoch },
         }
     }
 
@@ -142,14 +142,16 @@ impl Candidate {
     }
 
     /// What to do now. The times at which an answer was asked for and came are told with it.
-    pub fn next(&mut self, now_ms: u64) -> Step {
+    pub fn next(&mut self, now_ms: u64) -> ElectionStep {
         if self.tenure.is_some_and(|tenure| now_ms >= self.last_start_ms(tenure)) {
             self.tenure = None;
         }
         if now_ms < self.next_ms {
-            return Step::Wait { until_ms: self.next_ms };
+            return ElectionStep::Wait { until_ms: self.next_ms };
         }
-        let Some(seen) = self.seen.as_ref().filter(|seen| seen.fresh) else { return Step::Read };
+        let Some(seen) = self.seen.as_ref().filter(|seen| seen.fresh) else {
+            return ElectionStep::Read;
+        };
         let Some(lease) = &seen.lease else {
             // Whoever held the lease when it was deleted may not have noticed yet.
             let free_ms = seen.since_ms.saturating_add(self.terms.lease_ms);
@@ -157,12 +159,12 @@ impl Candidate {
                 return self.read_again(now_ms, free_ms);
             }
             let epoch = self.top_epoch.map_or(0, |top| top.saturating_add(1));
-            return Step::Write { record: self.record(epoch), version: None };
+            return ElectionStep::Write { record: self.record(epoch), version: None };
         };
         let record = &lease.record;
         let version = Some(lease.version.clone());
         if let Some(tenure) = self.tenure {
-            return Step::Write { record: self.record(tenure.epoch), version };
+            return ElectionStep::Write { record: self.record(tenure.epoch), version };
         }
         let free_ms = seen.since_ms.saturating_add(record.lease_ms);
         let free = record.holder.is_empty() || record.holder == self.identity || now_ms >= free_ms;
@@ -171,7 +173,7 @@ impl Candidate {
         }
         // A lease that was deleted and made anew may count from zero.
         let last = self.top_epoch.unwrap_or_default().max(record.transitions);
-        Step::Write { record: self.record(last.saturating_add(1)), version }
+        ElectionStep::Write { record: self.record(last.saturating_add(1)), version }
     }
 
     /// The lease was read, or is not there.
@@ -184,10 +186,10 @@ impl Candidate {
             Some(seen) if seen.lease == lease => seen.since_ms,
             _ => now_ms,
         };
-        self.seen = Some(Seen { lease, since_ms, fresh: true });
+        self.seen = Some(ObservedLease { lease, since_ms, fresh: true });
     }
 
-    /// The write of [`Step::Write`] succeeded; `sent_ms` is when it was begun.
+    /// The write of [`ElectionStep::Write`] succeeded; `sent_ms` is when it was begun.
     pub fn written(&mut self, sent_ms: u64, now_ms: u64, lease: Lease) {
         let epoch = lease.record.transitions;
         let renewed = self.tenure.filter(|tenure| tenure.epoch == epoch);
@@ -201,7 +203,7 @@ impl Candidate {
         let ours = lease.record.holder == self.identity;
         self.tenure = (ours && now_ms < self.last_start_ms(tenure)).then_some(tenure);
         self.top_epoch = self.top_epoch.max(Some(epoch));
-        self.seen = Some(Seen { lease: Some(lease), since_ms: now_ms, fresh: true });
+        self.seen = Some(ObservedLease { lease: Some(lease), since_ms: now_ms, fresh: true });
         self.next_ms = now_ms.saturating_add(self.terms.retry_ms);
     }
 
@@ -230,30 +232,30 @@ impl Candidate {
 
     /// Gives the leadership up: no write may begin from now on, and the caller sends the step when
     /// the last write is over. `None`: there is nothing to give up.
-    pub fn resign(&mut self) -> Option<Step> {
+    pub fn resign(&mut self) -> Option<ElectionStep> {
         let tenure = self.tenure.take()?;
         let lease = self.seen.as_ref()?.lease.as_ref()?;
-        let record = Record { holder: String::new(), ..self.record(tenure.epoch) };
-        Some(Step::Write { record, version: Some(lease.version.clone()) })
+        let record = LeaseRecord { holder: String::new(), ..self.record(tenure.epoch) };
+        Some(ElectionStep::Write { record, version: Some(lease.version.clone()) })
     }
 
     fn last_start_ms(&self, tenure: Tenure) -> u64 {
         tenure.renewed_ms.saturating_add(self.terms.renew_deadline_ms)
     }
 
-    fn record(&self, transitions: u64) -> Record {
-        Record { holder: self.identity.clone(), lease_ms: self.terms.lease_ms, transitions }
+    fn record(&self, transitions: u64) -> LeaseRecord {
+        LeaseRecord { holder: self.identity.clone(), lease_ms: self.terms.lease_ms, transitions }
     }
 
-    fn is_ours(&self, record: &Record) -> bool {
+    fn is_ours(&self, record: &LeaseRecord) -> bool {
         record.holder == self.identity
             && self.tenure.is_some_and(|tenure| tenure.epoch == record.transitions)
     }
 
-    fn read_again(&mut self, now_ms: u64, at_most_ms: u64) -> Step {
+    fn read_again(&mut self, now_ms: u64, at_most_ms: u64) -> ElectionStep {
         self.forget();
         self.next_ms = now_ms.saturating_add(self.terms.retry_ms).min(at_most_ms).max(now_ms + 1);
-        Step::Wait { until_ms: self.next_ms }
+        ElectionStep::Wait { until_ms: self.next_ms }
     }
 
     fn forget(&mut self) {

@@ -10,9 +10,9 @@ mod trouble;
 #[cfg(test)]
 mod world;
 
-pub use candidate::{Candidate, Lease, Phase, Record, Step};
+pub use candidate::{Candidate, ElectionPhase, ElectionStep, Lease, LeaseRecord};
 pub use requests::LeaseAnswer;
-pub use times::{Terms, TermsError};
+pub use times::{LeaseTimes, TermsError};
 pub use trouble::Trouble;
 
 use crate::learned::ConfigMapName;

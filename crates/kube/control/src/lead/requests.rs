@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::trouble::Trouble;
-use super::{Lease, LeaseName, Record};
+use super::{Lease, LeaseName, LeaseRecord};
 use crate::announce::timestamp;
 use crate::answer::{Answered, message};
-use crate::request::{Class, JSON, Method, Request};
+use crate::request::{ApiRequest, JSON, Method, RequestClass};
 
 /// What a request about the lease came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,19 +22,19 @@ pub enum LeaseAnswer {
 
 impl LeaseName {
     /// Reads the lease.
-    pub fn read(&self) -> Request {
-        Request::new(Class::Lease, Method::Get, self.path(), ("", Vec::new()))
+    pub fn read(&self) -> ApiRequest {
+        ApiRequest::new(RequestClass::Lease, Method::Get, self.path(), ("", Vec::new()))
     }
 
     /// Writes the lease: in place of a version, or a new one. The time is for people: no process
     /// of ours decides by it, but other clients of the lease may.
-    pub fn write(&self, record: &Record, version: Option<&str>, wall_ms: u64) -> Request {
+    pub fn write(&self, record: &LeaseRecord, version: Option<&str>, wall_ms: u64) -> ApiRequest {
         let (method, path) = match version {
             Some(_) => (Method::Put, self.path()),
             None => (Method::Post, self.folder()),
         };
         let body = self.body(record, version, wall_ms).to_string().into_bytes();
-        Request::new(Class::Lease, method, path, (JSON, body))
+        ApiRequest::new(RequestClass::Lease, method, path, (JSON, body))
     }
 
     /// What the answer to [`LeaseName::read`] says.
@@ -58,7 +58,7 @@ impl LeaseName {
         format!("{}/{}", self.folder(), self.name)
     }
 
-    fn body(&self, record: &Record, version: Option<&str>, wall_ms: u64) -> Value {
+    fn body(&self, record: &LeaseRecord, version: Option<&str>, wall_ms: u64) -> Value {
         let now = format!("{:.6}", timestamp(wall_ms));
         let mut lease = json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -98,7 +98,7 @@ fn from_json(lease: &Value) -> Lease {
     let spec = &lease["spec"];
     let number = |value: &Value| value.as_u64().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let record = Record {
+    let record = LeaseRecord {
         holder: text(&spec["holderIdentity"]),
         lease_ms: number(&spec["leaseDurationSeconds"]).saturating_mul(1_000),
         transitions: number(&spec["leaseTransitions"]),
@@ -112,13 +112,16 @@ mod tests {
 
     #[test]
     fn a_record_survives_the_way_through_json() {
-        let record = Record { holder: "a".to_owned(), lease_ms: 15_000, transitions: 3 };
+        let record = LeaseRecord { holder: "a".to_owned(), lease_ms: 15_000, transitions: 3 };
         let lease = Lease { record: record.clone(), version: "7".to_owned() };
         let name = LeaseName { namespace: "n".to_owned(), name: "l".to_owned() };
         let body = name.body(&record, Some("7"), 1_500);
         assert_eq!(body["spec"]["renewTime"], "1970-01-01T00:00:01.500000Z");
         assert_eq!(from_json(&body), lease);
         let nobody = from_json(&json!({"metadata": {"resourceVersion": "1"}, "spec": {}}));
-        assert_eq!(nobody.record, Record { holder: String::new(), lease_ms: 0, transitions: 0 });
+        assert_eq!(
+            nobody.record,
+            LeaseRecord { holder: String::new(), lease_ms: 0, transitions: 0 }
+        );
     }
 }

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// For how long a lease holds, and when its holder stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Terms {
+pub struct LeaseTimes {
     /// Others may take the lease this long after they saw its last renewal.
     pub lease_ms: u64,
     /// The holder begins no write this long after it sent its last successful renewal.
@@ -15,7 +15,7 @@ pub struct Terms {
     pub write_timeout_ms: u64,
 }
 
-impl Default for Terms {
+impl Default for LeaseTimes {
     /// The lease, deadline and retry of kube-scheduler, with writes of at most four seconds.
     fn default() -> Self {
         Self {
@@ -37,11 +37,11 @@ pub enum TermsError {
          {lease_ms} ms: lengthen the lease or shorten the other two"
     )]
     WriteOutlivesLease {
-        /// See [`Terms::renew_deadline_ms`].
+        /// See [`LeaseTimes::renew_deadline_ms`].
         renew_deadline_ms: u64,
-        /// See [`Terms::write_timeout_ms`].
+        /// See [`LeaseTimes::write_timeout_ms`].
         write_timeout_ms: u64,
-        /// See [`Terms::lease_ms`].
+        /// See [`LeaseTimes::lease_ms`].
         lease_ms: u64,
     },
     /// One lost renewal would end the leadership.
@@ -50,14 +50,14 @@ pub enum TermsError {
          the deadline of {renew_deadline_ms} ms: retry at least twice as often"
     )]
     NoSecondTry {
-        /// See [`Terms::retry_ms`].
+        /// See [`LeaseTimes::retry_ms`].
         retry_ms: u64,
-        /// See [`Terms::renew_deadline_ms`].
+        /// See [`LeaseTimes::renew_deadline_ms`].
         renew_deadline_ms: u64,
     },
 }
 
-impl Terms {
+impl LeaseTimes {
     /// Accepts terms that are safe.
     ///
     /// # Errors
@@ -86,13 +86,13 @@ mod tests {
 
     #[test]
     fn terms_are_safe_or_refused() {
-        let good = Terms::default();
+        let good = LeaseTimes::default();
         assert_eq!(good.checked(), Ok(good));
-        let long_write = Terms { write_timeout_ms: 4_800, ..good };
+        let long_write = LeaseTimes { write_timeout_ms: 4_800, ..good };
         assert!(matches!(long_write.checked(), Err(TermsError::WriteOutlivesLease { .. })));
-        let huge = Terms { renew_deadline_ms: u64::MAX, ..good };
+        let huge = LeaseTimes { renew_deadline_ms: u64::MAX, ..good };
         assert!(huge.checked().is_err());
-        let lazy = Terms { retry_ms: 5_001, ..good };
+        let lazy = LeaseTimes { retry_ms: 5_001, ..good };
         assert!(matches!(lazy.checked(), Err(TermsError::NoSecondTry { .. })));
     }
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::candidate::{Candidate, Lease, Phase, Record, Step};
-use super::times::Terms;
+use super::candidate::{Candidate, ElectionPhase, ElectionStep, Lease, LeaseRecord};
+use super::times::LeaseTimes;
 
 /// What can happen next. Nobody has to act: who is never chosen is frozen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Move {
+enum ElectionMove {
     Pass(u64),
     /// A candidate is asked what to do, and sends it.
     Act(usize),
@@ -31,13 +31,13 @@ enum Move {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Request {
+enum LeaseRequest {
     Read,
-    Write(Record, Option<String>),
+    Write(LeaseRecord, Option<String>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Reply {
+enum LeaseReply {
     Lease(Option<Lease>),
     Written(Lease),
     Refused,
@@ -49,16 +49,16 @@ struct Player {
     /// Its clock shows true time plus this.
     offset_ms: u64,
     /// The request it waits for: when it was sent, and the answer once served.
-    waiting: Option<(u64, Request, Option<Reply>)>,
+    waiting: Option<(u64, LeaseRequest, Option<LeaseReply>)>,
     /// Requests it gave up that are still on their way.
-    stray: Vec<Request>,
+    stray: Vec<LeaseRequest>,
     /// Writes on their way: epoch and true time after which the server drops them.
     writes: Vec<(u64, u64)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct World {
-    terms: Terms,
+struct ElectionModel {
+    terms: LeaseTimes,
     now_ms: u64,
     lease: Option<Lease>,
     versions: u64,
@@ -67,8 +67,8 @@ struct World {
     led: Option<(u64, usize)>,
 }
 
-impl World {
-    fn new(terms: Terms, offsets: &[u64]) -> Self {
+impl ElectionModel {
+    fn new(terms: LeaseTimes, offsets: &[u64]) -> Self {
         let player = |(at, offset): (usize, &u64)| Player {
             candidate: Candidate::new(format!("c{at}"), terms),
             offset_ms: *offset,
@@ -84,11 +84,11 @@ impl World {
         self.now_ms + self.players[at].offset_ms
     }
 
-    fn perform(&mut self, chosen: Move) -> Result<(), String> {
+    fn perform(&mut self, chosen: ElectionMove) -> Result<(), String> {
         match chosen {
-            Move::Pass(span_ms) => self.now_ms += span_ms,
-            Move::Act(at) => self.act(at),
-            Move::Serve(at) => {
+            ElectionMove::Pass(span_ms) => self.now_ms += span_ms,
+            ElectionMove::Act(at) => self.act(at),
+            ElectionMove::Serve(at) => {
                 if let Some((sent, request, None)) = self.players[at].waiting.clone() {
                     let reply = self.serve(&request);
                     self.players[at].waiting = Some((sent, request, Some(reply)));
@@ -96,8 +96,8 @@ impl World {
                     self.serve(&request);
                 }
             }
-            Move::Answer(at) => self.answer(at),
-            Move::GiveUp(at) => {
+            ElectionMove::Answer(at) => self.answer(at),
+            ElectionMove::GiveUp(at) => {
                 let own_ms = self.own_ms(at);
                 let player = &mut self.players[at];
                 if let Some((_, request, reply)) = player.waiting.take() {
@@ -107,22 +107,22 @@ impl World {
                     player.candidate.unanswered(own_ms);
                 }
             }
-            Move::Relist(at) => {
+            ElectionMove::Relist(at) => {
                 let own_ms = self.own_ms(at);
                 let candidate = &mut self.players[at].candidate;
-                if let Phase::Relisting { epoch } = candidate.phase(own_ms) {
+                if let ElectionPhase::Relisting { epoch } = candidate.phase(own_ms) {
                     candidate.relisted(own_ms, epoch);
                 }
             }
-            Move::Begin(at) => self.begin(at)?,
-            Move::Land(at) => self.land(at)?,
-            Move::Resign(at) => {
+            ElectionMove::Begin(at) => self.begin(at)?,
+            ElectionMove::Land(at) => self.land(at)?,
+            ElectionMove::Resign(at) => {
                 let player = &mut self.players[at];
                 if player.writes.is_empty()
                     && player.waiting.is_none()
-                    && let Some(Step::Write { record, version }) = player.candidate.resign()
+                    && let Some(ElectionStep::Write { record, version }) = player.candidate.resign()
                 {
-                    player.stray.push(Request::Write(record, version));
+                    player.stray.push(LeaseRequest::Write(record, version));
                 }
             }
         }
@@ -136,24 +136,24 @@ impl World {
             return;
         }
         let request = match player.candidate.next(own_ms) {
-            Step::Wait { .. } => return,
-            Step::Read => Request::Read,
-            Step::Write { record, version } => Request::Write(record, version),
+            ElectionStep::Wait { .. } => return,
+            ElectionStep::Read => LeaseRequest::Read,
+            ElectionStep::Write { record, version } => LeaseRequest::Write(record, version),
         };
         player.waiting = Some((own_ms, request, None));
     }
 
-    fn serve(&mut self, request: &Request) -> Reply {
-        let Request::Write(record, version) = request else {
-            return Reply::Lease(self.lease.clone());
+    fn serve(&mut self, request: &LeaseRequest) -> LeaseReply {
+        let LeaseRequest::Write(record, version) = request else {
+            return LeaseReply::Lease(self.lease.clone());
         };
         if self.lease.as_ref().map(|lease| &lease.version) != version.as_ref() {
-            return Reply::Refused;
+            return LeaseReply::Refused;
         }
         self.versions += 1;
         let lease = Lease { record: record.clone(), version: self.versions.to_string() };
         self.lease = Some(lease.clone());
-        Reply::Written(lease)
+        LeaseReply::Written(lease)
     }
 
     fn answer(&mut self, at: usize) {
@@ -164,9 +164,9 @@ impl World {
         }
         if let Some((sent_ms, _, Some(reply))) = player.waiting.take() {
             match reply {
-                Reply::Lease(lease) => player.candidate.read(own_ms, lease),
-                Reply::Written(lease) => player.candidate.written(sent_ms, own_ms, lease),
-                Reply::Refused => player.candidate.refused(own_ms),
+                LeaseReply::Lease(lease) => player.candidate.read(own_ms, lease),
+                LeaseReply::Written(lease) => player.candidate.written(sent_ms, own_ms, lease),
+                LeaseReply::Refused => player.candidate.refused(own_ms),
             }
         }
     }
@@ -210,23 +210,25 @@ impl World {
 }
 
 /// Short times, so that histories are short: safe by one millisecond.
-fn short() -> Terms {
-    Terms { lease_ms: 6, renew_deadline_ms: 4, retry_ms: 2, write_timeout_ms: 1 }.checked().unwrap()
+fn short() -> LeaseTimes {
+    LeaseTimes { lease_ms: 6, renew_deadline_ms: 4, retry_ms: 2, write_timeout_ms: 1 }
+        .checked()
+        .unwrap()
 }
 
-fn moves(players: usize) -> impl Strategy<Value = Move> {
+fn moves(players: usize) -> impl Strategy<Value = ElectionMove> {
     let who = 0..players;
     prop_oneof![
-        6 => (1_u64..4).prop_map(Move::Pass),
-        1 => (4_u64..12).prop_map(Move::Pass),
-        8 => who.clone().prop_map(Move::Act),
-        8 => who.clone().prop_map(Move::Serve),
-        8 => who.clone().prop_map(Move::Answer),
-        1 => who.clone().prop_map(Move::GiveUp),
-        6 => who.clone().prop_map(Move::Relist),
-        6 => who.clone().prop_map(Move::Begin),
-        6 => who.clone().prop_map(Move::Land),
-        1 => who.prop_map(Move::Resign),
+        6 => (1_u64..4).prop_map(ElectionMove::Pass),
+        1 => (4_u64..12).prop_map(ElectionMove::Pass),
+        8 => who.clone().prop_map(ElectionMove::Act),
+        8 => who.clone().prop_map(ElectionMove::Serve),
+        8 => who.clone().prop_map(ElectionMove::Answer),
+        1 => who.clone().prop_map(ElectionMove::GiveUp),
+        6 => who.clone().prop_map(ElectionMove::Relist),
+        6 => who.clone().prop_map(ElectionMove::Begin),
+        6 => who.clone().prop_map(ElectionMove::Land),
+        1 => who.prop_map(ElectionMove::Resign),
     ]
 }
 
@@ -238,19 +240,19 @@ proptest! {
         offsets in proptest::collection::vec(0_u64..1_000_000, 2..4),
         history in proptest::collection::vec(moves(3), 0..400),
     ) {
-        let mut world = World::new(short(), &offsets);
+        let mut world = ElectionModel::new(short(), &offsets);
         for chosen in history {
             let of = |at: usize| at % offsets.len();
             let chosen = match chosen {
-                Move::Act(at) => Move::Act(of(at)),
-                Move::Serve(at) => Move::Serve(of(at)),
-                Move::Answer(at) => Move::Answer(of(at)),
-                Move::GiveUp(at) => Move::GiveUp(of(at)),
-                Move::Relist(at) => Move::Relist(of(at)),
-                Move::Begin(at) => Move::Begin(of(at)),
-                Move::Land(at) => Move::Land(of(at)),
-                Move::Resign(at) => Move::Resign(of(at)),
-                Move::Pass(span_ms) => Move::Pass(span_ms),
+                ElectionMove::Act(at) => ElectionMove::Act(of(at)),
+                ElectionMove::Serve(at) => ElectionMove::Serve(of(at)),
+                ElectionMove::Answer(at) => ElectionMove::Answer(of(at)),
+                ElectionMove::GiveUp(at) => ElectionMove::GiveUp(of(at)),
+                ElectionMove::Relist(at) => ElectionMove::Relist(of(at)),
+                ElectionMove::Begin(at) => ElectionMove::Begin(of(at)),
+                ElectionMove::Land(at) => ElectionMove::Land(of(at)),
+                ElectionMove::Resign(at) => ElectionMove::Resign(of(at)),
+                ElectionMove::Pass(span_ms) => ElectionMove::Pass(span_ms),
             };
             prop_assert_eq!(world.perform(chosen), Ok(()));
         }
@@ -263,16 +265,25 @@ const LONGEST: usize = 11;
 /// Every history of two candidates up to a number of moves, from the moment one of them leads.
 #[test]
 fn every_short_history_around_a_take_over_is_safe() {
-    let mut world = World::new(short(), &[0, 0]);
-    let lead = [Move::Act(0), Move::Serve(0), Move::Answer(0)];
-    let start = lead.iter().chain(&lead).chain(&[Move::Pass(1), Move::Relist(0), Move::Begin(0)]);
+    let mut world = ElectionModel::new(short(), &[0, 0]);
+    let lead = [ElectionMove::Act(0), ElectionMove::Serve(0), ElectionMove::Answer(0)];
+    let start = lead.iter().chain(&lead).chain(&[
+        ElectionMove::Pass(1),
+        ElectionMove::Relist(0),
+        ElectionMove::Begin(0),
+    ]);
     start.for_each(|chosen| world.perform(*chosen).unwrap());
-    assert_eq!(world.players[0].candidate.phase(world.now_ms), Phase::Leading { epoch: 0 });
+    assert_eq!(world.players[0].candidate.phase(world.now_ms), ElectionPhase::Leading { epoch: 0 });
 
-    let mut all = vec![Move::Pass(1), Move::Pass(3)];
+    let mut all = vec![ElectionMove::Pass(1), ElectionMove::Pass(3)];
     for at in 0..2 {
-        all.extend([Move::Act(at), Move::Serve(at), Move::Answer(at), Move::GiveUp(at)]);
-        all.extend([Move::Relist(at), Move::Begin(at), Move::Land(at)]);
+        all.extend([
+            ElectionMove::Act(at),
+            ElectionMove::Serve(at),
+            ElectionMove::Answer(at),
+            ElectionMove::GiveUp(at),
+        ]);
+        all.extend([ElectionMove::Relist(at), ElectionMove::Begin(at), ElectionMove::Land(at)]);
     }
     let mut seen = BTreeSet::from([world.clone()]);
     let mut layer = vec![world];
@@ -292,28 +303,30 @@ fn every_short_history_around_a_take_over_is_safe() {
         }
         layer = next;
     }
-    let by_the_other = |world: &&World| world.led.is_some_and(|(_, who)| who == 1);
+    let by_the_other = |world: &&ElectionModel| world.led.is_some_and(|(_, who)| who == 1);
     let taken_over = seen.iter().filter(by_the_other).count();
     assert!(seen.len() > 50_000 && taken_over > 0, "{} states, {taken_over}", seen.len());
 }
 
 #[test]
 fn a_sound_holder_keeps_its_lease_and_another_takes_over_a_dead_one() {
-    let mut world = World::new(Terms::default(), &[0, 5_000]);
+    let mut world = ElectionModel::new(LeaseTimes::default(), &[0, 5_000]);
     let mut led = [0_u64; 2];
     for second in 0..60 {
         for (at, led) in led.iter_mut().enumerate() {
             let frozen = at == 0 && second >= 30;
             if !frozen {
-                let round = [Move::Act(at), Move::Serve(at), Move::Answer(at)];
-                let last = [Move::Relist(at), Move::Begin(at), Move::Land(at)];
+                let round =
+                    [ElectionMove::Act(at), ElectionMove::Serve(at), ElectionMove::Answer(at)];
+                let last =
+                    [ElectionMove::Relist(at), ElectionMove::Begin(at), ElectionMove::Land(at)];
                 let moves = round.iter().chain(&round).chain(&last);
                 moves.for_each(|chosen| world.perform(*chosen).unwrap());
             }
             let own_ms = world.own_ms(at);
             *led += u64::from(world.players[at].candidate.permit(own_ms).is_some());
         }
-        world.perform(Move::Pass(1_000)).unwrap();
+        world.perform(ElectionMove::Pass(1_000)).unwrap();
     }
     // The first from its settling until its deadline, the second after a lease and its settling.
     assert!(led[0] >= 34 && led[1] >= 8, "{led:?}");

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::text::{self, Data};
 use super::{ConfigMapName, LearnedNews};
 use crate::answer::{Answered, message};
-use crate::request::{Class, MERGE, Method, Request};
+use crate::request::{ApiRequest, MERGE, Method, RequestClass};
 
 /// It is written so often, and when the leader stops.
 const EVERY_MS: u64 = 600_000;
@@ -21,7 +21,7 @@ const READS: u32 = 3;
 pub(crate) struct Keeping {
     /// `None` where nothing is kept.
     at: Option<ConfigMapName>,
-    reading: Reading,
+    reading: LearnedReading,
     /// Whether there is a ConfigMap to write to.
     is_there: bool,
     /// When it is written next; `None` before the first decision.
@@ -35,7 +35,7 @@ pub(crate) struct Keeping {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Reading {
+enum LearnedReading {
     /// It is to be asked for, the times that are left.
     ToAsk(u32),
     Asked(u32),
@@ -50,14 +50,15 @@ struct ConfigMap {
 
 impl Keeping {
     pub(crate) fn new(at: Option<ConfigMapName>) -> Self {
-        let reading = if at.is_some() { Reading::ToAsk(READS) } else { Reading::Done };
+        let reading =
+            if at.is_some() { LearnedReading::ToAsk(READS) } else { LearnedReading::Done };
         let (writing, holds) = (None, Data::new());
         Self { at, reading, is_there: false, due_ms: None, is_over: false, writing, holds }
     }
 
     /// Whether it is known what was learned before, or that this cannot be known.
     pub(crate) fn is_read(&self) -> bool {
-        self.reading == Reading::Done
+        self.reading == LearnedReading::Done
     }
 
     /// Whether nothing is on its way.
@@ -66,11 +67,11 @@ impl Keeping {
     }
 
     /// The read to send, if it is time for it.
-    pub(crate) fn next_read(&mut self) -> Option<Request> {
-        let Reading::ToAsk(left) = self.reading else { return None };
-        self.reading = Reading::Asked(left.saturating_sub(1));
+    pub(crate) fn next_read(&mut self) -> Option<ApiRequest> {
+        let LearnedReading::ToAsk(left) = self.reading else { return None };
+        self.reading = LearnedReading::Asked(left.saturating_sub(1));
         let path = path(self.at.as_ref()?);
-        Some(Request::new(Class::Read, Method::Get, path, ("", Vec::new())))
+        Some(ApiRequest::new(RequestClass::Read, Method::Get, path, ("", Vec::new())))
     }
 
     /// Takes the answer to a read: what was learned before, and what people should know.
@@ -78,8 +79,8 @@ impl Keeping {
         &mut self,
         answered: Option<&Answered>,
     ) -> (Learned, Option<LearnedNews>) {
-        let Reading::Asked(left) = self.reading else { return Default::default() };
-        self.reading = Reading::Done;
+        let LearnedReading::Asked(left) = self.reading else { return Default::default() };
+        self.reading = LearnedReading::Done;
         let not_read = |problem: String| LearnedNews::NotRead { problem };
         let (learned, news) = match answered {
             // Whoever did not send it leads no more.
@@ -97,7 +98,7 @@ impl Keeping {
             }
             Some(Ok((404, ..))) => (Learned::default(), Some(LearnedNews::Missing)),
             Some(Ok((429 | 500.., ..)) | Err(_)) if left > 0 => {
-                self.reading = Reading::ToAsk(left);
+                self.reading = LearnedReading::ToAsk(left);
                 return Default::default();
             }
             // It may be there, and a later write may go well.
@@ -115,7 +116,7 @@ impl Keeping {
         learned: impl FnOnce() -> Learned,
         is_last: bool,
         now_ms: u64,
-    ) -> (Option<Request>, Option<LearnedNews>) {
+    ) -> (Option<ApiRequest>, Option<LearnedNews>) {
         let Some(at) = self.at.as_ref().filter(|_| self.is_there) else { return (None, None) };
         if !self.is_read() || self.writing.is_some() || self.is_over {
             return (None, None);
@@ -135,7 +136,8 @@ impl Keeping {
         }
         let body = json!({"data": data}).to_string().into_bytes();
         self.writing = Some(data);
-        let request = Request::new(Class::Announcement, Method::Patch, path(at), (MERGE, body));
+        let request =
+            ApiRequest::new(RequestClass::Announcement, Method::Patch, path(at), (MERGE, body));
         (Some(request), None)
     }
 
@@ -196,7 +198,7 @@ mod tests {
         Learned { policy: Some(Learnt::default()), ..Learned::default() }
     }
 
-    fn map_of(request: &Request) -> String {
+    fn map_of(request: &ApiRequest) -> String {
         String::from_utf8(request.body.clone()).expect("text")
     }
 

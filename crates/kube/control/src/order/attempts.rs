@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::kinds::OrderEnd;
 use super::requests::{Nomination, request};
-use super::step::{Next, Step, judge};
+use super::step::{NextWrite, OrderWrite, judge};
 use crate::answer::NoAnswer;
-use crate::request::{Answer, Now, Request};
+use crate::request::{ApiRequest, ApiResponse, Now};
 
 /// A write is tried so often.
 const TRIES: u32 = 6;
@@ -18,16 +18,16 @@ const PAUSES_MS: (u64, u64) = (100, 5_000);
 #[derive(Debug, Default)]
 pub(super) struct Attempts {
     made: u64,
-    open: BTreeMap<u64, Attempt>,
+    open: BTreeMap<u64, WriteAttempt>,
     /// Writes that are not on their way: when each is due, and its number.
     due: BTreeSet<(u64, u64)>,
 }
 
 #[derive(Debug)]
-struct Attempt {
+struct WriteAttempt {
     /// The order that it belongs to.
     order: u64,
-    step: Step,
+    step: OrderWrite,
     nomination: Nomination,
     tried: u32,
     pause_ms: u64,
@@ -38,26 +38,29 @@ pub(super) enum Settled {
     /// Nothing more may be written.
     NotLeading,
     /// The write goes on: at once, or after a pause because of a problem.
-    GoesOn(Option<(Step, String)>),
-    /// The write is over.
-    Over { order: u64, step: Step, end: OrderEnd },
+    GoesOn(Option<(OrderWrite, String)>),
+    Over {
+        order: u64,
+        step: OrderWrite,
+        end: OrderEnd,
+    },
 }
 
 impl Attempts {
     /// A write is to be sent.
-    pub(super) fn begin(&mut self, order: u64, step: Step, own_ms: u64) {
+    pub(super) fn begin(&mut self, order: u64, step: OrderWrite, own_ms: u64) {
         self.made += 1;
         let nomination = Nomination::first(&step);
-        let attempt = Attempt { order, step, nomination, tried: 0, pause_ms: PAUSES_MS.0 };
+        let attempt = WriteAttempt { order, step, nomination, tried: 0, pause_ms: PAUSES_MS.0 };
         self.open.insert(self.made, attempt);
         self.due.insert((own_ms, self.made));
     }
 
     /// The next write that is due, with its number.
-    pub(super) fn next(&mut self, scheduler: &str, now: Now) -> Option<(u64, Request)> {
+    pub(super) fn next(&mut self, scheduler: &str, now: Now) -> Option<(u64, ApiRequest)> {
         let (due_ms, number) = *self.due.first().filter(|(due_ms, _)| *due_ms <= now.own_ms)?;
         self.due.remove(&(due_ms, number));
-        let Attempt { step, nomination, .. } = self.open.get(&number)?;
+        let WriteAttempt { step, nomination, .. } = self.open.get(&number)?;
         Some((number, request(step, nomination, scheduler, now.wall_ms)))
     }
 
@@ -70,12 +73,12 @@ impl Attempts {
     pub(super) fn answered(
         &mut self,
         number: u64,
-        answer: &Answer,
+        answer: &ApiResponse,
         own_ms: u64,
     ) -> Option<Settled> {
         let attempt = self.open.get_mut(&number)?;
         let Some(answered) = &answer.answered else { return Some(Settled::NotLeading) };
-        if let (Step::Nominate(pod, ..), Ok((code, _, body))) = (&attempt.step, answered)
+        if let (OrderWrite::Nominate(pod, ..), Ok((code, _, body))) = (&attempt.step, answered)
             && let Some(next) = attempt.nomination.next(pod, *code, body)
         {
             attempt.nomination = next;
@@ -84,21 +87,23 @@ impl Attempts {
         }
         let next = match answered {
             // What was read of a pod that has got a node, or is another one.
-            Ok((200, ..)) if attempt.nomination == Nomination::Reading => Next::End(OrderEnd::Gone),
+            Ok((200, ..)) if attempt.nomination == Nomination::Reading => {
+                NextWrite::End(OrderEnd::Gone)
+            }
             Ok((code, _, body)) => judge(&attempt.step, *code, body),
-            Err(NoAnswer { error, .. }) => Next::Again(None, error.clone()),
+            Err(NoAnswer { error, .. }) => NextWrite::Again(None, error.clone()),
         };
         attempt.tried += 1;
         let is_last = attempt.tried == TRIES;
         let end = match next {
-            Next::End(end) => end,
+            NextWrite::End(end) => end,
             // Of what these say nothing is done, whatever came of the tries before.
-            Next::Again(Some(code @ (429 | 500)), message) if is_last => {
+            NextWrite::Again(Some(code @ (429 | 500)), message) if is_last => {
                 OrderEnd::Refused { code, message }
             }
             // It has another UID after all.
-            Next::Again(Some(409), _) if is_last => OrderEnd::Gone,
-            Next::Again(code, problem) => {
+            NextWrite::Again(Some(409), _) if is_last => OrderEnd::Gone,
+            NextWrite::Again(code, problem) => {
                 let says = code.map(|code| format!("the API server returned {code}: "));
                 let problem = format!("{}{problem}", says.unwrap_or_default());
                 if !is_last {
@@ -110,7 +115,7 @@ impl Attempts {
                 OrderEnd::Unanswered { problem }
             }
         };
-        let Attempt { order, step, .. } = self.open.remove(&number)?;
+        let WriteAttempt { order, step, .. } = self.open.remove(&number)?;
         Some(Settled::Over { order, step, end })
     }
 
@@ -137,8 +142,8 @@ mod tests {
     use super::super::eviction::Leaves;
     use super::*;
 
-    fn answer(answered: Result<(u16, Option<u64>, Bytes), NoAnswer>) -> Answer {
-        Answer { number: 0, answered: Some(answered), took_ms: 0, over_ms: 0 }
+    fn answer(answered: Result<(u16, Option<u64>, Bytes), NoAnswer>) -> ApiResponse {
+        ApiResponse { number: 0, answered: Some(answered), took_ms: 0, over_ms: 0 }
     }
 
     #[test]
@@ -146,7 +151,7 @@ mod tests {
         for (code, is_refused) in [(Some(503), false), (Some(429), true), (None, false)] {
             let mut attempts = Attempts::default();
             let pod = PodKey { namespace: "n".into(), name: "p".into(), uid: "u".into() };
-            attempts.begin(7, Step::Leave(pod, Leaves::Deleted), 0);
+            attempts.begin(7, OrderWrite::Leave(pod, Leaves::Deleted), 0);
             let mut sent_ms = Vec::new();
             let end = loop {
                 let own_ms = attempts.due_ms().expect("a write");

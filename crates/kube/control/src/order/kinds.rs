@@ -4,12 +4,12 @@
 use dovetail_cluster::world::{ClaimKey, ClaimWrite, PodKey};
 
 use super::eviction::{EvictionCause, EvictionDecision, Leaves, NotEvicted};
-use super::step::Step;
-use crate::announce::Condition;
+use super::step::OrderWrite;
+use crate::announce::PodCondition;
 
 /// What is to be done with a pod, or with a claim of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum PodOrder {
     Evict {
         pod: PodKey,
         why: EvictionCause,
@@ -26,7 +26,7 @@ pub enum Order {
         /// Name of the node.
         node: String,
         /// What it says of that in the same write, as far as it has not got a node meanwhile.
-        says: Option<Box<Condition>>,
+        says: Option<Box<PodCondition>>,
     },
     /// Say for which node a claim is to get its volume.
     SelectNode {
@@ -40,7 +40,7 @@ pub enum Order {
     WriteClaim(Box<ClaimWrite>),
 }
 
-impl Order {
+impl PodOrder {
     /// Say that no node is freed for a pod.
     pub fn nominate_nowhere(pod: PodKey) -> Self {
         Self::Nominate { pod, node: String::new(), says: None }
@@ -74,7 +74,7 @@ impl Order {
 /// What became of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderReport {
-    pub order: Order,
+    pub order: PodOrder,
     pub end: OrderEnd,
 }
 
@@ -102,31 +102,35 @@ pub enum OrderEnd {
     },
 }
 
-impl Order {
+impl PodOrder {
     /// The writes that carry it out, one after the other.
-    pub(super) fn steps(&self) -> Vec<Step> {
+    pub(super) fn steps(&self) -> Vec<OrderWrite> {
         match self {
             Self::Evict { pod, why, .. } => {
                 let leaves = why.leaves();
-                let mut steps =
-                    vec![Step::Mark(pod.clone(), *why), Step::Leave(pod.clone(), leaves)];
-                steps.extend((leaves == Leaves::Evicted).then(|| Step::SayWhy(pod.clone(), *why)));
+                let mut steps = vec![
+                    OrderWrite::Mark(pod.clone(), *why),
+                    OrderWrite::Leave(pod.clone(), leaves),
+                ];
+                steps.extend(
+                    (leaves == Leaves::Evicted).then(|| OrderWrite::SayWhy(pod.clone(), *why)),
+                );
                 steps
             }
             Self::MayEvict { pod, why } => {
                 vec![
-                    Step::WouldMark(pod.clone(), *why),
-                    Step::WouldLeave(pod.clone(), why.leaves()),
+                    OrderWrite::WouldMark(pod.clone(), *why),
+                    OrderWrite::WouldLeave(pod.clone(), why.leaves()),
                 ]
             }
-            Self::Unmark { pod } => vec![Step::Unmark(pod.clone(), NotEvicted::ForNow)],
+            Self::Unmark { pod } => vec![OrderWrite::Unmark(pod.clone(), NotEvicted::ForNow)],
             Self::Nominate { pod, node, says } => {
-                vec![Step::Nominate(pod.clone(), node.clone(), says.clone())]
+                vec![OrderWrite::Nominate(pod.clone(), node.clone(), says.clone())]
             }
             Self::SelectNode { claim, version, node } => {
-                vec![Step::SelectNode(claim.clone(), version.clone(), node.clone())]
+                vec![OrderWrite::SelectNode(claim.clone(), version.clone(), node.clone())]
             }
-            Self::WriteClaim(write) => vec![Step::WriteClaim(write.clone())],
+            Self::WriteClaim(write) => vec![OrderWrite::WriteClaim(write.clone())],
         }
     }
 }

@@ -14,6 +14,6 @@ mod step_log;
 mod together;
 
 pub use eviction::{EvictionCause, EvictionDecision, NotEvicted};
-pub use kinds::{Order, OrderEnd, OrderReport};
+pub use kinds::{OrderEnd, OrderReport, PodOrder};
 pub(crate) use orders::Orders;
 pub use step_log::{StepNews, Went};

@@ -12,12 +12,12 @@ use dovetail_cluster::world::PodKey;
 
 use super::attempts::{Attempts, Settled};
 use super::eviction::NotEvicted;
-use super::kinds::{Order, OrderEnd, OrderReport};
+use super::kinds::{OrderEnd, OrderReport, PodOrder};
 use super::sequence::Sequence;
-use super::step::Step;
+use super::step::OrderWrite;
 use super::step_log::{StepLog, StepNews, Went};
-use super::together::{Round, Together, may_be_of_all, would_fail};
-use crate::request::{Answer, Now, Request};
+use super::together::{ParallelSteps, Together, may_be_of_all, would_fail};
+use crate::request::{ApiRequest, ApiResponse, Now};
 
 /// After an eviction had no effect, no pod is touched for so long before the server has said that
 /// it would evict it.
@@ -46,22 +46,22 @@ pub(crate) struct Orders {
 
 #[derive(Debug)]
 struct Open {
-    order: Order,
-    stage: Stage,
+    order: PodOrder,
+    stage: OrderStage,
     /// Marks that are being taken back.
     unmarks: usize,
 }
 
 #[derive(Debug)]
-enum Stage {
+enum OrderStage {
     /// Others come first.
     Waiting,
     /// The server is asked about all pods of the decision.
-    Asking(Round),
+    Asking(ParallelSteps),
     /// All pods of the decision are marked.
-    Marking(Round),
+    Marking(ParallelSteps),
     /// The steps of the order itself that are left.
-    Steps { left: VecDeque<Step>, is_marked: bool },
+    Steps { left: VecDeque<OrderWrite>, is_marked: bool },
     /// Its end is reported.
     Over,
 }
@@ -73,7 +73,7 @@ impl Orders {
     }
 
     /// An order is to be carried out.
-    pub(crate) fn give(&mut self, order: Order, own_ms: u64) {
+    pub(crate) fn give(&mut self, order: PodOrder, own_ms: u64) {
         self.given += 1;
         if let Some(number) = decision(&order) {
             self.together.entry(number).or_default().orders += 1;
@@ -81,7 +81,7 @@ impl Orders {
         if self.sequence.give(self.given, &order) {
             self.ready.push_back(self.given);
         }
-        self.open.insert(self.given, Open { order, stage: Stage::Waiting, unmarks: 0 });
+        self.open.insert(self.given, Open { order, stage: OrderStage::Waiting, unmarks: 0 });
         self.run(own_ms);
     }
 
@@ -93,7 +93,7 @@ impl Orders {
     }
 
     /// The next write that is due, with its number among the writes of orders.
-    pub(crate) fn next(&mut self, now: Now) -> Option<(u64, Request)> {
+    pub(crate) fn next(&mut self, now: Now) -> Option<(u64, ApiRequest)> {
         if self.is_over {
             return None;
         }
@@ -106,7 +106,7 @@ impl Orders {
     }
 
     /// Takes the answer to a write.
-    pub(crate) fn answered(&mut self, attempt: u64, answer: &Answer, own_ms: u64) {
+    pub(crate) fn answered(&mut self, attempt: u64, answer: &ApiResponse, own_ms: u64) {
         match self.attempts.answered(attempt, answer, own_ms) {
             None | Some(Settled::GoesOn(None)) => {}
             Some(Settled::NotLeading) => self.stop(),
@@ -153,8 +153,8 @@ impl Orders {
             let together = decision(&open.order).and_then(|one| self.together.get(&one));
             let is_called_off = together.is_some_and(|one| one.is_called_off);
             match &mut open.stage {
-                Stage::Waiting => self.first_stage(number, own_ms),
-                Stage::Asking(round) | Stage::Marking(round) => {
+                OrderStage::Waiting => self.first_stage(number, own_ms),
+                OrderStage::Asking(round) | OrderStage::Marking(round) => {
                     while let Some(step) = round.next() {
                         match is_called_off {
                             true => round.on_their_way -= 1,
@@ -166,17 +166,17 @@ impl Orders {
                     }
                     self.round_ended(number, own_ms);
                 }
-                Stage::Steps { left, is_marked } => {
+                OrderStage::Steps { left, is_marked } => {
                     let is_marked = *is_marked;
                     let end = match (left.pop_front(), is_called_off) {
-                        (None, _) | (Some(Step::SayWhy(..)), true) => OrderEnd::Done,
+                        (None, _) | (Some(OrderWrite::SayWhy(..)), true) => OrderEnd::Done,
                         (Some(_), true) => OrderEnd::CalledOff,
                         (Some(step), false) => return self.attempts.begin(number, step, own_ms),
                     };
                     self.settle(number, end, is_marked, own_ms);
                 }
-                Stage::Over if open.unmarks > 0 => return,
-                Stage::Over => return self.close(number),
+                OrderStage::Over if open.unmarks > 0 => return,
+                OrderStage::Over => return self.close(number),
             }
         }
     }
@@ -184,15 +184,15 @@ impl Orders {
     /// What an order begins with: for the first of several evictions, questions and marks.
     fn first_stage(&mut self, number: u64, own_ms: u64) {
         let Some(open) = self.open.get_mut(&number) else { return };
-        let Order::Evict { why, decision: of, .. } = &open.order else {
+        let PodOrder::Evict { why, decision: of, .. } = &open.order else {
             let left = open.order.steps().into();
-            open.stage = Stage::Steps { left, is_marked: false };
+            open.stage = OrderStage::Steps { left, is_marked: false };
             return;
         };
         let is_in_doubt = of.pods().len() > 1 || own_ms < self.doubt_until_ms;
         let is_asked = self.together.get(&of.number()).is_none_or(|one| one.is_asked);
         match is_in_doubt && !is_asked {
-            true => open.stage = Stage::Asking(Round::of_questions(of.pods(), *why)),
+            true => open.stage = OrderStage::Asking(ParallelSteps::of_questions(of.pods(), *why)),
             false => self.mark_or_evict(number),
         }
     }
@@ -200,14 +200,14 @@ impl Orders {
     /// All questions are answered, or all marks are set: what is known now of the decision.
     fn round_ended(&mut self, number: u64, own_ms: u64) {
         let Some(open) = self.open.get_mut(&number) else { return };
-        let stage = std::mem::replace(&mut open.stage, Stage::Over);
-        let Order::Evict { why, decision: of, .. } = &open.order else { return };
+        let stage = std::mem::replace(&mut open.stage, OrderStage::Over);
+        let PodOrder::Evict { why, decision: of, .. } = &open.order else { return };
         let (why, of) = (*why, of.clone());
         let Some(together) = self.together.get_mut(&of.number()) else { return };
-        let is_asking = matches!(stage, Stage::Asking(_));
+        let is_asking = matches!(stage, OrderStage::Asking(_));
         let ends = match stage {
-            Stage::Asking(round) | Stage::Marking(round) => round.ends,
-            Stage::Waiting | Stage::Steps { .. } | Stage::Over => Vec::new(),
+            OrderStage::Asking(round) | OrderStage::Marking(round) => round.ends,
+            OrderStage::Waiting | OrderStage::Steps { .. } | OrderStage::Over => Vec::new(),
         };
         let pods = ends.iter().map(|(pod, _)| pod.clone());
         match is_asking {
@@ -223,8 +223,8 @@ impl Orders {
         for (pod, end) in ends {
             // A pod that was never marked says that it is not evicted only if that will last.
             let unmark = unmark(&pod, &end)
-                .filter(|one| matches!(one, Step::Unmark(_, NotEvicted::Refused)));
-            let order = Order::Evict { pod, why, decision: of.clone() };
+                .filter(|one| matches!(one, OrderWrite::Unmark(_, NotEvicted::Refused)));
+            let order = PodOrder::Evict { pod, why, decision: of.clone() };
             self.finish(number, order, end, unmark, own_ms);
         }
         self.mark_or_evict(number);
@@ -233,36 +233,38 @@ impl Orders {
     /// What comes before the steps of an order itself, if anything is left.
     fn mark_or_evict(&mut self, number: u64) {
         let Some(open) = self.open.get_mut(&number) else { return };
-        let Order::Evict { pod, why, decision: of } = &open.order else { return };
+        let PodOrder::Evict { pod, why, decision: of } = &open.order else { return };
         let together = self.together.get(&of.number());
-        let mut left: VecDeque<Step> = open.order.steps().into();
+        let mut left: VecDeque<OrderWrite> = open.order.steps().into();
         open.stage = match together {
             Some(all) if of.pods().len() > 1 && !all.is_marked && !all.is_called_off => {
-                Stage::Marking(Round::of_marks(of.pods(), *why))
+                OrderStage::Marking(ParallelSteps::of_marks(of.pods(), *why))
             }
-            Some(all) if all.has_ended(pod) => Stage::Over,
+            Some(all) if all.has_ended(pod) => OrderStage::Over,
             _ => {
                 let is_marked = together.is_some_and(|all| all.marked.contains(pod));
-                left.retain(|step| !is_marked || !matches!(step, Step::Mark(..)));
-                Stage::Steps { left, is_marked }
+                left.retain(|step| !is_marked || !matches!(step, OrderWrite::Mark(..)));
+                OrderStage::Steps { left, is_marked }
             }
         };
     }
 
     /// Takes the end of one step of an order.
-    fn step_ended(&mut self, number: u64, step: Step, end: OrderEnd, own_ms: u64) {
+    fn step_ended(&mut self, number: u64, step: OrderWrite, end: OrderEnd, own_ms: u64) {
         let Some(open) = self.open.get_mut(&number) else { return };
         let together = decision(&open.order).and_then(|one| self.together.get_mut(&one));
-        let is_unmark = open.order.evicted().is_some() && matches!(step, Step::Unmark(..));
+        let is_unmark = open.order.evicted().is_some() && matches!(step, OrderWrite::Unmark(..));
         match (&mut open.stage, together) {
             _ if is_unmark => {
                 // Where that fails, the mark stays.
                 self.log.log_failure(&step, &end, own_ms);
                 open.unmarks -= 1;
             }
-            (Stage::Asking(round), Some(_)) => {
+            (OrderStage::Asking(round), Some(_)) => {
                 round.on_their_way -= 1;
-                let (Step::WouldMark(pod, _) | Step::WouldLeave(pod, _)) = &step else { return };
+                let (OrderWrite::WouldMark(pod, _) | OrderWrite::WouldLeave(pod, _)) = &step else {
+                    return;
+                };
                 if would_fail(&end) && round.ends.iter().all(|(one, _)| one != pod) {
                     self.log.log_failure(&step, &end, own_ms);
                     let is_enough = may_be_of_all(&end);
@@ -273,9 +275,9 @@ impl Orders {
                     }
                 }
             }
-            (Stage::Marking(round), Some(together)) => {
+            (OrderStage::Marking(round), Some(together)) => {
                 round.on_their_way -= 1;
-                let Step::Mark(pod, _) = &step else { return };
+                let OrderWrite::Mark(pod, _) = &step else { return };
                 match end {
                     OrderEnd::Done => _ = together.marked.insert(pod.clone()),
                     // Its own order finds that.
@@ -288,11 +290,11 @@ impl Orders {
                 }
             }
             // The pod has left, or is about to, whatever it says.
-            (Stage::Steps { .. }, _) if matches!(step, Step::SayWhy(..)) => {}
-            (Stage::Steps { is_marked, .. }, _) if end == OrderEnd::Done => {
-                *is_marked |= matches!(step, Step::Mark(..));
+            (OrderStage::Steps { .. }, _) if matches!(step, OrderWrite::SayWhy(..)) => {}
+            (OrderStage::Steps { is_marked, .. }, _) if end == OrderEnd::Done => {
+                *is_marked |= matches!(step, OrderWrite::Mark(..));
             }
-            (Stage::Steps { is_marked, .. }, _) => {
+            (OrderStage::Steps { is_marked, .. }, _) => {
                 self.log.log_failure(&step, &end, own_ms);
                 let is_marked = *is_marked;
                 self.settle(number, end, is_marked, own_ms);
@@ -305,7 +307,7 @@ impl Orders {
     /// An order has come to its end. A pod that is marked and is not evicted is marked no more.
     fn settle(&mut self, number: u64, end: OrderEnd, is_marked: bool, own_ms: u64) {
         let Some(open) = self.open.get_mut(&number) else { return };
-        open.stage = Stage::Over;
+        open.stage = OrderStage::Over;
         let order = open.order.clone();
         let goes = |pod: &PodKey| !is_marked || self.is_evicted_by_another(number, pod);
         let unmark = order.evicted().filter(|pod| !goes(pod)).and_then(|pod| unmark(pod, &end));
@@ -326,9 +328,9 @@ impl Orders {
     fn finish(
         &mut self,
         number: u64,
-        order: Order,
+        order: PodOrder,
         end: OrderEnd,
-        unmark: Option<Step>,
+        unmark: Option<OrderWrite>,
         own_ms: u64,
     ) {
         let has_failed = matches!(end, OrderEnd::Refused { .. } | OrderEnd::Unanswered { .. });
@@ -358,19 +360,19 @@ impl Orders {
 }
 
 /// The number of the decision that evicts a pod with others, or alone for a pod that waits.
-fn decision(order: &Order) -> Option<u64> {
+fn decision(order: &PodOrder) -> Option<u64> {
     match order {
-        Order::Evict { decision, .. } if !decision.pods().is_empty() => Some(decision.number()),
+        PodOrder::Evict { decision, .. } if !decision.pods().is_empty() => Some(decision.number()),
         _ => None,
     }
 }
 
 /// What a pod says that is not evicted after all.
-fn unmark(pod: &PodKey, end: &OrderEnd) -> Option<Step> {
+fn unmark(pod: &PodKey, end: &OrderEnd) -> Option<OrderWrite> {
     let kept = match end {
         OrderEnd::Refused { code, message } => NotEvicted::by(*code, message),
         OrderEnd::CalledOff => NotEvicted::ForNow,
         OrderEnd::Done | OrderEnd::Gone | OrderEnd::Unanswered { .. } => return None,
     };
-    Some(Step::Unmark(pod.clone(), kept))
+    Some(OrderWrite::Unmark(pod.clone(), kept))
 }

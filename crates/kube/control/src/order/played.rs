@@ -5,21 +5,21 @@ use dovetail_cluster::world::PodKey;
 use dovetail_model::PreemptReason;
 use serde_json::{Value, json};
 
-use super::{EvictionCause, EvictionDecision, Order, OrderEnd, Orders};
-use crate::request::{Answer, Method, Now, Request};
+use super::{EvictionCause, EvictionDecision, OrderEnd, Orders, PodOrder};
+use crate::request::{ApiRequest, ApiResponse, Method, Now};
 
 fn key(name: &str) -> PodKey {
     PodKey { namespace: "n".into(), name: name.into(), uid: name.into() }
 }
 
-fn evictions(pods: &[&str]) -> Vec<Order> {
+fn evictions(pods: &[&str]) -> Vec<PodOrder> {
     evictions_for(PreemptReason::Priority, pods)
 }
 
-fn evictions_for(reason: PreemptReason, pods: &[&str]) -> Vec<Order> {
+fn evictions_for(reason: PreemptReason, pods: &[&str]) -> Vec<PodOrder> {
     let all = pods.iter().map(|pod| key(pod)).collect();
     let decision = EvictionDecision::new(1, all, Vec::new());
-    let evict = |pod: &&str| Order::Evict {
+    let evict = |pod: &&str| PodOrder::Evict {
         pod: key(pod),
         why: EvictionCause::Preempted(reason),
         decision: decision.clone(),
@@ -28,7 +28,7 @@ fn evictions_for(reason: PreemptReason, pods: &[&str]) -> Vec<Order> {
 }
 
 /// What a request does, to which pod.
-fn shown(request: &Request) -> String {
+fn shown(request: &ApiRequest) -> String {
     let path = request.path.strip_prefix("/api/v1/namespaces/n/pods/").expect("a pod");
     let pod = path.split('/').next().expect("a name");
     let body: Value = serde_json::from_slice(&request.body).expect("JSON");
@@ -48,7 +48,7 @@ fn shown(request: &Request) -> String {
 /// Gives orders and answers each request at once; what was sent, and how each order ended.
 /// `call_off` says before which request the decision is called off.
 fn play(
-    given: Vec<Order>,
+    given: Vec<PodOrder>,
     code: impl Fn(&str) -> u16,
     call_off: Option<&str>,
 ) -> (Vec<String>, Vec<(String, OrderEnd)>) {
@@ -64,11 +64,11 @@ fn play(
         }
         let body = json!({"message": "a policy"}).to_string();
         let answered = Some(Ok((code(&what), None, Bytes::from(body))));
-        let answer = Answer { number: 0, answered, took_ms: 0, over_ms: 0 };
+        let answer = ApiResponse { number: 0, answered, took_ms: 0, over_ms: 0 };
         sent.push(what);
         orders.answered(number, &answer, now.own_ms);
     }
-    let name = |order: &Order| order.evicted().map(|pod| pod.name.to_string());
+    let name = |order: &PodOrder| order.evicted().map(|pod| pod.name.to_string());
     let reports = orders.reports().into_iter();
     let ends = reports.map(|report| (name(&report.order).unwrap_or_default(), report.end));
     (sent, ends.collect())
@@ -125,7 +125,7 @@ fn one_pod_alone_is_asked_about_only_after_an_eviction_without_effect() {
     let mut again = evictions(&["a"]);
     let other = EvictionDecision::new(2, vec![key("z")], Vec::new());
     let why = EvictionCause::Preempted(PreemptReason::Priority);
-    again.push(Order::Evict { pod: key("z"), why, decision: other });
+    again.push(PodOrder::Evict { pod: key("z"), why, decision: other });
     let code = |what: &str| if what == "delete a" { 422 } else { 200 };
     let (sent, ends) = play(again, code, None);
     // The second began beside the first, before anything was refused.

@@ -6,9 +6,9 @@ use dovetail_objects::{DISRUPTION_TARGET, SELECTED_NODE};
 use serde_json::{Value, json};
 
 use super::eviction::Leaves;
-use super::step::Step;
-use crate::announce::{Condition, condition_patch, timestamp};
-use crate::request::{Class, JSON, MERGE, Method, Request, STRATEGIC_MERGE};
+use super::step::OrderWrite;
+use crate::announce::{PodCondition, condition_patch, timestamp};
+use crate::request::{ApiRequest, JSON, MERGE, Method, RequestClass, STRATEGIC_MERGE};
 
 /// How a node is named that is freed for a pod, and what the pod says of that: in one write, so
 /// that people never read of two nodes. The condition is written to the version of the pod that was
@@ -28,9 +28,9 @@ pub(super) enum Nomination {
 
 impl Nomination {
     /// The first try.
-    pub(super) fn first(step: &Step) -> Self {
+    pub(super) fn first(step: &OrderWrite) -> Self {
         match step {
-            Step::Nominate(_, _, Some(_)) => Self::Both,
+            OrderWrite::Nominate(_, _, Some(_)) => Self::Both,
             _ => Self::Alone,
         }
     }
@@ -48,55 +48,55 @@ impl Nomination {
 
 /// The request of a step. `scheduler`: name of the scheduler, as pods name it.
 pub(super) fn request(
-    step: &Step,
+    step: &OrderWrite,
     nomination: &Nomination,
     scheduler: &str,
     wall_ms: u64,
-) -> Request {
+) -> ApiRequest {
     match step {
-        Step::WouldMark(pod, why) => {
+        OrderWrite::WouldMark(pod, why) => {
             let target = target("True", why.reason(), &why.message(scheduler), wall_ms);
             patch_status(pod, "?dryRun=All", &with_uid(pod, &target))
         }
-        Step::Mark(pod, why) | Step::SayWhy(pod, why) => {
+        OrderWrite::Mark(pod, why) | OrderWrite::SayWhy(pod, why) => {
             let target = target("True", why.reason(), &why.message(scheduler), wall_ms);
             patch_status(pod, "", &with_uid(pod, &target))
         }
-        Step::Unmark(pod, kept) => {
+        OrderWrite::Unmark(pod, kept) => {
             let target = target("False", kept.reason(), &kept.message(scheduler), wall_ms);
             patch_status(pod, "", &with_uid(pod, &target))
         }
         // Where a request has options in its body, the server reads none in the address.
-        Step::WouldLeave(pod, how) => leave(
+        OrderWrite::WouldLeave(pod, how) => leave(
             pod,
             *how,
             &json!({"kind": "DeleteOptions", "apiVersion": "v1",
             "preconditions": {"uid": pod.uid}, "dryRun": ["All"]}),
         ),
-        Step::Leave(pod, how) => leave(
+        OrderWrite::Leave(pod, how) => leave(
             pod,
             *how,
             &json!({"kind": "DeleteOptions", "apiVersion": "v1",
             "preconditions": {"uid": pod.uid}}),
         ),
-        Step::Nominate(pod, node, says) => nominate(pod, node, says.as_deref(), nomination),
-        Step::SelectNode(claim, version, node) => select_node(claim, version, node),
-        Step::WriteClaim(write) => write_claim(write),
+        OrderWrite::Nominate(pod, node, says) => nominate(pod, node, says.as_deref(), nomination),
+        OrderWrite::SelectNode(claim, version, node) => select_node(claim, version, node),
+        OrderWrite::WriteClaim(write) => write_claim(write),
     }
 }
 
 fn nominate(
     pod: &PodKey,
     node: &str,
-    says: Option<&Condition>,
+    says: Option<&PodCondition>,
     nomination: &Nomination,
-) -> Request {
+) -> ApiRequest {
     let node = json!((!node.is_empty()).then_some(node));
     let patch = match (nomination, says) {
-        (Nomination::Reading, _) => return Request::read_pod(pod),
+        (Nomination::Reading, _) => return ApiRequest::read_pod(pod),
         (Nomination::Both, Some(says)) => both(&node, says),
         (Nomination::BothTo(version), Some(says)) => {
-            both(&node, &Condition { resource_version: version.clone(), ..says.clone() })
+            both(&node, &PodCondition { resource_version: version.clone(), ..says.clone() })
         }
         (Nomination::Alone, _) | (_, None) => with_uid(pod, &json!({"nominatedNodeName": node})),
     };
@@ -104,7 +104,7 @@ fn nominate(
 }
 
 /// A patch of both.
-fn both(node: &Value, says: &Condition) -> Value {
+fn both(node: &Value, says: &PodCondition) -> Value {
     let mut patch = condition_patch(says);
     patch["status"]["nominatedNodeName"] = node.clone();
     patch
@@ -130,13 +130,13 @@ fn with_uid(pod: &PodKey, status: &Value) -> Value {
     json!({"metadata": {"uid": pod.uid}, "status": status})
 }
 
-fn patch_status(pod: &PodKey, options: &str, patch: &Value) -> Request {
+fn patch_status(pod: &PodKey, options: &str, patch: &Value) -> ApiRequest {
     let path = format!("/api/v1/namespaces/{}/pods/{}/status{options}", pod.namespace, pod.name);
     let body = (STRATEGIC_MERGE, patch.to_string().into_bytes());
-    Request::new(Class::Order, Method::Patch, path, body)
+    ApiRequest::new(RequestClass::Order, Method::Patch, path, body)
 }
 
-fn leave(pod: &PodKey, how: Leaves, options: &Value) -> Request {
+fn leave(pod: &PodKey, how: Leaves, options: &Value) -> ApiRequest {
     let PodKey { namespace, name, .. } = pod;
     let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
     let (method, path, body) = match how {
@@ -147,10 +147,10 @@ fn leave(pod: &PodKey, how: Leaves, options: &Value) -> Request {
             (Method::Post, format!("{path}/eviction"), eviction.to_string())
         }
     };
-    Request::new(Class::Order, method, path, (JSON, body.into_bytes()))
+    ApiRequest::new(RequestClass::Order, method, path, (JSON, body.into_bytes()))
 }
 
-fn write_claim(write: &ClaimWrite) -> Request {
+fn write_claim(write: &ClaimWrite) -> ApiRequest {
     let ClaimKey { namespace, name, uid } = &write.claim;
     let all = format!("/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims");
     let patch = write.patch.to_string();
@@ -169,15 +169,20 @@ fn write_claim(write: &ClaimWrite) -> Request {
         }
     };
     let (content, body) = body;
-    Request::new(Class::Claim, method, path, (content, body.into_bytes()))
+    ApiRequest::new(RequestClass::Claim, method, path, (content, body.into_bytes()))
 }
 
-fn select_node(claim: &ClaimKey, version: &str, node: &str) -> Request {
+fn select_node(claim: &ClaimKey, version: &str, node: &str) -> ApiRequest {
     let ClaimKey { namespace, name, uid } = claim;
     let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}");
     let body = json!({"metadata": {"uid": uid, "resourceVersion": version,
         "annotations": {SELECTED_NODE: node}}});
-    Request::new(Class::Claim, Method::Patch, path, (MERGE, body.to_string().into_bytes()))
+    ApiRequest::new(
+        RequestClass::Claim,
+        Method::Patch,
+        path,
+        (MERGE, body.to_string().into_bytes()),
+    )
 }
 
 #[cfg(test)]
@@ -186,21 +191,22 @@ mod tests {
 
     use super::super::EvictionCause;
     use super::*;
-    use crate::status::Waiting;
+    use crate::status::WaitingReason;
 
     fn key() -> PodKey {
         PodKey { namespace: "n".into(), name: "p".into(), uid: "u".into() }
     }
 
-    fn nomination() -> Step {
+    fn nomination() -> OrderWrite {
         let text = str::to_owned;
-        let waiting = Waiting::pending(PendingReason::WaitingForReservation, text("kept on n1"));
+        let waiting =
+            WaitingReason::pending(PendingReason::WaitingForReservation, text("kept on n1"));
         let says =
-            Condition { pod: key(), resource_version: text("7"), waiting, since_ms: Some(0) };
-        Step::Nominate(key(), text("n1"), Some(Box::new(says)))
+            PodCondition { pod: key(), resource_version: text("7"), waiting, since_ms: Some(0) };
+        OrderWrite::Nominate(key(), text("n1"), Some(Box::new(says)))
     }
 
-    fn body(step: &Step, nomination: &Nomination) -> Value {
+    fn body(step: &OrderWrite, nomination: &Nomination) -> Value {
         serde_json::from_slice(&request(step, nomination, "s", 0).body).unwrap_or_default()
     }
 
@@ -224,7 +230,7 @@ mod tests {
         let first = Nomination::first(&nomination());
         let reading = first.next(&key(), 409, b"").expect("a read");
         let read = request(&nomination(), &reading, "s", 0);
-        assert_eq!((read.class, read.method), (Class::Read, Method::Get));
+        assert_eq!((read.class, read.method), (RequestClass::Read, Method::Get));
         let versions = [("u", ""), ("u", "n0"), ("other", "")]
             .map(|(uid, node)| reading.next(&key(), 200, &pod(uid, node)));
         let again = Nomination::BothTo("9".to_owned());
@@ -239,20 +245,20 @@ mod tests {
     #[test]
     fn a_question_changes_nothing() {
         let mark = request(
-            &Step::WouldMark(key(), EvictionCause::Preempted(PreemptReason::Priority)),
+            &OrderWrite::WouldMark(key(), EvictionCause::Preempted(PreemptReason::Priority)),
             &Nomination::Alone,
             "s",
             0,
         );
         assert!(mark.path.ends_with("/status?dryRun=All"), "{}", mark.path);
         for (how, options) in [(Leaves::Deleted, ""), (Leaves::Evicted, "/deleteOptions")] {
-            let options = |step: &Step| {
+            let options = |step: &OrderWrite| {
                 let body = body(step, &Nomination::Alone);
                 body.pointer(options).cloned().unwrap_or_default()
             };
-            assert_eq!(options(&Step::WouldLeave(key(), how))["dryRun"], json!(["All"]));
-            assert_eq!(options(&Step::Leave(key(), how))["dryRun"], Value::Null);
-            assert_eq!(options(&Step::Leave(key(), how))["preconditions"]["uid"], "u");
+            assert_eq!(options(&OrderWrite::WouldLeave(key(), how))["dryRun"], json!(["All"]));
+            assert_eq!(options(&OrderWrite::Leave(key(), how))["dryRun"], Value::Null);
+            assert_eq!(options(&OrderWrite::Leave(key(), how))["preconditions"]["uid"], "u");
         }
     }
 
@@ -262,7 +268,7 @@ mod tests {
         let made = |what| {
             let (claim, version) = (claim.clone(), "7".into());
             let write = Box::new(ClaimWrite { claim, version, what, patch: json!({"a": 1}) });
-            request(&Step::WriteClaim(write), &Nomination::Alone, "s", 0)
+            request(&OrderWrite::WriteClaim(write), &Nomination::Alone, "s", 0)
         };
         let all = "/apis/resource.k8s.io/v1/namespaces/n/resourceclaims";
         for (what, method, path) in [
@@ -286,7 +292,7 @@ mod tests {
     #[test]
     fn only_priority_deletes_a_pod_and_budgets_are_asked_for_every_other_reason() {
         let made = |reason| {
-            let step = Step::Leave(key(), EvictionCause::Preempted(reason).leaves());
+            let step = OrderWrite::Leave(key(), EvictionCause::Preempted(reason).leaves());
             let made = request(&step, &Nomination::Alone, "s", 0);
             (made.method, made.path)
         };

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_cluster::world::{ClaimKey, PodKey};
 
-use super::Order;
+use super::PodOrder;
 
 /// What an order is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,12 +22,12 @@ enum About {
 /// Unfinished orders by number, and the last one about everything that any of them is about.
 #[derive(Debug, Default)]
 pub(super) struct Sequence {
-    open: BTreeMap<u64, Place>,
+    open: BTreeMap<u64, Precedence>,
     last: BTreeMap<About, u64>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct Precedence {
     about: BTreeSet<About>,
     /// Orders that must end first.
     after: BTreeSet<u64>,
@@ -37,10 +37,10 @@ struct Place {
 
 impl Sequence {
     /// An order is given after all others. Whether its turn has come.
-    pub(super) fn give(&mut self, number: u64, order: &Order) -> bool {
+    pub(super) fn give(&mut self, number: u64, order: &PodOrder) -> bool {
         let about = about(order);
         let mut first = about.clone();
-        if let Order::Evict { decision, .. } = order
+        if let PodOrder::Evict { decision, .. } = order
             && !self.last.contains_key(&About::Decision(decision.number()))
         {
             // The first of them: after what is written about its pods and those that they are for.
@@ -56,13 +56,13 @@ impl Sequence {
         }
         self.last.extend(about.iter().cloned().map(|one| (one, number)));
         let has_come = after.is_empty();
-        self.open.insert(number, Place { about, after, before: Vec::new() });
+        self.open.insert(number, Precedence { about, after, before: Vec::new() });
         has_come
     }
 
     /// An order has ended: those whose turn has come by that.
     pub(super) fn end(&mut self, number: u64) -> Vec<u64> {
-        let Some(Place { about, before, .. }) = self.open.remove(&number) else {
+        let Some(Precedence { about, before, .. }) = self.open.remove(&number) else {
             return Vec::new();
         };
         for one in &about {
@@ -79,20 +79,20 @@ impl Sequence {
     }
 }
 
-fn about(order: &Order) -> BTreeSet<About> {
+fn about(order: &PodOrder) -> BTreeSet<About> {
     let pod = |pod: &PodKey| About::Pod(pod.clone());
     match order {
-        Order::Evict { pod: victim, decision, .. } if decision.pods().is_empty() => {
+        PodOrder::Evict { pod: victim, decision, .. } if decision.pods().is_empty() => {
             [pod(victim)].into()
         }
-        Order::Evict { pod: victim, decision, .. } => {
+        PodOrder::Evict { pod: victim, decision, .. } => {
             [pod(victim), About::Decision(decision.number())].into()
         }
-        Order::Unmark { pod: about }
-        | Order::Nominate { pod: about, .. }
-        | Order::MayEvict { pod: about, .. } => [pod(about)].into(),
-        Order::SelectNode { claim, .. } => [About::Claim(claim.clone())].into(),
-        Order::WriteClaim(write) => [About::Claim(write.claim.clone())].into(),
+        PodOrder::Unmark { pod: about }
+        | PodOrder::Nominate { pod: about, .. }
+        | PodOrder::MayEvict { pod: about, .. } => [pod(about)].into(),
+        PodOrder::SelectNode { claim, .. } => [About::Claim(claim.clone())].into(),
+        PodOrder::WriteClaim(write) => [About::Claim(write.claim.clone())].into(),
     }
 }
 
@@ -107,9 +107,9 @@ mod tests {
         PodKey { namespace: "n".into(), name: name.into(), uid: name.into() }
     }
 
-    fn stop(name: &str, decision: &EvictionDecision) -> Order {
+    fn stop(name: &str, decision: &EvictionDecision) -> PodOrder {
         let why = EvictionCause::Preempted(PreemptReason::Priority);
-        Order::Evict { pod: key(name), why, decision: decision.clone() }
+        PodOrder::Evict { pod: key(name), why, decision: decision.clone() }
     }
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
             EvictionDecision::new(number, pods, vec![key(by)])
         };
         let (one, other) = (decision(1, &["a", "b"], "high"), decision(2, &["c"], "higher"));
-        let nominate = Order::nominate_nowhere(key("high"));
+        let nominate = PodOrder::nominate_nowhere(key("high"));
         let orders = [nominate, stop("a", &one), stop("b", &one), stop("c", &other)];
         let come: Vec<bool> =
             orders.iter().zip(0..).map(|(order, number)| turns.give(number, order)).collect();

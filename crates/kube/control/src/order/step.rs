@@ -6,12 +6,12 @@ use dovetail_model::PreemptReason;
 
 use super::eviction::{EvictionCause, Leaves, NotEvicted};
 use super::kinds::OrderEnd;
-use crate::announce::Condition;
+use crate::announce::PodCondition;
 use crate::answer::{is_about_identity, is_about_precondition, message};
 
 /// One write about a pod or a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum OrderWrite {
     /// Whether the server would do it; nothing is done.
     WouldMark(PodKey, EvictionCause),
     /// Whether the server would do it; nothing is done.
@@ -24,7 +24,7 @@ pub(super) enum Step {
     /// With why it is not evicted.
     Unmark(PodKey, NotEvicted),
     /// Sets the node that is freed for the pod, and what the pod says of that.
-    Nominate(PodKey, String, Option<Box<Condition>>),
+    Nominate(PodKey, String, Option<Box<PodCondition>>),
     /// Sets the node for which a claim of this version is to get its volume.
     SelectNode(ClaimKey, Box<str>, String),
     /// Changes a claim of devices.
@@ -33,14 +33,14 @@ pub(super) enum Step {
 
 /// What is to be done after an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextWrite {
     /// The step is over.
     End(OrderEnd),
     /// The server's code, if it has answered, and what went wrong.
     Again(Option<u16>, String),
 }
 
-impl Step {
+impl OrderWrite {
     /// Namespace and name of what it is about.
     pub(super) fn about(&self) -> (&str, &str) {
         match self {
@@ -128,15 +128,17 @@ impl Step {
 /// 404 says that the object is gone; so does 409 about its UID or version, and 422 about its
 /// identity. Any other 409 was a race that the server lost against another write. Every other 4xx
 /// is a refusal: of a validating policy it is 422 unless it says otherwise.
-pub(super) fn judge(step: &Step, code: u16, body: &[u8]) -> Next {
+pub(super) fn judge(step: &OrderWrite, code: u16, body: &[u8]) -> NextWrite {
     match code {
-        200..=299 => Next::End(OrderEnd::Done),
-        404 => Next::End(OrderEnd::Gone),
-        409 if step.states_version() || is_about_precondition(body) => Next::End(OrderEnd::Gone),
-        409 => Next::Again(Some(code), message(body)),
-        422 if is_about_identity(body) => Next::End(OrderEnd::Gone),
-        429 | 500..=599 => Next::Again(Some(code), message(body)),
-        _ => Next::End(OrderEnd::Refused { code, message: message(body) }),
+        200..=299 => NextWrite::End(OrderEnd::Done),
+        404 => NextWrite::End(OrderEnd::Gone),
+        409 if step.states_version() || is_about_precondition(body) => {
+            NextWrite::End(OrderEnd::Gone)
+        }
+        409 => NextWrite::Again(Some(code), message(body)),
+        422 if is_about_identity(body) => NextWrite::End(OrderEnd::Gone),
+        429 | 500..=599 => NextWrite::Again(Some(code), message(body)),
+        _ => NextWrite::End(OrderEnd::Refused { code, message: message(body) }),
     }
 }
 
@@ -144,24 +146,24 @@ pub(super) fn judge(step: &Step, code: u16, body: &[u8]) -> Next {
 mod tests {
     use super::*;
 
-    fn leave() -> Step {
+    fn leave() -> OrderWrite {
         let pod = PodKey { namespace: "n".into(), name: "p".into(), uid: "u".into() };
-        Step::Leave(pod, Leaves::Deleted)
+        OrderWrite::Leave(pod, Leaves::Deleted)
     }
 
     #[test]
     fn what_the_server_may_do_later_is_asked_again() {
-        let done = Next::End(OrderEnd::Done);
+        let done = NextWrite::End(OrderEnd::Done);
         assert!([200, 202].iter().all(|code| judge(&leave(), *code, b"") == done));
         let busy = judge(&leave(), 503, br#"{"message": "busy"}"#);
-        assert!(matches!(busy, Next::Again(Some(503), problem) if problem == "busy"));
+        assert!(matches!(busy, NextWrite::Again(Some(503), problem) if problem == "busy"));
         let lost_race = br#"{"message": "the object has been modified"}"#;
-        assert!(matches!(judge(&leave(), 409, lost_race), Next::Again(Some(409), _)));
+        assert!(matches!(judge(&leave(), 409, lost_race), NextWrite::Again(Some(409), _)));
     }
 
     #[test]
     fn what_is_refused_is_told_from_what_is_gone() {
-        let gone = Next::End(OrderEnd::Gone);
+        let gone = NextWrite::End(OrderEnd::Gone);
         assert_eq!(judge(&leave(), 404, b""), gone);
         for message in [
             "the UID in the precondition (u) does not match the UID in record (v)",
@@ -174,7 +176,7 @@ mod tests {
         assert_eq!(judge(&leave(), 422, other), gone);
         for code in [400, 403, 422] {
             let refused = OrderEnd::Refused { code, message: "no".to_owned() };
-            assert_eq!(judge(&leave(), code, br#"{"message": "no"}"#), Next::End(refused));
+            assert_eq!(judge(&leave(), code, br#"{"message": "no"}"#), NextWrite::End(refused));
         }
     }
 }

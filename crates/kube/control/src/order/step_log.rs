@@ -1,7 +1,7 @@
 //! What is logged about the writes of orders.
 
 use super::kinds::OrderEnd;
-use super::step::Step;
+use super::step::OrderWrite;
 use crate::answer::lacked_right;
 use crate::repeats::{Repeats, without_names};
 
@@ -66,15 +66,14 @@ impl Default for StepLog {
 }
 
 impl StepLog {
-    /// Logs how a write went.
-    pub(super) fn line(&mut self, step: &Step, went: Went) {
+    pub(super) fn line(&mut self, step: &OrderWrite, went: Went) {
         let (namespace, name) = step.about();
         let (namespace, name, what) = (namespace.to_owned(), name.to_owned(), step.what());
         self.lines.push(StepNews { namespace, name, what, went });
     }
 
     /// Logs that a write failed, unless the same was logged a short while ago.
-    pub(super) fn log_failure(&mut self, step: &Step, end: &OrderEnd, own_ms: u64) {
+    pub(super) fn log_failure(&mut self, step: &OrderWrite, end: &OrderEnd, own_ms: u64) {
         let (went, key, text) = match end {
             OrderEnd::Done | OrderEnd::Gone | OrderEnd::CalledOff => return,
             OrderEnd::Refused { code, message } => {

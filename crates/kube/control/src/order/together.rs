@@ -17,7 +17,7 @@ use dovetail_cluster::world::PodKey;
 
 use super::eviction::EvictionCause;
 use super::kinds::OrderEnd;
-use super::step::Step;
+use super::step::OrderWrite;
 use crate::answer::lacked_right;
 
 /// Questions or marks of one decision on their way at once.
@@ -48,29 +48,32 @@ impl Together {
 
 /// Steps that are taken side by side before the first pod is evicted, and what came of them.
 #[derive(Debug, Default)]
-pub(super) struct Round {
-    pub(super) left: VecDeque<Step>,
+pub(super) struct ParallelSteps {
+    pub(super) left: VecDeque<OrderWrite>,
     pub(super) on_their_way: usize,
     /// Pods whose eviction would not be carried out, and how each would end.
     pub(super) ends: Vec<(PodKey, OrderEnd)>,
 }
 
-impl Round {
+impl ParallelSteps {
     /// A dry run of each step of each eviction.
     pub(super) fn of_questions(pods: &[PodKey], why: EvictionCause) -> Self {
         let of_pod = |pod: &PodKey| {
-            [Step::WouldMark(pod.clone(), why), Step::WouldLeave(pod.clone(), why.leaves())]
+            [
+                OrderWrite::WouldMark(pod.clone(), why),
+                OrderWrite::WouldLeave(pod.clone(), why.leaves()),
+            ]
         };
         Self { left: pods.iter().flat_map(of_pod).collect(), ..Self::default() }
     }
 
     pub(super) fn of_marks(pods: &[PodKey], why: EvictionCause) -> Self {
-        let marks = pods.iter().map(|pod| Step::Mark(pod.clone(), why));
+        let marks = pods.iter().map(|pod| OrderWrite::Mark(pod.clone(), why));
         Self { left: marks.collect(), ..Self::default() }
     }
 
     /// The next step to take, if another may be on its way.
-    pub(super) fn next(&mut self) -> Option<Step> {
+    pub(super) fn next(&mut self) -> Option<OrderWrite> {
         let step = if self.on_their_way < AT_ONCE { self.left.pop_front() } else { None };
         self.on_their_way += usize::from(step.is_some());
         step

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::engines::EngineEntry;
 use super::input::InputEntry;
 use crate::control::{Credits, Input};
-use crate::request::{Class, Method, Now, Request};
+use crate::request::{ApiRequest, Method, Now, RequestClass};
 
 /// One step.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Entry {
+pub struct RecordEntry {
     /// When.
     pub now: Now,
     /// How many requests of each class might begin.
@@ -33,7 +33,7 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestEntry {
     number: u64,
-    class: Class,
+    class: RequestClass,
     method: Method,
     path: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -42,7 +42,7 @@ pub struct RequestEntry {
     body: String,
 }
 
-impl Entry {
+impl RecordEntry {
     /// A step that is about to be taken.
     pub(crate) fn before(inputs: &[Input], credits: Credits, now: Now) -> Self {
         let entries: Vec<InputEntry> = inputs.iter().filter_map(InputEntry::of).collect();
@@ -52,7 +52,7 @@ impl Entry {
     }
 
     /// The step was taken.
-    pub(crate) fn after(mut self, engines: &[EngineEntry], requests: &[Request]) -> Self {
+    pub(crate) fn after(mut self, engines: &[EngineEntry], requests: &[ApiRequest]) -> Self {
         self.actions = engines.iter().flat_map(EngineEntry::actions).cloned().collect();
         self.requests = requests.iter().map(RequestEntry::of).collect();
         self
@@ -60,8 +60,8 @@ impl Entry {
 }
 
 impl RequestEntry {
-    fn of(request: &Request) -> Self {
-        let Request { number, class, method, path, media_type, body } = request;
+    fn of(request: &ApiRequest) -> Self {
+        let ApiRequest { number, class, method, path, media_type, body } = request;
         Self {
             number: *number,
             class: *class,

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::answer::{Answered, NoAnswer};
 use crate::control::Input;
-use crate::request::Answer;
+use crate::request::ApiResponse;
 
 /// An input; objects as the JSON of what is read of them.
 #[derive(Debug, Serialize, Deserialize)]
@@ -117,18 +117,18 @@ impl InputEntry {
 }
 
 impl AnswerEntry {
-    fn of(answer: &Answer) -> Self {
+    fn of(answer: &ApiResponse) -> Self {
         let answered = answer.answered.as_ref().map(|answered| match answered {
             Ok((code, retry_after_s, body)) => {
                 AnsweredEntry::Came(*code, *retry_after_s, read_of(body))
             }
             Err(NoAnswer { unsent, error }) => AnsweredEntry::None(*unsent, error.clone()),
         });
-        let Answer { number, took_ms, over_ms, .. } = *answer;
+        let ApiResponse { number, took_ms, over_ms, .. } = *answer;
         Self { number, took_ms, over_ms, answered }
     }
 
-    fn answer(self) -> Answer {
+    fn answer(self) -> ApiResponse {
         let Self { number, took_ms, over_ms, answered } = self;
         let answered = answered.map(|answered| -> Answered {
             match answered {
@@ -138,7 +138,7 @@ impl AnswerEntry {
                 AnsweredEntry::None(unsent, error) => Err(NoAnswer { unsent, error }),
             }
         });
-        Answer { number, answered, took_ms, over_ms }
+        ApiResponse { number, answered, took_ms, over_ms }
     }
 }
 

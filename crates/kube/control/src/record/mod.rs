@@ -1,8 +1,8 @@
 //! A way to write down everything that happens to a scheduler and everything it asks for.
 //!
-//! One step of a scheduler is one [`Entry`]: what happened, how much it might send, when, and what
-//! it decided and asked for. Whoever steps a scheduler that knows nothing with the same gets the
-//! same.
+//! One step of a scheduler is one [`RecordEntry`]: what happened, how much it might send, when,
+//! and what it decided and asked for. Whoever steps a scheduler that knows nothing with the same
+//! gets the same.
 
 mod engines;
 mod entry;
@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use engines::EngineEntry;
-pub use entry::{Entry, RequestEntry};
+pub use entry::{RecordEntry, RequestEntry};
 pub use input::{InputEntry, UnknownKind};
 
 use crate::control::Settings;
@@ -23,7 +23,7 @@ pub trait Record: Send {
     /// A leadership begins, with these settings.
     fn begin(&mut self, settings: &Settings);
     /// A step was taken; what engines were told and answered in it.
-    fn step(&mut self, entry: Entry, engines: Vec<EngineEntry>);
+    fn step(&mut self, entry: RecordEntry, engines: Vec<EngineEntry>);
     /// The leadership is over.
     fn end(&mut self);
     /// Whether something could not be written down.

@@ -9,16 +9,16 @@
 use std::collections::BTreeMap;
 
 use dovetail_cluster::world::{
-    ClaimKey, ClaimWrite, DeviceClaimView, DevicePatience, DevicesAside, Stage, Waits,
+    ClaimKey, ClaimWrite, DecidedPods, DecisionStage, DeviceClaimView, DevicePatience, DevicesAside,
 };
 use dovetail_model::{NodeName, PodId};
 use dovetail_translate::NotYet;
 
 use super::dispatch::Dispatch;
 use super::known::Known;
-use super::pauses::Pause;
+use super::pauses::PauseLength;
 use super::provisioning::{advance, decided_for, pods_of};
-use crate::order::{Order, OrderEnd};
+use crate::order::{OrderEnd, PodOrder};
 
 /// How long the claims of a decision may take to be written.
 const WAIT_MS: u64 = 60_000;
@@ -62,8 +62,8 @@ struct Open {
 }
 
 /// How far the claims of a job are.
-enum Progress {
-    Waits(Vec<Order>),
+enum ClaimProgress {
+    Waits(Vec<PodOrder>),
     /// All is written, and these devices become ready first.
     NotReady {
         devices: Vec<String>,
@@ -126,7 +126,7 @@ impl Dispatch {
         let Some(first) = numbers.first().copied().filter(|_| numbers.iter().any(has_any)) else {
             return self.send_when_provisioned(known, numbers);
         };
-        advance(known.world.decisions_mut(), &numbers, Stage::Provisioning);
+        advance(known.world.decisions_mut(), &numbers, DecisionStage::Provisioning);
         let until_ms = known.now_ms.saturating_add(WAIT_MS);
         let (is_set_aside, written_ms, reported) = (false, None, Vec::new());
         let open = Open { numbers, until_ms, is_set_aside, written_ms, reported };
@@ -166,24 +166,24 @@ impl Dispatch {
         for number in self.claiming.open.keys().copied().collect::<Vec<_>>() {
             let Some(mut open) = self.claiming.open.remove(&number) else { continue };
             match self.progress_of_claims(known, &mut open) {
-                Progress::Waits(orders) => {
+                ClaimProgress::Waits(orders) => {
                     known.orders.extend(orders);
                     self.claiming.open.insert(number, open);
                 }
-                Progress::NotReady { devices, until_ms } => {
+                ClaimProgress::NotReady { devices, until_ms } => {
                     if open.reported != devices {
                         let pods = pods_of(known, &open.numbers);
-                        Waits::of(&mut known.world, &pods).for_devices(&devices);
+                        DecidedPods::of(&mut known.world, &pods).for_devices(&devices);
                     }
                     (open.reported, open.until_ms) = (devices, until_ms);
                     self.claiming.open.insert(number, open);
                 }
-                Progress::Ready => {
-                    advance(known.world.decisions_mut(), &open.numbers, Stage::Queued);
+                ClaimProgress::Ready => {
+                    advance(known.world.decisions_mut(), &open.numbers, DecisionStage::Queued);
                     self.send_when_provisioned(known, open.numbers);
                 }
-                Progress::Void => self.undo(known, &open.numbers, None),
-                Progress::Failed(decision, why) => {
+                ClaimProgress::Void => self.undo(known, &open.numbers, None),
+                ClaimProgress::Failed(decision, why) => {
                     self.undo(known, &open.numbers, Some((decision, why)));
                 }
             }
@@ -212,7 +212,7 @@ impl Dispatch {
             if !is_ordered {
                 let removal = Removal { version: write.version.clone(), again_ms: None };
                 removed.insert(write.claim.clone(), removal);
-                known.orders.extend([Order::WriteClaim(Box::new(write))]);
+                known.orders.extend([PodOrder::WriteClaim(Box::new(write))]);
             }
         }
     }
@@ -241,7 +241,8 @@ impl Dispatch {
         let events = DevicesAside::of(&mut known.world).give_back(pods);
         let view = DeviceClaimView::of(&known.world);
         let writes = pods.iter().flat_map(|pod| view.writes_to_undo(*pod));
-        let orders: Vec<Order> = writes.map(|write| Order::WriteClaim(Box::new(write))).collect();
+        let orders: Vec<PodOrder> =
+            writes.map(|write| PodOrder::WriteClaim(Box::new(write))).collect();
         for claim in pods.iter().filter_map(|pod| view.new_claim_of(*pod)) {
             self.claiming.written.remove(&claim);
         }
@@ -257,20 +258,20 @@ impl Dispatch {
         self.release_devices(known, &pods);
     }
 
-    fn progress_of_claims(&mut self, known: &Known, open: &mut Open) -> Progress {
+    fn progress_of_claims(&mut self, known: &Known, open: &mut Open) -> ClaimProgress {
         let decisions = known.world.decisions();
         if self.is_dry_run {
-            return Progress::Ready;
+            return ClaimProgress::Ready;
         }
         if !open.numbers.iter().all(|number| decisions.is_current(*number)) {
-            return Progress::Void;
+            return ClaimProgress::Void;
         }
         let (mut orders, mut waits) = (Vec::new(), false);
         for decision in open.numbers.iter().filter_map(|number| decisions.get(*number)) {
             let (number, node) = (decision.bind.decision, &*decision.bind.node);
             let writes = match DeviceClaimView::of(&known.world).next_writes(decision.pod, node) {
                 Ok(writes) => writes,
-                Err(why) => return Progress::Failed(number, why),
+                Err(why) => return ClaimProgress::Failed(number, why),
             };
             for write in writes {
                 waits = true;
@@ -283,16 +284,19 @@ impl Dispatch {
                     None => {
                         let ordered = (write.version.clone(), None);
                         self.claiming.written.insert(write.claim.clone(), ordered);
-                        orders.push(Order::WriteClaim(Box::new(write)));
+                        orders.push(PodOrder::WriteClaim(Box::new(write)));
                         continue;
                     }
                 };
                 let node = node.to_owned();
-                return Progress::Failed(number, NotYet::ClaimNotWritten { claim, node, problem });
+                return ClaimProgress::Failed(
+                    number,
+                    NotYet::ClaimNotWritten { claim, node, problem },
+                );
             }
         }
         match waits {
-            true => Progress::Waits(orders),
+            true => ClaimProgress::Waits(orders),
             false => readiness(known, open),
         }
     }
@@ -310,7 +314,7 @@ impl Dispatch {
             && let Some(failed) = known.world.decisions_mut().settle(number)
         {
             let pod = &failed.bind.pod;
-            self.pauses.pause_pod(known.now_ms, pod, Pause::Long);
+            self.pauses.pause_pod(known.now_ms, pod, PauseLength::Long);
             let events = known.world.pause_pod(pod, Some(why));
             known.apply(events);
         }
@@ -319,7 +323,7 @@ impl Dispatch {
 }
 
 /// Whether all devices of decisions are ready whose claims are written.
-fn readiness(known: &Known, open: &mut Open) -> Progress {
+fn readiness(known: &Known, open: &mut Open) -> ClaimProgress {
     let since_ms = *open.written_ms.get_or_insert(known.now_ms);
     let patience = DevicePatience { within_ms: READY_WITHIN_MS, since_ms };
     let view = DeviceClaimView::of(&known.world);
@@ -328,14 +332,14 @@ fn readiness(known: &Known, open: &mut Open) -> Progress {
     for decision in open.numbers.iter().filter_map(|number| decisions.get(*number)) {
         match view.not_ready(decision.pod, &decision.bind.node, patience) {
             Ok(devices) => waiting.extend(devices),
-            Err(why) => return Progress::Failed(decision.bind.decision, why),
+            Err(why) => return ClaimProgress::Failed(decision.bind.decision, why),
         }
         until_ms = view.ready_by_ms(decision.pod, patience).unwrap_or(until_ms).min(until_ms);
     }
     waiting.sort();
     waiting.dedup();
     match waiting.is_empty() {
-        true => Progress::Ready,
-        false => Progress::NotReady { devices: waiting, until_ms },
+        true => ClaimProgress::Ready,
+        false => ClaimProgress::NotReady { devices: waiting, until_ms },
     }
 }

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use dovetail_cluster::world::{Bind, Decision, GangDecision, PodKey, Stage};
+use dovetail_cluster::world::{Bind, Decision, DecisionStage, GangDecision, PodKey};
 use dovetail_model::PodId;
 use dovetail_translate::NotYet;
 
@@ -17,9 +17,9 @@ use super::claiming::Claiming;
 use super::known::Known;
 use super::news::News;
 use super::outbox::Outbox;
-use super::pauses::{Pause, Pauses};
+use super::pauses::{PauseLength, Pauses};
 use super::provisioning::Provisioning;
-use crate::bind::{Cause, Outcome, Report};
+use crate::bind::{BindOutcome, BindReport, Cause};
 
 /// A bind that failed for a reason that lies with the server is sent again at most so often; then
 /// the pod itself is suspected.
@@ -38,29 +38,29 @@ pub(super) struct Dispatch {
 
 impl Dispatch {
     /// Takes the outcome of a bind.
-    pub(super) fn outcome(&mut self, known: &mut Known, report: Report) {
+    pub(super) fn outcome(&mut self, known: &mut Known, report: BindReport) {
         let number = report.bind.decision;
         let is_current = known.world.decisions().is_current(number);
         let decisions = known.world.decisions_mut();
         let decision = match report.outcome {
-            Outcome::Bound => decisions.bound(number),
+            BindOutcome::Bound => decisions.bound(number),
             _ => decisions.settle(number),
         };
         let Some(decision) = decision else { return };
         match &report.outcome {
-            Outcome::Bound => {
+            BindOutcome::Bound => {
                 self.pauses.server_answers();
                 self.forget_pauses(known, decision.pod);
                 let waited_ms = known.now_ms - decision.since_ms;
                 known.news.push(News::Bound { report, waited_ms });
                 return;
             }
-            Outcome::NotBound(cause) => self.not_bound(known, &decision, is_current, cause),
+            BindOutcome::NotBound(cause) => self.not_bound(known, &decision, is_current, cause),
             // The watch shows what became of the pod.
-            Outcome::BoundByOther { .. } | Outcome::Gone | Outcome::Terminating => {
+            BindOutcome::BoundByOther { .. } | BindOutcome::Gone | BindOutcome::Terminating => {
                 self.pauses.server_answers();
             }
-            Outcome::Gated | Outcome::Unknown => {}
+            BindOutcome::Gated | BindOutcome::Unknown => {}
         }
         known.news.push(News::NotBound(report));
     }
@@ -79,7 +79,7 @@ impl Dispatch {
             }
             let decisions = known.world.decisions_mut();
             if decisions.is_current(number) {
-                decisions.advance(number, Stage::Sent);
+                decisions.advance(number, DecisionStage::Sent);
                 return Some(bind);
             }
             decisions.settle(number);
@@ -137,13 +137,13 @@ impl Dispatch {
         let (pause, why) = match cause {
             Cause::Refused { code, message } => {
                 let (node, message) = (node.to_string(), message.clone());
-                (Pause::Long, Some(NotYet::NotBound { node, code: *code, message }))
+                (PauseLength::Long, Some(NotYet::NotBound { node, code: *code, message }))
             }
             Cause::ServerFailed { code, message } => {
                 let (node, message) = (node.to_string(), message.clone());
-                (Pause::Short, Some(NotYet::NotBound { node, code: *code, message }))
+                (PauseLength::Short, Some(NotYet::NotBound { node, code: *code, message }))
             }
-            _ => (Pause::Short, None),
+            _ => (PauseLength::Short, None),
         };
         self.release_devices(known, &[decision.pod]);
         self.pauses.pause_pod(known.now_ms, pod, pause);

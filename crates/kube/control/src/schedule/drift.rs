@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Holding, HoldingId, JobId, Owner, Phase, PodId, Snapshot};
+use dovetail_model::{Holding, HoldingId, HoldingPhase, JobId, Owner, PodId, Snapshot};
 use dovetail_plan::Engine;
 
 /// Between two comparisons: each copies both worlds.
@@ -98,11 +98,11 @@ fn comparable(holding: &Holding, goes: bool) -> Holding {
     holding.reservation = None;
     holding.devices.iter_mut().for_each(|(index, _)| *index = 0);
     holding.resources.extended.retain(|_, amount| *amount != 0);
-    if goes || matches!(holding.phase, Phase::Releasing { .. }) {
-        holding.phase = Phase::Releasing { expected_end_ms: None };
+    if goes || matches!(holding.phase, HoldingPhase::Releasing { .. }) {
+        holding.phase = HoldingPhase::Releasing { expected_end_ms: None };
     }
-    if matches!(holding.phase, Phase::Held { .. } | Phase::Assumed) {
-        holding.phase = Phase::Held { expected_end_ms: None };
+    if matches!(holding.phase, HoldingPhase::Held { .. } | HoldingPhase::Assumed) {
+        holding.phase = HoldingPhase::Held { expected_end_ms: None };
     }
     holding
 }

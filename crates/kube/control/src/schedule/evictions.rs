@@ -14,8 +14,8 @@ use dovetail_translate::gang::GangName;
 use super::known::Known;
 use super::news::{Evicted, News};
 use super::preempting::Preempting;
-use super::receipts::{Counted, VictimUse};
-use crate::order::{EvictionCause, EvictionDecision, Order, OrderEnd};
+use super::receipts::{ReceiptObjects, VictimUse};
+use crate::order::{EvictionCause, EvictionDecision, OrderEnd, PodOrder};
 
 /// Decisions to evict pods that are not settled yet, by number.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ struct OpenDecision {
     preemptor: Option<PodKey>,
     /// Those whose end is not known, each with its node and what it costs.
     open: BTreeMap<PodKey, (String, VictimUse)>,
-    counted: Counted,
+    counted: ReceiptObjects,
     evicted: u64,
     /// Those of them beyond what budgets allow, if all are evicted.
     budget_violations: u64,
@@ -138,7 +138,7 @@ impl Preempting {
         let stopping = OpenDecision {
             preemptor,
             open: open(known, &victims),
-            counted: Counted::default(),
+            counted: ReceiptObjects::default(),
             evicted: 0,
             budget_violations,
             is_called_off: false,
@@ -148,7 +148,7 @@ impl Preempting {
         };
         let decision = self.evictions.begin(stopping, named);
         let why = EvictionCause::Preempted(reason);
-        let stop = |pod| Order::Evict { pod, why, decision: decision.clone() };
+        let stop = |pod| PodOrder::Evict { pod, why, decision: decision.clone() };
         known.orders.extend(victims.into_iter().map(stop));
         if let Some(room) = self.rooms.get_mut(&job) {
             room.evictions = Some(decision);
@@ -245,7 +245,7 @@ impl Preempting {
         let stopping = OpenDecision {
             preemptor,
             open,
-            counted: Counted::rest(),
+            counted: ReceiptObjects::rest(),
             evicted: 0,
             budget_violations,
             is_called_off,
@@ -257,7 +257,7 @@ impl Preempting {
         let of_same = self.rooms.values_mut().filter(|room| !room.gangs.is_disjoint(&gangs));
         of_same.for_each(|room| room.has_begun = true);
         let why = EvictionCause::Preempted(reason);
-        let stop = |pod| Order::Evict { pod, why, decision: decision.clone() };
+        let stop = |pod| PodOrder::Evict { pod, why, decision: decision.clone() };
         known.orders.extend(victims.into_iter().map(stop));
         let events = known.world.preemption().to_be_released(left);
         known.apply(events);
@@ -273,7 +273,7 @@ impl Preempting {
         self.evictions.done.retain(|pod| known.world.pods().has(pod));
         self.evictions.refused.retain(|pod| known.world.pods().has(pod));
         let late = marked.into_iter().filter(|pod| !self.evictions.is_settled(pod));
-        let orders: Vec<Order> =
+        let orders: Vec<PodOrder> =
             late.filter_map(|pod| self.take_back(&known.world, &pod)).collect();
         known.orders.extend(orders);
     }
@@ -281,7 +281,7 @@ impl Preempting {
     /// Pods that an earlier leader marked and that are not evicted are marked no more.
     pub(super) fn take_back_marks(&mut self, known: &mut Known) {
         let marked = known.world.preemption().marked_by_us();
-        let taken_back: Vec<Order> =
+        let taken_back: Vec<PodOrder> =
             marked.filter_map(|pod| self.take_back(&known.world, &pod)).collect();
         known.orders.extend(taken_back);
     }
@@ -293,7 +293,7 @@ impl Preempting {
         }
         let mut ended = Vec::new();
         known.orders.retain(|order| match order {
-            Order::Evict { pod, decision: of, why } if of == decision => {
+            PodOrder::Evict { pod, decision: of, why } if of == decision => {
                 ended.push((pod.clone(), *why));
                 false
             }
@@ -357,12 +357,12 @@ impl Preempting {
 
     /// A pod that an earlier leader marked and that is not to be evicted after all is marked no
     /// more.
-    pub(super) fn take_back(&self, world: &World, victim: &PodKey) -> Option<Order> {
+    pub(super) fn take_back(&self, world: &World, victim: &PodKey) -> Option<PodOrder> {
         let pod = world.pods().pod(&victim.namespace, &victim.name)?;
         let is_marked = *pod.meta.uid == *victim.uid && pod.preemption.is_target;
         let is_wanted = self.is_to_be_evicted(world, victim);
         let stays = is_marked && !is_wanted && !pod.meta.is_deleting();
-        stays.then(|| Order::Unmark { pod: victim.clone() })
+        stays.then(|| PodOrder::Unmark { pod: victim.clone() })
     }
 
     /// A pod that is not evicted after all, such as when its preemptor has started elsewhere,

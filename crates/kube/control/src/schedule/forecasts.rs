@@ -21,14 +21,14 @@ const DRAWS: u64 = 10;
 /// The first forecast of each pending job.
 #[derive(Debug, Default)]
 pub(super) struct Forecasts {
-    of: BTreeMap<JobId, Forecast>,
+    of: BTreeMap<JobId, StartForecast>,
     /// What is being made.
-    round: Option<Round>,
+    round: Option<ForecastRound>,
 }
 
 /// Plays for the jobs that were pending when they began.
 #[derive(Debug)]
-struct Round {
+struct ForecastRound {
     begun_ms: u64,
     due_ms: u64,
     plays: u64,
@@ -37,7 +37,7 @@ struct Round {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Forecast {
+struct StartForecast {
     made_ms: u64,
     p50_ms: Option<u64>,
     p90_ms: Option<u64>,
@@ -63,7 +63,7 @@ impl Forecasts {
         let new = pending.filter(|job| !self.of.contains_key(job));
         let starts: BTreeMap<JobId, Vec<u64>> = new.map(|job| (job, Vec::new())).collect();
         let due_ms = now_ms.saturating_add(PAUSE_MS);
-        let round = Round { begun_ms: now_ms, due_ms, plays: 0, starts };
+        let round = ForecastRound { begun_ms: now_ms, due_ms, plays: 0, starts };
         self.round = (!round.starts.is_empty()).then_some(round);
     }
 
@@ -90,19 +90,19 @@ impl Forecasts {
         }
     }
 
-    fn take(&mut self, round: Round) {
-        let Round { begun_ms: made_ms, plays, starts, .. } = round;
+    fn take(&mut self, round: ForecastRound) {
+        let ForecastRound { begun_ms: made_ms, plays, starts, .. } = round;
         for (job, mut starts) in starts {
             starts.sort_unstable();
             let reached = |percent| reached(&starts, plays, percent);
-            let forecast = Forecast { made_ms, p50_ms: reached(50), p90_ms: reached(90) };
+            let forecast = StartForecast { made_ms, p50_ms: reached(50), p90_ms: reached(90) };
             self.of.entry(job).or_insert(forecast);
         }
     }
 
     /// A job starts; what came of its forecast, if it has one.
     pub(super) fn started(&mut self, job: JobId, now_ms: u64) -> Option<ForecastEnd> {
-        let Forecast { made_ms, p50_ms, p90_ms } = self.of.remove(&job)?;
+        let StartForecast { made_ms, p50_ms, p90_ms } = self.of.remove(&job)?;
         let after = |at_ms: u64| at_ms.saturating_sub(made_ms);
         let (p50_ms, p90_ms) = (p50_ms.map(after), p90_ms.map(after));
         Some(ForecastEnd { p50_ms, p90_ms, actual_ms: after(now_ms) })

@@ -6,7 +6,9 @@
 use std::collections::VecDeque;
 
 use dovetail_cluster::world::{Exempt, PodKey, World};
-use dovetail_model::{Action, Event, JobId, Owner, PendingReason, Phase, Plan, PodId, Snapshot};
+use dovetail_model::{
+    Action, Event, HoldingPhase, JobId, Owner, PendingReason, Plan, PodId, Snapshot,
+};
 use dovetail_plan::engine::{EngineConfig, EngineError};
 use dovetail_plan::{Batch, Engine, Learned};
 
@@ -16,7 +18,7 @@ use super::news::News;
 use super::pending::PendingJobs;
 use super::receipts;
 use super::restarts::Restarts;
-use crate::order::Order;
+use crate::order::PodOrder;
 use crate::record::EngineEntry;
 
 /// Names and requirements that the engine may know before it forgets those of what is gone: fewer
@@ -36,7 +38,7 @@ pub(super) struct Known {
     pub(super) now_ms: u64,
     pub(super) pending: PendingJobs,
     pub(super) news: Vec<News>,
-    pub(super) orders: VecDeque<Order>,
+    pub(super) orders: VecDeque<PodOrder>,
     follows: VecDeque<Follows>,
     /// Whether anything changed since the last decision.
     is_changed: bool,
@@ -328,7 +330,7 @@ impl Known {
     fn note(&mut self, event: &Event) {
         match event {
             Event::HeldChanged(holding) | Event::ForeignHeld(holding) => {
-                self.recheck |= matches!(holding.phase, Phase::Releasing { .. });
+                self.recheck |= matches!(holding.phase, HoldingPhase::Releasing { .. });
             }
             Event::Ending { .. } => self.recheck = true,
             Event::Submitted(job) => {

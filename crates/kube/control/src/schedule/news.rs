@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use dovetail_cluster::world::{self, Account, PodKey};
+use dovetail_cluster::world::{self, LastingOwner, PodKey};
 use dovetail_model::{IntervalAdvice, JobId, PendingReason, PreemptReason, PreemptionCost};
 use dovetail_plan::engine::EngineError;
 use dovetail_translate::Receipt;
 
 use super::forecasts::ForecastEnd;
-use crate::announce::Condition;
-use crate::bind::{Bind, Report};
+use crate::announce::PodCondition;
+use crate::bind::{Bind, BindReport};
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,12 +17,12 @@ pub enum News {
     /// A pod is on its node.
     Bound {
         /// The bind and its answer.
-        report: Report,
+        report: BindReport,
         /// Since the pod was first seen waiting.
         waited_ms: u64,
     },
     /// A bind did not put its pod on its node.
-    NotBound(Report),
+    NotBound(BindReport),
     /// A bind that is decided and, in a dry run, not sent.
     WouldBind {
         bind: Arc<Bind>,
@@ -55,15 +55,15 @@ pub enum News {
         lost_gpu_milli_ms: u64,
     },
     /// A pod was evicted, and its object is to say what that cost it so far.
-    Receipt { account: Box<Account>, receipt: Receipt },
+    Receipt { account: Box<LastingOwner>, receipt: Receipt },
     /// A job was preempted again, and saves its progress much too seldom or too often for that.
-    IntervalFarOff { account: Box<Account>, advice: IntervalAdvice },
+    IntervalFarOff { account: Box<LastingOwner>, advice: IntervalAdvice },
     /// A pod was evicted, and there is no object that dovetail reads which could say so.
     NoReceipt { pod: PodKey },
     /// The server refuses to evict a pod, or does not answer.
     EvictionRefused(Box<EvictionRefused>),
     /// Something about an object.
-    Object(world::Report),
+    Object(world::ObjectReport),
     /// Nodes are chosen by another policy from now on.
     ChoosesBy {
         /// Its name.
@@ -88,7 +88,7 @@ pub struct Preempts {
     pub nodes: Vec<String>,
     pub cost: PreemptionCost,
     /// What the pods of the job say meanwhile, written with the node that is freed for each.
-    pub says: Vec<Condition>,
+    pub says: Vec<PodCondition>,
     /// No pod is evicted in fact.
     pub is_dry_run: bool,
 }

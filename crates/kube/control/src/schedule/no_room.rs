@@ -8,7 +8,7 @@ use dovetail_model::{Job, JobId, PendingReason};
 use dovetail_plan::{Engine, View};
 
 use super::questions::Questions;
-use crate::status::{self, Waiting};
+use crate::status::{self, WaitingReason};
 
 /// Jobs before one of which it is tried what they will take. Beyond that one may be promised what
 /// another gets.
@@ -51,15 +51,15 @@ impl Promises {
 
 impl Questions<'_> {
     /// What a job says that no node takes now; `None` if it does not wait.
-    pub(super) fn no_room(&mut self, job: JobId) -> Option<Waiting> {
+    pub(super) fn no_room(&mut self, job: JobId) -> Option<WaitingReason> {
         let nodes = self.known.world.nodes().names();
         let engine = self.known.engine_mut()?;
         let waiting = engine.job(job).filter(|job| job.start_ms.is_none())?.clone();
         if self.explained.promises.hold(engine, &waiting) {
-            return Some(Waiting::for_those_that_end());
+            return Some(WaitingReason::for_those_that_end());
         }
         if let Some(gang) = self.reserved_for(&waiting) {
-            return Some(Waiting::for_reservation(&gang));
+            return Some(WaitingReason::for_reservation(&gang));
         }
         let (world, engine) = self.known.both();
         let reason = PendingReason::Unschedulable;

@@ -12,7 +12,7 @@ const POD_MS: (u64, u64) = (100, 10_000);
 const REFUSED_MS: (u64, u64) = (1_000, 60_000);
 /// How long a pod is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pause {
+pub(super) enum PauseLength {
     /// It may go well the next moment.
     Short,
     /// It fails again unless an object or a policy changes.
@@ -43,10 +43,10 @@ impl Pauses {
     }
 
     /// A pod could not start: it is left alone for a while.
-    pub(super) fn pause_pod(&mut self, now_ms: u64, pod: &PodKey, pause: Pause) {
+    pub(super) fn pause_pod(&mut self, now_ms: u64, pod: &PodKey, pause: PauseLength) {
         let range = match pause {
-            Pause::Short => POD_MS,
-            Pause::Long => REFUSED_MS,
+            PauseLength::Short => POD_MS,
+            PauseLength::Long => REFUSED_MS,
         };
         self.pods.fail(pod, range, now_ms);
     }

@@ -4,21 +4,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_cluster::world::{PodKey, World};
-use dovetail_model::{Claim, JobId, Owner, Place, PodId, PreemptReason, PreemptionCost};
+use dovetail_model::{
+    JobId, Owner, Place, PodId, PreemptReason, PreemptionCost, PreemptionReservation,
+};
 use dovetail_translate::gang::GangName;
 
 use super::evictions::{Evictions, node_of};
 use super::exemptions::Exemptions;
 use super::known::Known;
 use super::news::{News, Preempts};
-use crate::announce::Condition;
-use crate::order::{EvictionDecision, Order};
+use crate::announce::PodCondition;
+use crate::order::{EvictionDecision, PodOrder};
 
 /// Jobs that room is made for, and the evictions that this takes.
 #[derive(Debug, Default)]
 pub(super) struct Preempting {
     /// What is under way for jobs that room is made for, until they run.
-    pub(super) rooms: BTreeMap<JobId, Room>,
+    pub(super) rooms: BTreeMap<JobId, PreemptionProgress>,
     /// Evictions whose end is not known.
     pub(super) evictions: Evictions,
     pub(super) exemptions: Exemptions,
@@ -28,7 +30,7 @@ pub(super) struct Preempting {
 
 /// What is under way for a job that room is made for.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct PreemptionProgress {
     /// Its pods, each of which names a node.
     pub(super) nominated: Vec<PodKey>,
     pub(super) victims: Vec<PodId>,
@@ -52,7 +54,7 @@ impl Preempting {
     pub(super) fn preempt(
         &mut self,
         known: &mut Known,
-        says: Vec<Condition>,
+        says: Vec<PodCondition>,
         job: JobId,
         victims: &[PodId],
         places: &[Place],
@@ -89,7 +91,7 @@ impl Preempting {
             return Vec::new();
         }
         let nominated: BTreeSet<PodKey> =
-            waiting.iter().filter_map(Order::nominated).cloned().collect();
+            waiting.iter().filter_map(PodOrder::nominated).cloned().collect();
         // A pod that names another node now need not name none before.
         known.orders.retain(|order| order.nominated().is_none_or(|pod| !nominated.contains(pod)));
         self.call_off_evictions(known, job);
@@ -98,7 +100,7 @@ impl Preempting {
         let (evictions, victims_of) = (None, victims.clone());
         let gangs = known.world.preemption().gangs(&victims);
         let lost_gpu_milli_ms = cost.work_lost_gpu_milli_ms;
-        let room = Room {
+        let room = PreemptionProgress {
             nominated,
             victims: victims_of,
             gangs,
@@ -121,14 +123,16 @@ impl Preempting {
     /// No nodes are freed for the pods of a job any more. Autoscalers buy none for pods that name
     /// one. Victims whose eviction has not begun are not evicted, and may be for others.
     pub(super) fn unnominate(&mut self, known: &mut Known, job: JobId) {
-        let Some(Room { nominated, victims, evictions, .. }) = self.rooms.remove(&job) else {
+        let Some(PreemptionProgress { nominated, victims, evictions, .. }) =
+            self.rooms.remove(&job)
+        else {
             return;
         };
         if let Some(decision) = evictions {
             self.call_off(known, &decision);
         }
         let waiting = nominated.into_iter().filter(|pod| known.world.pods().has(pod));
-        known.orders.extend(waiting.map(Order::nominate_nowhere));
+        known.orders.extend(waiting.map(PodOrder::nominate_nowhere));
         let events = known.world.preemption().still_held(&victims);
         known.apply(events);
     }
@@ -136,7 +140,11 @@ impl Preempting {
     /// Goes on where an earlier scheduler ended: evictions that were begun are finished, and pods
     /// that name a node which is not freed for them name none. Gangs of which some have gone are
     /// evicted whole; a marked pod that is not evicted is marked no more.
-    pub(super) fn take_up_evictions(&mut self, known: &mut Known, claims: &[Claim]) {
+    pub(super) fn take_up_evictions(
+        &mut self,
+        known: &mut Known,
+        claims: &[PreemptionReservation],
+    ) {
         if self.is_dry_run {
             return;
         }
@@ -159,7 +167,7 @@ impl Preempting {
             let reason = marked_for(&known.world, &victims);
             let gangs = known.world.preemption().gangs(&victims);
             let has_begun = victims.iter().any(|pod| cannot_go_on.contains(pod));
-            let room = Room {
+            let room = PreemptionProgress {
                 nominated,
                 victims,
                 gangs,
@@ -178,7 +186,7 @@ impl Preempting {
         self.evict_what_is_left(known, preemptor, &left);
         self.take_back_marks(known);
         let stale = known.world.preemption().stale_nominations(claims);
-        known.orders.extend(stale.into_iter().map(Order::nominate_nowhere));
+        known.orders.extend(stale.into_iter().map(PodOrder::nominate_nowhere));
     }
 }
 
@@ -190,12 +198,16 @@ fn marked_for(world: &World, victims: &[PodId]) -> PreemptReason {
 }
 
 /// The orders to name these nodes, and to say this with it.
-fn nominations(world: &World, nodes: &BTreeMap<PodId, &str>, says: &[Condition]) -> Vec<Order> {
-    let says: BTreeMap<&str, &Condition> = says.iter().map(|one| (&*one.pod.uid, one)).collect();
+fn nominations(
+    world: &World,
+    nodes: &BTreeMap<PodId, &str>,
+    says: &[PodCondition],
+) -> Vec<PodOrder> {
+    let says: BTreeMap<&str, &PodCondition> = says.iter().map(|one| (&*one.pod.uid, one)).collect();
     let order = |(pod, node): (&PodId, &&str)| {
         let pod = PodKey::of(world.pods().pod_of(*pod)?);
         let says = says.get(&*pod.uid).map(|says| Box::new((*says).clone()));
-        Some(Order::Nominate { pod, node: (*node).to_owned(), says })
+        Some(PodOrder::Nominate { pod, node: (*node).to_owned(), says })
     };
     nodes.iter().filter_map(order).collect()
 }

@@ -8,14 +8,14 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_cluster::world::{ClaimKey, Decisions, Stage, VolumePatience, Waits};
+use dovetail_cluster::world::{ClaimKey, DecidedPods, DecisionStage, Decisions, VolumePatience};
 use dovetail_model::PodId;
 use dovetail_plan::Cause as Refusal;
 use dovetail_translate::NotYet;
 
 use super::dispatch::Dispatch;
 use super::known::Known;
-use crate::order::{Order, OrderEnd};
+use crate::order::{OrderEnd, PodOrder};
 
 /// Decisions that wait for volumes.
 #[derive(Debug)]
@@ -40,22 +40,22 @@ struct Open {
     /// Their decisions.
     numbers: Vec<u64>,
     until_ms: u64,
-    claims: BTreeMap<ClaimKey, Choice>,
+    claims: BTreeMap<ClaimKey, NodeChoice>,
     /// Claims that were without a volume when that was last reported.
     reported: Vec<ClaimKey>,
 }
 
 /// The node that is chosen for a claim.
 #[derive(Clone, Debug)]
-struct Choice {
+struct NodeChoice {
     /// The decision about the first pod that uses it.
     decision: u64,
-    written: Written,
+    written: WriteProgress,
 }
 
 /// How far its writing is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Written {
+enum WriteProgress {
     NotYet,
     /// It is on its way, to this version of the claim.
     Ordered(Box<str>),
@@ -68,8 +68,8 @@ enum Written {
 }
 
 /// How far the decisions about a job are.
-enum Progress {
-    Waits(Vec<Order>),
+enum ProvisioningProgress {
+    Waits(Vec<PodOrder>),
     Ready,
     /// Some of its pods are not to go where they were to, or nothing more is to be waited for.
     Void,
@@ -103,18 +103,18 @@ impl Provisioning {
     ) {
         self.is_stale = true;
         let choices = self.open.values_mut().filter_map(|open| open.claims.get_mut(claim));
-        let ordered = Written::Ordered(version.into());
-        let is_for = |choice: &Choice| {
+        let ordered = WriteProgress::Ordered(version.into());
+        let is_for = |choice: &NodeChoice| {
             decisions.get(choice.decision).is_some_and(|decision| *decision.bind.node == *node)
         };
         for choice in choices.filter(|one| is_for(one) && one.written == ordered) {
             choice.written = match &end {
-                OrderEnd::Done => Written::Done(version.into()),
-                OrderEnd::Gone | OrderEnd::CalledOff => Written::Changed(version.into()),
+                OrderEnd::Done => WriteProgress::Done(version.into()),
+                OrderEnd::Gone | OrderEnd::CalledOff => WriteProgress::Changed(version.into()),
                 OrderEnd::Refused { code, message } => {
-                    Written::Failed(format!("the API server rejected it ({code}): {message}"))
+                    WriteProgress::Failed(format!("the API server rejected it ({code}): {message}"))
                 }
-                OrderEnd::Unanswered { problem } => Written::Failed(problem.clone()),
+                OrderEnd::Unanswered { problem } => WriteProgress::Failed(problem.clone()),
             };
         }
     }
@@ -132,14 +132,16 @@ impl Dispatch {
                 for claim in known.world.volumes().claims_without_volume(decision.pod) {
                     let decision = decision.bind.decision;
                     // Where pods share one, the first chooses.
-                    claims.entry(claim).or_insert(Choice { decision, written: Written::NotYet });
+                    claims
+                        .entry(claim)
+                        .or_insert(NodeChoice { decision, written: WriteProgress::NotYet });
                 }
             }
         }
         if claims.is_empty() {
             return self.outbox.add(&numbers, gang);
         }
-        advance(known.world.decisions_mut(), &numbers, Stage::Provisioning);
+        advance(known.world.decisions_mut(), &numbers, DecisionStage::Provisioning);
         self.provisioning.is_stale = true;
         let until_ms = known.now_ms.saturating_add(self.provisioning.wait_ms);
         let open = Open { numbers, until_ms, claims, reported: Vec::new() };
@@ -155,18 +157,18 @@ impl Dispatch {
         for number in self.provisioning.open.keys().copied().collect::<Vec<_>>() {
             let Some(mut open) = self.provisioning.open.remove(&number) else { continue };
             match self.progress_of(known, &mut open) {
-                Progress::Waits(orders) => {
+                ProvisioningProgress::Waits(orders) => {
                     known.orders.extend(orders);
                     report_missing(known, &mut open);
                     self.provisioning.open.insert(number, open);
                 }
-                Progress::Ready => {
-                    advance(known.world.decisions_mut(), &open.numbers, Stage::Queued);
+                ProvisioningProgress::Ready => {
+                    advance(known.world.decisions_mut(), &open.numbers, DecisionStage::Queued);
                     let gang = known.world.decisions().get(number).and_then(|first| first.gang);
                     self.outbox.add(&open.numbers, gang);
                 }
-                Progress::Void => self.undo(known, &open.numbers, None),
-                Progress::Failed(decision, why) => {
+                ProvisioningProgress::Void => self.undo(known, &open.numbers, None),
+                ProvisioningProgress::Failed(decision, why) => {
                     self.undo(known, &open.numbers, Some((decision, why)));
                 }
             }
@@ -186,10 +188,10 @@ impl Dispatch {
         }
     }
 
-    fn progress_of(&self, known: &mut Known, open: &mut Open) -> Progress {
+    fn progress_of(&self, known: &mut Known, open: &mut Open) -> ProvisioningProgress {
         let decisions = known.world.decisions();
         if !open.numbers.iter().all(|number| decisions.is_current(*number)) {
-            return Progress::Void;
+            return ProvisioningProgress::Void;
         }
         let mut orders = Vec::new();
         let mut waits = false;
@@ -200,13 +202,13 @@ impl Dispatch {
                     waits |= order.is_some();
                     orders.extend(order.flatten());
                 }
-                Err(why) => return Progress::Failed(choice.decision, why),
+                Err(why) => return ProvisioningProgress::Failed(choice.decision, why),
             }
         }
         match waits {
-            true => Progress::Waits(orders),
-            false if can_reach_their_volumes(known, open) => Progress::Ready,
-            false => Progress::Void,
+            true => ProvisioningProgress::Waits(orders),
+            false if can_reach_their_volumes(known, open) => ProvisioningProgress::Ready,
+            false => ProvisioningProgress::Void,
         }
     }
 
@@ -215,9 +217,9 @@ impl Dispatch {
         &self,
         known: &Known,
         key: &ClaimKey,
-        choice: &mut Choice,
+        choice: &mut NodeChoice,
         is_late: bool,
-    ) -> Result<Option<Option<Order>>, NotYet> {
+    ) -> Result<Option<Option<PodOrder>>, NotYet> {
         let name = key.name.to_string();
         let Some(claim) = known.world.volumes().claim(key) else {
             return Err(NotYet::ClaimMissing { claim: name });
@@ -242,30 +244,34 @@ impl Dispatch {
         }
         let version = &claim.meta.resource_version;
         if selected.is_some() || claim.is_bound() {
-            if let Written::NotYet | Written::Changed(_) = choice.written {
-                choice.written = Written::Done(Box::default());
+            if let WriteProgress::NotYet | WriteProgress::Changed(_) = choice.written {
+                choice.written = WriteProgress::Done(Box::default());
             }
             return Ok(Some(None));
         }
         match &choice.written {
             // The watch does not show the write yet, or the write is on its way.
-            Written::Done(before) | Written::Changed(before) if before == version => Ok(Some(None)),
-            Written::Ordered(_) => Ok(Some(None)),
-            Written::Done(_) => Err(NotYet::NotProvisioned { claim: name, node, provisioner }),
-            Written::Failed(problem) => {
+            WriteProgress::Done(before) | WriteProgress::Changed(before) if before == version => {
+                Ok(Some(None))
+            }
+            WriteProgress::Ordered(_) => Ok(Some(None)),
+            WriteProgress::Done(_) => {
+                Err(NotYet::NotProvisioned { claim: name, node, provisioner })
+            }
+            WriteProgress::Failed(problem) => {
                 let problem = problem.clone();
                 Err(NotYet::ClaimNotWritten { claim: name, node, problem })
             }
-            Written::NotYet | Written::Changed(_) => {
-                choice.written = Written::Ordered(version.clone());
+            WriteProgress::NotYet | WriteProgress::Changed(_) => {
+                choice.written = WriteProgress::Ordered(version.clone());
                 let (claim, version) = (key.clone(), version.clone());
-                Ok(Some(Some(Order::SelectNode { claim, version, node })))
+                Ok(Some(Some(PodOrder::SelectNode { claim, version, node })))
             }
         }
     }
 }
 
-pub(super) fn advance(decisions: &mut Decisions, numbers: &[u64], stage: Stage) {
+pub(super) fn advance(decisions: &mut Decisions, numbers: &[u64], stage: DecisionStage) {
     numbers.iter().for_each(|number| decisions.advance(*number, stage));
 }
 
@@ -296,7 +302,7 @@ fn report_missing(known: &mut Known, open: &mut Open) {
         return;
     }
     let pods = pods_of(known, &open.numbers);
-    Waits::of(&mut known.world, &pods).for_volumes(&missing);
+    DecidedPods::of(&mut known.world, &pods).for_volumes(&missing);
     open.reported = missing;
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_cluster::queues::{self, Problem, engine_name};
+use dovetail_cluster::queues::{self, QueueProblem, engine_name};
 use dovetail_cluster::reservations::{self, Unusable};
 use dovetail_cluster::world::PodKey;
 use dovetail_model::{Booked, JobId, Owner, PendingReason, QueueUsage, Snapshot};
@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::exemptions::Exemptions;
 use super::known::Known;
 use super::no_room::Promises;
-use crate::announce::Condition;
+use crate::announce::PodCondition;
 use crate::status;
 
 /// What was promised before, and what answers depend on besides the world and the engine.
@@ -37,12 +37,16 @@ pub struct Questions<'s> {
 
 impl Questions<'_> {
     /// What a pending job says; `None` if it is not pending.
-    pub fn waiting(&mut self, job: JobId) -> Option<status::Waiting> {
+    pub fn waiting(&mut self, job: JobId) -> Option<status::WaitingReason> {
         self.waiting_for(job, self.known.pending.reason(job)?)
     }
 
     /// What a pending job says, or would say, for this reason; `None` if it is not pending.
-    pub fn waiting_for(&mut self, job: JobId, reason: PendingReason) -> Option<status::Waiting> {
+    pub fn waiting_for(
+        &mut self,
+        job: JobId,
+        reason: PendingReason,
+    ) -> Option<status::WaitingReason> {
         if reason == PendingReason::Unschedulable {
             return self.no_room(job);
         }
@@ -68,7 +72,7 @@ impl Questions<'_> {
 
     /// Why a job waits, with the smallest changes that would start it now; `None` if it does not
     /// wait.
-    pub fn why(&mut self, job: JobId) -> Option<dovetail_plan::explain::Waiting> {
+    pub fn why(&mut self, job: JobId) -> Option<dovetail_plan::explain::WaitingJob> {
         let engine = self.known.engine_mut()?;
         let mut waiting = engine.ask().why(job)?;
         let Some(anywhere) = engine.job(job).and_then(status::away_from_its_gang) else {
@@ -126,12 +130,12 @@ impl Questions<'_> {
             used.entry(usage.queue.clone()).or_default().push(usage);
         }
         let rules = world.rules();
-        let says = |(queue, problem): (&Queue, Option<&Problem>)| {
+        let says = |(queue, problem): (&Queue, Option<&QueueProblem>)| {
             let engine_name = engine_name(&queue.meta.name);
             let (usage, below) = (engine.queue_use(&engine_name), waiting.remove(&engine_name));
             let used = used.remove(&engine_name).unwrap_or_default();
             let pending = below.unwrap_or_default();
-            let known = queues::Known { usage: &usage, used: &used, pending };
+            let known = queues::KnownUsage { usage: &usage, used: &used, pending };
             (queue.meta.name.to_string(), queues::status(queue, problem, known, rules))
         };
         world.queues().all().map(says).collect()
@@ -172,7 +176,7 @@ impl Questions<'_> {
 
     /// What the pods of a job say while its victims leave: in the same write in which each names
     /// its node, so that the two never differ.
-    pub(super) fn conditions_while_waiting(&mut self, job: JobId) -> Vec<Condition> {
+    pub(super) fn conditions_while_waiting(&mut self, job: JobId) -> Vec<PodCondition> {
         if !self.known.has_room(job) {
             return Vec::new();
         }
@@ -180,7 +184,7 @@ impl Questions<'_> {
             return Vec::new();
         };
         let now_ms = self.known.now_ms;
-        let says = |pod: &Pod| Condition {
+        let says = |pod: &Pod| PodCondition {
             pod: PodKey::of(pod),
             resource_version: pod.meta.resource_version.to_string(),
             waiting: waiting.clone(),

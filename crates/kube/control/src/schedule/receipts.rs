@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_cluster::world::{Account, PodKey, RememberedBy, RunName};
+use dovetail_cluster::world::{LastingOwner, PodKey, RememberedBy, RunName};
 use dovetail_model::{InterruptionCost, JobId};
 use dovetail_translate::Receipt;
 
@@ -50,13 +50,13 @@ impl VictimUse {
 
 /// Objects that a decision to evict pods is counted for.
 #[derive(Debug, Default)]
-pub(super) struct Counted {
-    remembered: BTreeSet<(Option<Account>, Option<RunName>)>,
+pub(super) struct ReceiptObjects {
+    remembered: BTreeSet<(Option<LastingOwner>, Option<RunName>)>,
     /// It is the rest of what was counted before.
     is_rest: bool,
 }
 
-impl Counted {
+impl ReceiptObjects {
     /// Of a decision that goes on with others.
     pub(super) fn rest() -> Self {
         Self { is_rest: true, ..Self::default() }

@@ -14,7 +14,7 @@ use super::known::Known;
 use super::news::{EvictionRefused, News};
 use super::preempting::Preempting;
 use crate::answer::lacked_right;
-use crate::order::{EvictionCause, Order, OrderEnd};
+use crate::order::{EvictionCause, OrderEnd, PodOrder};
 
 impl Preempting {
     /// The server refuses to evict a pod, or (without code) does not answer: others are tried, so
@@ -89,7 +89,7 @@ impl Preempting {
             && let Some((namespace, why)) = self.exemptions.right_to_ask()
         {
             match known.world.preemption().preemptible_in(&namespace) {
-                Some(pod) => known.orders.push_back(Order::MayEvict { pod, why }),
+                Some(pod) => known.orders.push_back(PodOrder::MayEvict { pod, why }),
                 None => self.exemptions.has_right(known, &namespace),
             }
         }
@@ -119,7 +119,7 @@ impl Preempting {
         let namespace = Exempt::Namespace(victim.namespace.clone());
         known.set_exempt(&namespace, true);
         // An earlier leader may have marked them.
-        let marks: Vec<Order> =
+        let marks: Vec<PodOrder> =
             exempt.iter().filter_map(|pod| self.take_back(&known.world, pod)).collect();
         known.orders.extend(marks);
         if is_news {

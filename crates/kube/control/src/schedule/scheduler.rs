@@ -14,8 +14,8 @@ use super::known::{Follows, Known};
 use super::news::News;
 use super::preempting::Preempting;
 use super::questions::{Explained, Questions};
-use crate::bind::{Bind, Report};
-use crate::order::{Order, OrderEnd};
+use crate::bind::{Bind, BindReport};
+use crate::order::{OrderEnd, PodOrder};
 use crate::record::EngineEntry;
 
 /// Decisions change what pods count into, which may let others in: so often in one go the engine
@@ -55,7 +55,7 @@ pub struct Modes {
 
 /// How many pods are where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct PodCounts {
     /// Pods that wait, of which no node can take these.
     pub unschedulable: usize,
     /// Pods that wait for another reason, or for the next decision.
@@ -129,31 +129,31 @@ impl Scheduler {
     }
 
     /// Takes the outcome of a bind.
-    pub fn outcome(&mut self, report: Report, now_ms: u64) {
+    pub fn outcome(&mut self, report: BindReport, now_ms: u64) {
         self.pass(now_ms);
         self.dispatch.outcome(&mut self.known, report);
         self.settle();
     }
 
     /// What became of an order.
-    pub fn order_ended(&mut self, order: &Order, end: OrderEnd, now_ms: u64) {
+    pub fn order_ended(&mut self, order: &PodOrder, end: OrderEnd, now_ms: u64) {
         self.pass(now_ms);
         let known = &mut self.known;
         match (order, end) {
-            (Order::SelectNode { claim, version, node }, end) => {
+            (PodOrder::SelectNode { claim, version, node }, end) => {
                 let decisions = known.world.decisions();
                 self.dispatch.provisioning.written(decisions, claim, (node, version), end);
             }
-            (Order::WriteClaim(write), end) => {
+            (PodOrder::WriteClaim(write), end) => {
                 self.dispatch.claiming.written(write, end, known.now_ms);
             }
-            (Order::Evict { pod, why, decision }, end) => {
+            (PodOrder::Evict { pod, why, decision }, end) => {
                 self.preempting.eviction_ended(known, pod, *why, decision, end);
             }
-            (Order::MayEvict { pod, why }, end) => {
+            (PodOrder::MayEvict { pod, why }, end) => {
                 self.preempting.right_answered(known, pod, *why, &end);
             }
-            (Order::Nominate { .. } | Order::Unmark { .. }, _) => {}
+            (PodOrder::Nominate { .. } | PodOrder::Unmark { .. }, _) => {}
         }
         self.settle();
     }
@@ -227,7 +227,7 @@ impl Scheduler {
     }
 
     /// The next order to carry out.
-    pub fn next_order(&mut self) -> Option<Order> {
+    pub fn next_order(&mut self) -> Option<PodOrder> {
         self.known.orders.pop_front()
     }
 
@@ -262,10 +262,10 @@ impl Scheduler {
     }
 
     /// How many pods are where.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> PodCounts {
         let Self { known: Known { pending, .. }, dispatch, .. } = self;
         let unschedulable = pending.unschedulable_pods();
-        Counts {
+        PodCounts {
             unschedulable,
             active: pending.pods() - unschedulable
                 + dispatch.provisioning.pods()

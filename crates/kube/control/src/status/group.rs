@@ -9,7 +9,7 @@ use dovetail_translate::NotYet;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::Waiting;
+use super::WaitingReason;
 use super::waiting::LEFT_UNTOUCHED;
 
 /// What a group says that has its size.
@@ -18,13 +18,13 @@ pub fn group_is_scheduled() -> Value {
 }
 
 /// What a group says whose pods wait.
-pub fn group_waits(waiting: &Waiting) -> Value {
+pub fn group_waits(waiting: &WaitingReason) -> Value {
     json!({"status": "False", "reason": waiting.word(), "message": harmless(&waiting.message)})
 }
 
 /// What a group says whose pods are left untouched, if it said something else before.
 pub fn group_is_left_untouched(why: &NotYet) -> Value {
-    group_waits(&Waiting::left_untouched(why))
+    group_waits(&WaitingReason::left_untouched(why))
 }
 
 /// The strategic merge patch that makes a group say so; `None` if it does, or if it was scheduled
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn once_scheduled_a_group_says_so_for_ever() {
         let waiting = |message: &str| {
-            group_waits(&Waiting::pending(PendingReason::Unschedulable, message.to_owned()))
+            group_waits(&WaitingReason::pending(PendingReason::Unschedulable, message.to_owned()))
         };
         let saying = |condition: Value| -> PodGroup {
             let conditions = json!([{"type": "DisruptionTarget", "status": "True"}, condition]);

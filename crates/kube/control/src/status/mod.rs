@@ -15,5 +15,5 @@ pub use obstacles::{Obstacle, obstacles};
 pub use reason::{plugin, reason, unschedulable_message};
 pub use waiting::{
     COULD_NOT_START, RESERVED_FOR_LOST, Reason, WAITING_FOR_DEVICES, WAITING_FOR_QUOTA,
-    WAITING_FOR_RESERVATION, WAITING_FOR_VOLUMES, Waiting, is_own_word, waiting,
+    WAITING_FOR_RESERVATION, WAITING_FOR_VOLUMES, WaitingReason, is_own_word, waiting,
 };

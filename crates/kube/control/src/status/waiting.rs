@@ -42,14 +42,14 @@ pub enum Reason {
 /// Why a pod waits: the condition `PodScheduled` with status `False`. All pods of a job have the
 /// same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingReason {
     /// Why, in one word.
     pub reason: Reason,
     /// Why, for people.
     pub message: String,
 }
 
-impl Waiting {
+impl WaitingReason {
     /// What the pods of a gang say that is not all there.
     pub fn for_members(gang: &str, gathering: Gathering) -> Self {
         Self::pending(PendingReason::WaitingForMembers, waits_for_members(gang, gathering))
@@ -176,9 +176,9 @@ pub fn waiting(
     nodes: &[NodeName],
     rules: &Rules,
     is_stopping: impl Fn(&Owner) -> bool,
-) -> Option<Waiting> {
+) -> Option<WaitingReason> {
     let job = engine.job(job).filter(|job| job.start_ms.is_none())?.clone();
-    let because = |reason, message: String| Some(Waiting::pending(reason, message));
+    let because = |reason, message: String| Some(WaitingReason::pending(reason, message));
     match reason {
         PendingReason::Unschedulable => {}
         PendingReason::WaitingForQuota => {

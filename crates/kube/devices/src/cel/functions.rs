@@ -9,7 +9,7 @@ use cel::common::value::{CowVal, StaticVal};
 use cel::{DeclarationError, Env, ExecutionError, extensions};
 use dovetail_model::Quantity;
 
-use super::values::{Amount, QUANTITY, SEMVER, Version};
+use super::values::{CelQuantity, QUANTITY, SEMVER, Version};
 
 const UNIT: i128 = 1_000_000_000;
 
@@ -87,7 +87,7 @@ fn declared(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("quantity", "string_to_quantity", text(), |args| {
         let text = argument_text(&args[0])?;
         let read = text.parse::<Quantity>().map_err(|error| failed("quantity", &error))?;
-        Ok(CowVal::owned(Amount(read.to_billionths())))
+        Ok(CowVal::owned(CelQuantity(read.to_billionths())))
     })?;
     env.add_overload("isQuantity", "is_quantity_string", text(), |args| {
         truth(argument_text(&args[0])?.parse::<Quantity>().is_ok())
@@ -179,7 +179,7 @@ fn integer(billionths: i128) -> Option<i64> {
 }
 
 fn sum<'b, 'v>(one: i128, other: i128) -> Answer<'b, 'v> {
-    Ok(CowVal::owned(Amount(one.saturating_add(other))))
+    Ok(CowVal::owned(CelQuantity(one.saturating_add(other))))
 }
 
 fn truth<'b, 'v>(truth: bool) -> Answer<'b, 'v> {
@@ -195,7 +195,7 @@ fn ordering<'b, 'v>(ordering: Ordering) -> Answer<'b, 'v> {
 }
 
 fn amount(args: &[CowVal<'_, '_>], at: usize) -> Result<i128, ExecutionError> {
-    Ok(argument::<Amount>(args, at)?.0)
+    Ok(argument::<CelQuantity>(args, at)?.0)
 }
 
 fn version<'a>(

@@ -22,7 +22,7 @@ use cel::common::value::Val;
 use cel::{Context, Env, Program, Value};
 use dovetail_objects::{DeviceAttribute, OfferedDevice};
 
-use values::{Amount, Domains, Version};
+use values::{CelQuantity, Domains, Version};
 
 /// Compiles selectors.
 pub(crate) struct Language {
@@ -31,7 +31,7 @@ pub(crate) struct Language {
 
 /// A compiled selector.
 #[derive(Debug)]
-pub(crate) struct Selector {
+pub(crate) struct CelSelector {
     program: Program,
 }
 
@@ -45,18 +45,18 @@ impl Default for Language {
 
 impl Language {
     /// Reads an expression; what is wrong with it otherwise.
-    pub(crate) fn compile(&self, expression: &str) -> Result<Selector, String> {
+    pub(crate) fn compile(&self, expression: &str) -> Result<CelSelector, String> {
         check::size(expression)?;
         let failed = |problem: String| format!("CEL compile error: compilation failed: {problem}");
         let program = self.env.compile(expression).map_err(|errors| failed(errors.to_string()))?;
         check::check(program.expression()).map_err(failed)?;
-        Ok(Selector { program })
+        Ok(CelSelector { program })
     }
 
     /// Whether a device of a driver meets a selector; what went wrong otherwise.
     pub(crate) fn meets(
         &self,
-        selector: &Selector,
+        selector: &CelSelector,
         driver: &str,
         device: &OfferedDevice,
     ) -> Result<bool, String> {
@@ -93,7 +93,7 @@ fn described(driver: &str, device: &OfferedDevice) -> Result<Box<dyn Val>, Strin
     let mut capacity: HashMap<CelMapKey<'static>, Fields> = HashMap::new();
     for (name, of) in &device.capacity {
         let (domain, id) = qualified(name, driver);
-        let amount = Box::new(Amount(of.value.to_billionths()));
+        let amount = Box::new(CelQuantity(of.value.to_billionths()));
         capacity.entry(key(domain)).or_default().insert(key(id), amount);
     }
     let fields: [(&str, Box<dyn Val>); 4] = [

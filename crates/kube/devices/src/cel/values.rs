@@ -13,7 +13,7 @@ pub(super) static SEMVER: Type = Type::new_unspecified_type("kubernetes.Semver")
 
 /// A quantity, in billionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Amount(pub(super) i128);
+pub(super) struct CelQuantity(pub(super) i128);
 
 /// A semantic version.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ impl Domains {
     }
 }
 
-impl Val for Amount {
+impl Val for CelQuantity {
     fn get_type(&self) -> &Type {
         &QUANTITY
     }
@@ -61,7 +61,7 @@ impl Val for Amount {
     }
 }
 
-impl StaticVal for Amount {}
+impl StaticVal for CelQuantity {}
 
 impl Val for Version {
     fn get_type(&self) -> &Type {

@@ -3,7 +3,9 @@
 
 use std::io::Write as _;
 
-use dovetail_devices::{Catalog, Features, Held, Outcome, Place, allocate};
+use dovetail_devices::{
+    AllocationOutcome, CandidateNode, Catalog, ClaimedDevices, Features, allocate,
+};
 use dovetail_objects::{AllocatedDevice, Allocation, Labels, ResourceClaim};
 use serde_json::{Value, json};
 
@@ -32,10 +34,10 @@ fn claims_that_upstream_gives_up_are_answered() {
         let mut next = || columns.next().unwrap_or_default();
         let (world, gpus, truth) = (next(), next().parse().expect("a number"), next());
         let answer = match answer(world, gpus) {
-            Outcome::Fits(_) => "fits",
-            Outcome::No(_) => "does not fit",
-            Outcome::Undecided => "undecided",
-            Outcome::Error(problem) => panic!("{world}: {problem}"),
+            AllocationOutcome::Fits(_) => "fits",
+            AllocationOutcome::No(_) => "does not fit",
+            AllocationOutcome::Undecided => "undecided",
+            AllocationOutcome::Error(problem) => panic!("{world}: {problem}"),
         };
         assert_eq!(answer, truth, "{world}");
         right += 1;
@@ -44,7 +46,7 @@ fn claims_that_upstream_gives_up_are_answered() {
 }
 
 /// What a claim of the file gets on so many GPUs.
-fn answer(world: &str, gpus: usize) -> Outcome {
+fn answer(world: &str, gpus: usize) -> AllocationOutcome {
     let mut catalog = Catalog::new(Features::ALL);
     let selector = json!([{"cel": {"expression": "device.driver == 'gpu.nvidia.com'"}}]);
     let class = json!({"metadata": {"name": "mig"}, "spec": {"selectors": selector}});
@@ -63,11 +65,17 @@ fn answer(world: &str, gpus: usize) -> Outcome {
         device: format!("gpu-{gpu}").into(),
         ..AllocatedDevice::default()
     };
-    let mut held = Held::default();
+    let mut held = ClaimedDevices::default();
     let devices = (0..whole).map(held_device).collect();
     held.add(&Allocation { devices, ..Allocation::default() });
     let labels = Labels::default();
-    allocate(&catalog, &held, Place { node: "node", labels: &labels }, &[&claim(world)], STEPS)
+    allocate(
+        &catalog,
+        &held,
+        CandidateNode { node: "node", labels: &labels },
+        &[&claim(world)],
+        STEPS,
+    )
 }
 
 /// `9x1g.5gb + 3x4g.20gb` as requests, with the constraint that the text names.

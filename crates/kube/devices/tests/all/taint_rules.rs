@@ -1,6 +1,8 @@
 //! Devices that a DeviceTaintRule taints, beside the taints of their drivers.
 
-use dovetail_devices::{Catalog, Features, Held, Outcome, Place, allocate};
+use dovetail_devices::{
+    AllocationOutcome, CandidateNode, Catalog, ClaimedDevices, Features, allocate,
+};
 use dovetail_objects::{Labels, ResourceClaim};
 use serde_json::{Value, json};
 
@@ -29,20 +31,21 @@ fn put(catalog: &mut Catalog, rule: Value) {
 }
 
 /// How a claim of so many devices of a driver is answered.
-fn answer(catalog: &Catalog, driver: &str, count: usize, tolerations: Value) -> Outcome {
+fn answer(catalog: &Catalog, driver: &str, count: usize, tolerations: Value) -> AllocationOutcome {
     let exactly = json!({"deviceClassName": driver, "count": count, "tolerations": tolerations});
     let claim = json!({"metadata": {"name": "c", "namespace": "n"},
         "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}});
     let claim: ResourceClaim = serde_json::from_value(claim).expect("a claim");
     let labels = Labels::default();
-    let place = Place { node: "n0", labels: &labels };
-    allocate(catalog, &Held::default(), place, &[&claim], 1_000)
+    let place = CandidateNode { node: "n0", labels: &labels };
+    allocate(catalog, &ClaimedDevices::default(), place, &[&claim], 1_000)
 }
 
 /// How many devices of a driver a claim without tolerations can have.
 fn free(catalog: &Catalog, driver: &str) -> usize {
-    let fits =
-        |count: &usize| matches!(answer(catalog, driver, *count, Value::Null), Outcome::Fits(_));
+    let fits = |count: &usize| {
+        matches!(answer(catalog, driver, *count, Value::Null), AllocationOutcome::Fits(_))
+    };
     (1..=2).take_while(fits).count()
 }
 
@@ -90,7 +93,7 @@ fn a_toleration_accepts_the_taint_of_a_rule() {
         (json!({"key": "example.com/broken", "operator": "Exists", "effect": "NoSchedule"}), false),
     ] {
         let answer = answer(&catalog, "gpu.example.com", 2, json!([toleration]));
-        assert_eq!(matches!(answer, Outcome::Fits(_)), is_accepted, "{toleration}");
+        assert_eq!(matches!(answer, AllocationOutcome::Fits(_)), is_accepted, "{toleration}");
     }
 }
 
@@ -98,7 +101,7 @@ fn a_toleration_accepts_the_taint_of_a_rule() {
 fn who_gets_no_device_reads_of_which_rule_its_taint_is() {
     let mut catalog = catalog(Features::ALL);
     put(&mut catalog, rule("maintenance", json!({"device": "d1"}), "NoSchedule"));
-    let Outcome::No(looks) = answer(&catalog, "gpu.example.com", 2, Value::Null) else {
+    let AllocationOutcome::No(looks) = answer(&catalog, "gpu.example.com", 2, Value::Null) else {
         panic!("one device is not tainted");
     };
     let says = "1 with the taint example.com/broken=fan:NoSchedule of DeviceTaintRule maintenance";

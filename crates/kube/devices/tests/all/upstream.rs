@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 
-use dovetail_devices::{Allotment, Catalog, Features, Held, Outcome, Place, allocate};
+use dovetail_devices::{
+    AllocationOutcome, Allotment, CandidateNode, Catalog, ClaimedDevices, Features, allocate,
+};
 use dovetail_objects::{AllocatedDevice, Allocation, Meta, ResourceClaim, ResourceSlice};
 use serde_json::Value;
 
@@ -43,8 +45,10 @@ fn judge(case: &Value) -> Result<(), String> {
     let outcome = answer(case);
     let expected: Option<&Vec<Value>> = case["results"].as_array();
     match (&outcome, expected, case["error"].as_str()) {
-        (Outcome::Fits(allotments), Some(expected), _) => same(case, allotments, expected),
-        (Outcome::Error(problem), None, Some(error)) => {
+        (AllocationOutcome::Fits(allotments), Some(expected), _) => {
+            same(case, allotments, expected)
+        }
+        (AllocationOutcome::Error(problem), None, Some(error)) => {
             // What lies behind the object is in the words of its library.
             let head = |text: &str| text.split(": ").take(2).collect::<Vec<_>>().join(": ");
             match head(problem) == head(error) {
@@ -52,14 +56,14 @@ fn judge(case: &Value) -> Result<(), String> {
                 false => Err(format!("error `{problem}` instead of `{error}`")),
             }
         }
-        (Outcome::No(_), None, None) => Ok(()),
+        (AllocationOutcome::No(_), None, None) => Ok(()),
         (outcome, _, error) => {
             Err(format!("{outcome:?} instead of {}", error.unwrap_or("another answer")))
         }
     }
 }
 
-fn answer(case: &Value) -> Outcome {
+fn answer(case: &Value) -> AllocationOutcome {
     let has = |feature: &str| {
         let mut all = case["features"].as_array().into_iter().flatten();
         all.any(|one| one.as_str().is_some_and(|one| one.split('+').any(|part| part == feature)))
@@ -82,7 +86,7 @@ fn answer(case: &Value) -> Outcome {
     for (number, slice) in case["resourceSlices"].as_array().into_iter().flatten().enumerate() {
         let slice: ResourceSlice = match serde_json::from_value(slice.clone()) {
             Ok(slice) => slice,
-            Err(error) => return Outcome::Error(error.to_string()),
+            Err(error) => return AllocationOutcome::Error(error.to_string()),
         };
         // Some cases have several of one name.
         let name = format!("{} {number:03}", slice.meta.name).into();
@@ -92,19 +96,19 @@ fn answer(case: &Value) -> Outcome {
     let claims = case["claims"].as_array().into_iter().flatten().map(read);
     let claims: Vec<ResourceClaim> = match claims.collect() {
         Ok(claims) => claims,
-        Err(problem) => return Outcome::Error(problem),
+        Err(problem) => return AllocationOutcome::Error(problem),
     };
     let node: Meta = serde_json::from_value(case["node"]["metadata"].clone()).expect("a node");
-    let place = Place { node: &node.name, labels: &node.labels };
+    let place = CandidateNode { node: &node.name, labels: &node.labels };
     let claims: Vec<&ResourceClaim> = claims.iter().collect();
     match claims.is_empty() {
-        true => Outcome::No(Vec::new()),
+        true => AllocationOutcome::No(Vec::new()),
         false => allocate(&catalog, &held(case), place, &claims, STEPS),
     }
 }
 
 /// What others have.
-fn held(case: &Value) -> Held {
+fn held(case: &Value) -> ClaimedDevices {
     let device = |text: &str| {
         let mut parts = text.split('/').map(Box::from);
         let mut next = || parts.next().unwrap_or_default();
@@ -131,7 +135,7 @@ fn held(case: &Value) -> Held {
             devices.push(AllocatedDevice { is_share: true, ..shared });
         }
     }
-    let mut held = Held::default();
+    let mut held = ClaimedDevices::default();
     held.add(&Allocation { devices, ..Allocation::default() });
     held
 }

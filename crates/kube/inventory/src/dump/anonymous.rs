@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use super::devices::{is_of_a_kind, is_of_one_device};
 use super::domains::DOMAINS;
-use super::fields::{Text, text_of};
+use super::fields::{TextRule, text_of};
 use crate::facts::claims::class::BY_NAME;
 use crate::facts::claims::driver::GpuDriver;
 use crate::facts::claims::selector::reduced;
@@ -144,13 +144,13 @@ pub enum NamesError {
 
 /// A key, and what was replaced under it.
 #[derive(Clone, Debug)]
-pub struct Names {
+pub struct Pseudonyms {
     key: Vec<u8>,
     /// True name by hash.
     names: BTreeMap<String, String>,
 }
 
-impl Names {
+impl Pseudonyms {
     /// No names yet, under a key that nobody can guess.
     pub fn new(key: [u8; 32]) -> Self {
         Self { key: key.to_vec(), names: BTreeMap::new() }
@@ -177,7 +177,7 @@ impl Names {
 
     /// An object with everything that is a name replaced.
     pub fn replace(&mut self, object: &Value) -> Value {
-        self.value(object, Text::Name)
+        self.value(object, TextRule::Name)
     }
 
     /// A text in which hashes stand, with the true names. Columns of a table stay in place.
@@ -199,56 +199,56 @@ impl Names {
         told.text
     }
 
-    fn value(&mut self, value: &Value, how: Text) -> Value {
+    fn value(&mut self, value: &Value, how: TextRule) -> Value {
         match value {
-            Value::Object(attributes) if how == Text::Attributes => {
+            Value::Object(attributes) if how == TextRule::Attributes => {
                 Value::Object(self.attributes(attributes))
             }
-            _ if matches!(how, Text::Whole | Text::Attributes) => value.clone(),
+            _ if matches!(how, TextRule::Whole | TextRule::Attributes) => value.clone(),
             Value::String(text) => Value::String(self.text(text, how)),
             Value::Array(items) => {
                 // A list of requests is what a claim asks for, and no amounts.
-                let how = if how == Text::Amounts { Text::Name } else { how };
+                let how = if how == TextRule::Amounts { TextRule::Name } else { how };
                 Value::Array(items.iter().map(|item| self.value(item, how)).collect())
             }
             Value::Object(fields) => Value::Object(match how {
-                Text::Labels => self.labels(fields),
-                Text::Annotations => self.annotations(fields),
+                TextRule::Labels => self.labels(fields),
+                TextRule::Annotations => self.annotations(fields),
                 // Pods have the names of tasks as a label.
-                Text::Tasks => {
+                TextRule::Tasks => {
                     let tasks = fields.iter().map(|(task, least)| (self.hash(task), least.clone()));
                     tasks.collect()
                 }
-                Text::Amounts => self.amounts(fields),
-                Text::Measured => self.of_resource(fields),
+                TextRule::Amounts => self.amounts(fields),
+                TextRule::Measured => self.of_resource(fields),
                 _ => self.fields(fields),
             }),
             _ => value.clone(),
         }
     }
 
-    fn text(&mut self, text: &str, how: Text) -> String {
+    fn text(&mut self, text: &str, how: TextRule) -> String {
         let stays = match how {
-            Text::Plain | Text::Whole | Text::Attributes | Text::Amounts => true,
-            Text::Count => is_count(text),
-            Text::Driver => GpuDriver::named(text).is_some(),
+            TextRule::Plain | TextRule::Whole | TextRule::Attributes | TextRule::Amounts => true,
+            TextRule::Count => is_count(text),
+            TextRule::Driver => GpuDriver::named(text).is_some(),
             // What a rule about pods counts.
-            Text::Measured => text == "pods",
-            Text::Mount => text.trim_end_matches('/') == "/dev/shm",
-            Text::Reason => REASONS.contains(&text),
-            Text::Scheduler => SCHEDULERS.contains(&text),
-            Text::Type => TYPES.contains(&text),
+            TextRule::Measured => text == "pods",
+            TextRule::Mount => text.trim_end_matches('/') == "/dev/shm",
+            TextRule::Reason => REASONS.contains(&text),
+            TextRule::Scheduler => SCHEDULERS.contains(&text),
+            TextRule::Type => TYPES.contains(&text),
             _ => false,
         };
         match how {
             _ if stays => text.to_owned(),
-            Text::DeviceClass => self.device_class(text),
-            Text::Image => self.image(text),
-            Text::LabelKey => self.label_key(text),
-            Text::Path => self.path(text),
-            Text::Provider => self.provider_id(text),
-            Text::Resource => self.resource(text),
-            Text::Selector => reduced(text),
+            TextRule::DeviceClass => self.device_class(text),
+            TextRule::Image => self.image(text),
+            TextRule::LabelKey => self.label_key(text),
+            TextRule::Path => self.path(text),
+            TextRule::Provider => self.provider_id(text),
+            TextRule::Resource => self.resource(text),
+            TextRule::Selector => reduced(text),
             _ => self.hash(text),
         }
     }
@@ -284,7 +284,7 @@ impl Names {
             Value::Array(items) => {
                 Value::Array(items.iter().map(|item| self.label_values(key, item)).collect())
             }
-            other => self.value(other, Text::Name),
+            other => self.value(other, TextRule::Name),
         }
     }
 
@@ -322,7 +322,7 @@ impl Names {
         let known = attributes.iter().filter_map(|(name, value)| {
             let told = match is_of_a_kind(name) {
                 true => value.clone(),
-                false if is_of_one_device(name) => self.value(value, Text::Name),
+                false if is_of_one_device(name) => self.value(value, TextRule::Name),
                 false => return None,
             };
             Some((name.clone(), told))
@@ -388,7 +388,7 @@ impl Names {
         let field = |(name, value): (&String, &Value)| {
             let value = match (name.as_str(), value) {
                 ("name", Value::String(text)) => Value::String(self.resource(text)),
-                ("container", value) => self.value(value, Text::Name),
+                ("container", value) => self.value(value, TextRule::Name),
                 (_, value) => value.clone(),
             };
             (name.clone(), value)

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use Text::*;
+use TextRule::*;
 
 /// What becomes of the texts of a field when names are hidden. Numbers and switches stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Text {
+pub(super) enum TextRule {
     /// They are replaced by hashes.
     Name,
     /// They stay; in parts of a field, what is said of these.
@@ -54,20 +54,20 @@ pub(super) enum Text {
 }
 
 /// Paths of fields, by what becomes of their texts.
-pub(super) type Fields = &'static [(Text, &'static [&'static str])];
+pub(super) type Fields = &'static [(TextRule, &'static [&'static str])];
 
 pub(super) fn paths(fields: Fields) -> impl Iterator<Item = &'static str> {
     fields.iter().flat_map(|(_, paths)| paths.iter().copied())
 }
 
 /// What becomes of the texts of fields of this name, wherever they are.
-pub(super) fn text_of(name: &str) -> Text {
-    static BY_NAME: LazyLock<BTreeMap<&str, Text>> = LazyLock::new(|| names().collect());
+pub(super) fn text_of(name: &str) -> TextRule {
+    static BY_NAME: LazyLock<BTreeMap<&str, TextRule>> = LazyLock::new(|| names().collect());
     BY_NAME.get(name).copied().unwrap_or(Name)
 }
 
 /// Every field by the last part of its path.
-fn names() -> impl Iterator<Item = (&'static str, Text)> {
+fn names() -> impl Iterator<Item = (&'static str, TextRule)> {
     let shared = [METADATA, POD_SPEC, CONTAINER, STATUS, OWNER, INSIDE];
     let fields = shared.into_iter().chain(OTHERS.iter().map(|(_, fields)| *fields)).flatten();
     fields.flat_map(|(text, paths)| {

@@ -10,7 +10,7 @@ use super::RawObject;
 /// Kind, version and name of an object.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Head<'a> {
+pub(super) struct ObjectHeader<'a> {
     #[serde(borrow, default)]
     kind: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -34,7 +34,7 @@ fn is_there<'de, D: Deserializer<'de>>(input: D) -> Result<bool, D::Error> {
     IgnoredAny::deserialize(input).map(|_| true)
 }
 
-impl Head<'_> {
+impl ObjectHeader<'_> {
     /// The object whose head it is; `kind` and `api_version` are those of its list, where it says
     /// none itself. `None` if nobody says the kind.
     pub(super) fn object<'h>(

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Read};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use super::head::Head;
+use super::head::ObjectHeader;
 
 /// Lines are taken together up to so many bytes.
 const TOGETHER_BYTES: usize = 4 << 20;
@@ -15,21 +15,21 @@ const LONGEST_LINE: u64 = 1 << 20;
 
 /// The next lines of a stream.
 #[derive(Default)]
-pub(super) struct Lines {
+pub(super) struct LineBatch {
     text: Vec<u8>,
     ends: Vec<usize>,
 }
 
-pub(super) enum Line<'a> {
+pub(super) enum DumpLine<'a> {
     /// A whole object that is no list.
-    Object(Head<'a>, &'a str),
+    Object(ObjectHeader<'a>, &'a str),
     /// Nothing.
     Blank,
     /// Something else, or the beginning of something.
     Other,
 }
 
-impl Lines {
+impl LineBatch {
     /// Takes the next lines; none at the end of the stream.
     ///
     /// # Errors
@@ -56,9 +56,9 @@ impl Lines {
         self.ends.len()
     }
 
-    pub(super) fn read(&self) -> Vec<Line<'_>> {
+    pub(super) fn read(&self) -> Vec<DumpLine<'_>> {
         let lines = (0..self.ends.len()).into_par_iter();
-        lines.map(|line| Line::of(&self.text[self.begin(line)..self.ends[line]])).collect()
+        lines.map(|line| DumpLine::of(&self.text[self.begin(line)..self.ends[line]])).collect()
     }
 
     /// The text from a line on, also what was read of a line before an error.
@@ -71,13 +71,14 @@ impl Lines {
     }
 }
 
-impl<'a> Line<'a> {
+impl<'a> DumpLine<'a> {
     fn of(line: &'a [u8]) -> Self {
         if line.iter().all(u8::is_ascii_whitespace) {
             return Self::Blank;
         }
         let text = str::from_utf8(line).ok().filter(|text| text.starts_with('{'));
-        let head = text.and_then(|text| Some((serde_json::from_str::<Head<'_>>(text).ok()?, text)));
+        let head = text
+            .and_then(|text| Some((serde_json::from_str::<ObjectHeader<'_>>(text).ok()?, text)));
         match head {
             Some((head, text)) if !head.is_list => Self::Object(head, text),
             _ => Self::Other,

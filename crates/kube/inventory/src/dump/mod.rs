@@ -5,7 +5,7 @@
 //! ends the reading with file, line and column; an object that cannot be understood is skipped, and
 //! told apart from the others.
 //!
-//! A [`Keeper`] says what of an object is needed at all; [`Names`] replace what it is called.
+//! A [`Keeper`] says what of an object is needed at all; [`Pseudonyms`] replace what it is called.
 
 mod anonymous;
 mod devices;
@@ -17,14 +17,14 @@ mod lines;
 mod reader;
 mod source;
 
-pub use anonymous::{Names, NamesError};
+pub use anonymous::{NamesError, Pseudonyms};
 pub use keep::Keeper;
 pub use reader::{MAX_OBJECT_BYTES, RawObject, Sink, read_objects};
 pub use source::{COLLECTION, STDIN, collected_at, dump_files, read_file, read_paths};
 
 use std::path::PathBuf;
 
-use dovetail_units::place::Place;
+use dovetail_units::place::FilePosition;
 use thiserror::Error;
 
 /// An object that was left out.
@@ -56,7 +56,7 @@ pub enum DumpError {
     /// Text that is no JSON, or is cut off.
     #[error(
         "{}: invalid JSON ({problem}); create the file again with `kubectl get nodes,pods,... -A -o json`",
-        Place::line(.file, *.line as u64).character(*.column as u64)
+        FilePosition::line(.file, *.line as u64).character(*.column as u64)
     )]
     Json {
         file: String,

@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::head::Head;
-use super::lines::{Line, Lines};
+use super::head::ObjectHeader;
+use super::lines::{DumpLine, LineBatch};
 use super::{DumpError, Skipped};
 
 /// The largest object that is read. Servers refuse objects of a few MiB.
@@ -75,7 +75,7 @@ pub fn read_objects(
 ) -> Result<u64, DumpError> {
     let left = Rc::new(Cell::new(MAX_OBJECT_BYTES));
     skip_mark(&mut input, file)?;
-    let mut state = State { file, left: Rc::clone(&left), number: 0, lines: 0, sink };
+    let mut state = DumpState { file, left: Rc::clone(&left), number: 0, lines: 0, sink };
     let Some(begun) = state.take_lines(&mut input)? else { return Ok(state.number) };
     let limited = Limited { inner: begun.chain(input), left };
     let mut json = serde_json::Deserializer::from_reader(limited);
@@ -122,7 +122,7 @@ fn skip_mark(input: &mut impl BufRead, file: &str) -> Result<(), DumpError> {
 }
 
 /// What goes on while a stream is read.
-struct State<'s> {
+struct DumpState<'s> {
     file: &'s str,
     left: Rc<Cell<u64>>,
     number: u64,
@@ -131,7 +131,7 @@ struct State<'s> {
     sink: &'s mut dyn Sink,
 }
 
-impl State<'_> {
+impl DumpState<'_> {
     fn begin(&self) {
         self.left.set(MAX_OBJECT_BYTES);
     }
@@ -140,11 +140,11 @@ impl State<'_> {
     /// is several times faster to read than a stream. Answers with what is to be read as a stream,
     /// behind it the rest; `None` at the end.
     fn take_lines(&mut self, input: &mut impl BufRead) -> Result<Option<Begun>, DumpError> {
-        let mut lines = Lines::default();
+        let mut lines = LineBatch::default();
         loop {
             let taken = lines.take(input);
             let read = lines.read();
-            let objects = read.iter().take_while(|line| !matches!(line, Line::Other));
+            let objects = read.iter().take_while(|line| !matches!(line, DumpLine::Other));
             let count = self.hand_on_lines(objects);
             if count < lines.count() {
                 let begun = Cursor::new(lines.text_from(count).to_vec());
@@ -158,12 +158,12 @@ impl State<'_> {
     }
 
     /// Hands on objects that stand on a line each; answers with the number of lines.
-    fn hand_on_lines<'l>(&mut self, lines: impl Iterator<Item = &'l Line<'l>>) -> usize {
+    fn hand_on_lines<'l>(&mut self, lines: impl Iterator<Item = &'l DumpLine<'l>>) -> usize {
         let mut objects = Vec::new();
         let before = self.lines;
         for line in lines {
             self.lines += 1;
-            let Line::Object(head, json) = line else { continue };
+            let DumpLine::Object(head, json) = line else { continue };
             self.number += 1;
             match head.object(json, self.file, ("", "")) {
                 Some(object) => objects.push(object),
@@ -197,7 +197,7 @@ impl State<'_> {
     fn take(&mut self, json: &str, kind: &str, api_version: &str) {
         self.number += 1;
         self.begin();
-        match serde_json::from_str::<Head<'_>>(json) {
+        match serde_json::from_str::<ObjectHeader<'_>>(json) {
             Ok(head) => match head.object(json, self.file, (kind, api_version)) {
                 Some(object) => self.sink.object(&object),
                 None => self.skip("kind", "it is missing"),
@@ -215,7 +215,7 @@ impl State<'_> {
 
 /// A value at the top: an object, a list of objects, or a bare array of either.
 struct Top<'t, 's> {
-    state: &'t mut State<'s>,
+    state: &'t mut DumpState<'s>,
 }
 
 impl<'de> DeserializeSeed<'de> for Top<'_, '_> {
@@ -271,7 +271,7 @@ impl<'de> Visitor<'de> for Top<'_, '_> {
 
 /// The objects of a list.
 struct Items<'t, 's> {
-    state: &'t mut State<'s>,
+    state: &'t mut DumpState<'s>,
     kind: &'t str,
     api_version: &'t str,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_audit::{Advice, NumaPolicy, ObjectRef, Recommended};
-use dovetail_objects::json::{Amount, nullable};
+use dovetail_objects::json::{JsonQuantity, nullable};
 use serde::Deserialize;
 
 use super::lenient::lenient;
@@ -54,17 +54,17 @@ struct OfContainer {
     #[serde(deserialize_with = "nullable")]
     container_name: String,
     #[serde(deserialize_with = "nullable")]
-    target: BTreeMap<String, Amount>,
+    target: BTreeMap<String, JsonQuantity>,
     #[serde(deserialize_with = "nullable")]
-    upper_bound: BTreeMap<String, Amount>,
+    upper_bound: BTreeMap<String, JsonQuantity>,
 }
 
 /// Reads a VerticalPodAutoscaler of any version: the owner that it is about, and what it recommends
 /// so far.
 pub(super) fn recommender(raw: &RawObject<'_>) -> Result<(ObjectRef, Advice), Skipped> {
     let Recommender { spec, status } = lenient(raw)?;
-    let amounts = |written: BTreeMap<String, Amount>| -> BTreeMap<String, i64> {
-        let amount = |(name, amount): (String, Amount)| {
+    let amounts = |written: BTreeMap<String, JsonQuantity>| -> BTreeMap<String, i64> {
+        let amount = |(name, amount): (String, JsonQuantity)| {
             let number = if name == "cpu" { amount.0.to_milli() } else { amount.0.to_units() };
             (name, number)
         };

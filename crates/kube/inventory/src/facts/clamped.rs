@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use dovetail_audit::{Held, Node};
+use dovetail_audit::{HeldGpus, Node};
 use dovetail_model::is_gpu_resource;
 
-use super::pods::{Group, PodRecord};
+use super::pods::{PodRecord, PodTemplateGroup};
 
 /// Units of a GPU resource that one machine offers, or one container asks for, at most.
 pub(super) const MOST_GPUS: i64 = 4096;
@@ -54,7 +54,7 @@ impl fmt::Display for Clamped {
 
 /// Cuts what groups of pods ask for to what a machine can have, so that nothing behind the reader
 /// adds up numbers that cannot be; answers with the first pod of each group that asked for more.
-pub(super) fn cut_requests(groups: &mut [Group], pods: &[PodRecord]) -> Vec<Clamped> {
+pub(super) fn cut_requests(groups: &mut [PodTemplateGroup], pods: &[PodRecord]) -> Vec<Clamped> {
     let mut cut = Vec::new();
     for group in groups {
         let template = &mut group.common.template;
@@ -82,15 +82,15 @@ pub(super) fn cut_requests(groups: &mut [Group], pods: &[PodRecord]) -> Vec<Clam
 }
 
 /// A pod that holds GPUs, with what it says.
-pub(super) struct Said<'h> {
-    pub(super) held: &'h Held,
+pub(super) struct ClampedHolder<'h> {
+    pub(super) held: &'h HeldGpus,
     pub(super) namespace: &'h str,
     pub(super) units: i64,
 }
 
 /// Nodes whose pods hold more of a resource than is built in.
-pub(super) fn beyond_the_node(said: &[Said<'_>], nodes: &[Node]) -> Vec<Clamped> {
-    let mut sums: BTreeMap<(&str, &str), (i64, &Said<'_>)> = BTreeMap::new();
+pub(super) fn beyond_the_node(said: &[ClampedHolder<'_>], nodes: &[Node]) -> Vec<Clamped> {
+    let mut sums: BTreeMap<(&str, &str), (i64, &ClampedHolder<'_>)> = BTreeMap::new();
     for one in said {
         let key = (one.held.node.as_str(), one.held.resource.as_str());
         let (sum, most) = sums.entry(key).or_insert((0, one));

@@ -1,7 +1,7 @@
 //! What a workload does, and whether its pods start together: as far as kinds, labels and images of
 //! known servers tell. Where they do not, nobody knows.
 
-use dovetail_audit::{Class, PodTemplate};
+use dovetail_audit::{PodTemplate, WorkloadClass};
 use dovetail_objects::labels;
 
 use dovetail_objects::{Labels, owner_kind};
@@ -62,12 +62,12 @@ pub(super) fn class_of<'a>(
     labels: &Labels,
     kinds: impl Iterator<Item = &'a str>,
     images: &[String],
-) -> Option<Class> {
+) -> Option<WorkloadClass> {
     let named = |text: &str| match text {
-        "training" => Some(Class::Training),
-        "inference" => Some(Class::Inference),
-        "interactive" => Some(Class::Interactive),
-        "batch" => Some(Class::Batch),
+        "training" => Some(WorkloadClass::Training),
+        "inference" => Some(WorkloadClass::Inference),
+        "interactive" => Some(WorkloadClass::Interactive),
+        "batch" => Some(WorkloadClass::Batch),
         _ => None,
     };
     if let Some(class) = labels.get(labels::CLASS).and_then(named) {
@@ -75,28 +75,28 @@ pub(super) fn class_of<'a>(
     }
     let has_label = |key: &str| labels.get(key).is_some();
     if has_label("notebook-name") || has_label("hub.jupyter.org/username") {
-        return Some(Class::Interactive);
+        return Some(WorkloadClass::Interactive);
     }
     if has_label(labels::KSERVE_SERVICE) || has_label(labels::LLM_D_MODEL) {
-        return Some(Class::Inference);
+        return Some(WorkloadClass::Inference);
     }
     let mut is_job = false;
     for kind in kinds {
         if owner_kind(kind).trains {
-            return Some(Class::Training);
+            return Some(WorkloadClass::Training);
         }
         if SERVING_KINDS.contains(&kind) {
-            return Some(Class::Inference);
+            return Some(WorkloadClass::Inference);
         }
         if kind == "Notebook" {
-            return Some(Class::Interactive);
+            return Some(WorkloadClass::Interactive);
         }
         is_job |= kind == "Job";
     }
     match () {
-        () if is_job => Some(Class::Batch),
-        () if has_part(images, &SERVERS) => Some(Class::Inference),
-        () if has_part(images, &NOTEBOOKS) => Some(Class::Interactive),
+        () if is_job => Some(WorkloadClass::Batch),
+        () if has_part(images, &SERVERS) => Some(WorkloadClass::Inference),
+        () if has_part(images, &NOTEBOOKS) => Some(WorkloadClass::Interactive),
         () => None,
     }
 }
@@ -159,11 +159,11 @@ mod tests {
             class_of(&labels, kinds.iter().copied(), &[image.to_owned()])
         };
         let vllm = "registry.example/vllm/vllm-openai:v0.11";
-        assert_eq!(class(&[], &["ReplicaSet", "Deployment"], vllm), Some(Class::Inference));
-        assert_eq!(class(&[], &["Job", "JobSet"], vllm), Some(Class::Training));
-        assert_eq!(class(&[], &["Job"], vllm), Some(Class::Batch));
+        assert_eq!(class(&[], &["ReplicaSet", "Deployment"], vllm), Some(WorkloadClass::Inference));
+        assert_eq!(class(&[], &["Job", "JobSet"], vllm), Some(WorkloadClass::Training));
+        assert_eq!(class(&[], &["Job"], vllm), Some(WorkloadClass::Batch));
         let own = [("dovetail.dev/class", "interactive")];
-        assert_eq!(class(&own, &["Job", "JobSet"], vllm), Some(Class::Interactive));
+        assert_eq!(class(&own, &["Job", "JobSet"], vllm), Some(WorkloadClass::Interactive));
         assert_eq!(class(&[], &["ReplicaSet"], "python:3.13"), None);
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use dovetail_audit::{Advice, Autoscaler, BudgetLimit, NumaPolicy, ObjectRef, Scoring};
-use dovetail_objects::json::{Amount, nullable};
+use dovetail_objects::json::{JsonQuantity, nullable};
 use dovetail_objects::{DisruptionBudget, read};
 use serde::Deserialize;
 
@@ -109,7 +109,7 @@ impl ClusterObjects {
         #[serde(default)]
         struct Spec {
             #[serde(deserialize_with = "nullable")]
-            hard: BTreeMap<String, Amount>,
+            hard: BTreeMap<String, JsonQuantity>,
         }
         let quota: Quota = lenient(raw)?;
         let room = QuotaRoom::read(raw)?;

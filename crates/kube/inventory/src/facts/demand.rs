@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_audit::{Demand, Gpus, Node as FactNode, Untold};
+use dovetail_audit::{Gpus, Node as FactNode, PendingDemand, Untold};
 use dovetail_cluster::world::{Change, Patience, Settings, World};
-use dovetail_model::{Bounds, Condition, Job, JobId, Queue, Snapshot, is_gpu_resource};
+use dovetail_model::{Bounds, Job, JobId, NodeAvailability, Queue, Snapshot, is_gpu_resource};
 use dovetail_objects::{Kind, Object, Pod};
 use dovetail_translate::Rules;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
@@ -35,15 +35,15 @@ pub(super) fn worlds(
     inventory: Inventory,
     nodes: &[FactNode],
     untold: &[UntoldPod],
-) -> (Vec<Demand>, Vec<Unjudged>) {
+) -> (Vec<PendingDemand>, Vec<Unjudged>) {
     let offers = offers(nodes);
     let conditions = nodes.iter().map(|node| (&*node.node.name, node.node.condition));
-    let conditions: BTreeMap<&str, Condition> = conditions.collect();
+    let conditions: BTreeMap<&str, NodeAvailability> = conditions.collect();
     let places: BTreeMap<&str, usize> =
         nodes.iter().map(|node| &*node.node.name).zip(0..).collect();
     let now_ms = inventory.now_ms;
-    let objects = Objects::of(inventory);
-    let world = |Offer { resource, way }: Offer<'_>| {
+    let objects = SnapshotObjects::of(inventory);
+    let world = |ResourceOffer { resource, way }: ResourceOffer<'_>| {
         let rules = Rules { device_resource: resource.to_owned(), ..Rules::default() };
         // Whoever is not there yet will not come.
         let patience = Patience { quiet_ms: 0, ..Patience::default() };
@@ -87,11 +87,12 @@ pub(super) fn worlds(
             // Another system's device driver on the node does not make its GPUs less free.
             node.condition = conditions.get(&*node.name).copied().unwrap_or_default();
         }
-        (Demand { resource: resource.to_owned(), world: snapshot, refused, untold }, unjudged)
+        let resource = resource.to_owned();
+        (PendingDemand { resource, world: snapshot, refused, untold }, unjudged)
     };
     // Side by side, but no more of them at a time than there are processors: each needs memory
     // while it is made.
-    let (worlds, unjudged): (Vec<Demand>, Vec<Vec<Unjudged>>) =
+    let (worlds, unjudged): (Vec<PendingDemand>, Vec<Vec<Unjudged>>) =
         offers.into_par_iter().map(world).unzip();
     let may_want_any = |pod: &&UntoldPod| {
         worlds.iter().any(|demand| pod.may_want(&demand.resource) != Untold::default())
@@ -133,13 +134,13 @@ impl Way {
 }
 
 /// A resource in one way.
-struct Offer<'n> {
+struct ResourceOffer<'n> {
     resource: &'n str,
     way: Way,
 }
 
 /// Every resource of nodes, in each way in which any of them offers it.
-fn offers(nodes: &[FactNode]) -> Vec<Offer<'_>> {
+fn offers(nodes: &[FactNode]) -> Vec<ResourceOffer<'_>> {
     let mut ways: BTreeMap<&str, BTreeSet<(bool, bool)>> = BTreeMap::new();
     for (resource, gpus) in nodes.iter().flat_map(|node| &node.gpus) {
         ways.entry(resource).or_default().insert((gpus.serves(false), gpus.serves(true)));
@@ -154,7 +155,7 @@ fn offers(nodes: &[FactNode]) -> Vec<Offer<'_>> {
                 of_containers.into_iter().chain(of_claims).collect::<Vec<Way>>()
             }
         };
-        of_resource.into_iter().map(move |way| Offer { resource, way })
+        of_resource.into_iter().map(move |way| ResourceOffer { resource, way })
     });
     offers.collect()
 }
@@ -190,7 +191,7 @@ fn wants(pod: &Pod, resource: &str) -> bool {
 }
 
 /// What worlds are made of.
-struct Objects {
+struct SnapshotObjects {
     /// Pods apart, by kind.
     lists: BTreeMap<Kind, Vec<Object>>,
     /// All of one scheduler and without gates. Pods that need no GPU are left out: they wait for
@@ -219,7 +220,7 @@ struct Placed {
     owner_waits: bool,
 }
 
-impl Objects {
+impl SnapshotObjects {
     fn of(inventory: Inventory) -> Self {
         let Inventory { nodes, namespaces, pods, waiting: beside, others, complete, .. } =
             inventory;

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
-use dovetail_objects::json::{Amount, nullable};
+use dovetail_objects::json::{JsonQuantity, nullable};
 
 /// A moment in ms since 1970; absent, or not a time, is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Moment(pub(super) Option<u64>);
+pub(super) struct TimeMs(pub(super) Option<u64>);
 
-impl<'de> Deserialize<'de> for Moment {
+impl<'de> Deserialize<'de> for TimeMs {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         let text = Option::<Cow<'_, str>>::deserialize(input)?.unwrap_or_default();
         let time = text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond);
@@ -40,9 +40,9 @@ pub(super) struct MetaDetail<'a> {
     pub(super) annotations: BTreeMap<Cow<'a, str>, Option<Cow<'a, str>>>,
     #[serde(deserialize_with = "nullable")]
     pub(super) owner_references: Vec<OwnerReference>,
-    pub(super) creation_timestamp: Moment,
+    pub(super) creation_timestamp: TimeMs,
     /// When a deleted object should be gone: its grace period is part of it.
-    pub(super) deletion_timestamp: Moment,
+    pub(super) deletion_timestamp: TimeMs,
 }
 
 impl MetaDetail<'_> {
@@ -112,9 +112,9 @@ pub(super) struct ContainerDetail<'a> {
 #[serde(default)]
 pub(super) struct ResourcesDetail {
     #[serde(deserialize_with = "nullable")]
-    pub(super) requests: BTreeMap<String, Amount>,
+    pub(super) requests: BTreeMap<String, JsonQuantity>,
     #[serde(deserialize_with = "nullable")]
-    pub(super) limits: BTreeMap<String, Amount>,
+    pub(super) limits: BTreeMap<String, JsonQuantity>,
 }
 
 /// A variable by name; its value is only compared, never kept.
@@ -178,7 +178,7 @@ pub(super) struct HostPathDetail {
 pub(super) struct EmptyDirDetail {
     #[serde(deserialize_with = "nullable")]
     pub(super) medium: String,
-    pub(super) size_limit: Option<Amount>,
+    pub(super) size_limit: Option<JsonQuantity>,
 }
 
 #[derive(Default, Deserialize)]
@@ -201,8 +201,8 @@ pub(super) struct ConditionDetail {
     pub(super) kind: String,
     #[serde(deserialize_with = "nullable")]
     pub(super) status: String,
-    pub(super) last_transition_time: Moment,
-    pub(super) last_heartbeat_time: Moment,
+    pub(super) last_transition_time: TimeMs,
+    pub(super) last_heartbeat_time: TimeMs,
 }
 
 #[derive(Default, Deserialize)]
@@ -230,7 +230,7 @@ pub(super) struct StateDetail {
 pub(super) struct TerminatedDetail {
     #[serde(deserialize_with = "nullable")]
     pub(super) reason: String,
-    pub(super) finished_at: Moment,
+    pub(super) finished_at: TimeMs,
 }
 
 #[derive(Default, Deserialize)]
@@ -265,7 +265,7 @@ pub(super) struct NodeSpecDetail {
 pub(super) struct TaintDetail {
     #[serde(deserialize_with = "nullable")]
     pub(super) key: String,
-    pub(super) time_added: Moment,
+    pub(super) time_added: TimeMs,
 }
 
 #[derive(Default, Deserialize)]

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::{
-    Advice, Budget, Container, Facts, Held, Moment, Namespace, Node, NodeGpus, ObjectRef, Units,
-    Workload,
+    Advice, Budget, Container, Facts, HeldGpus, Moment, Namespace, Node, NodeGpus, ObjectRef,
+    Units, Workload,
 };
 use dovetail_gpus::{GpuCount, counted_as};
-use dovetail_model::{Condition, is_gpu_resource};
+use dovetail_model::{NodeAvailability, is_gpu_resource};
 use dovetail_objects::Pod;
 
 use super::claims::{Claimed, Doubts};
-use super::clamped::{Clamped, Said, beyond_the_node, cut_requests};
+use super::clamped::{Clamped, ClampedHolder, beyond_the_node, cut_requests};
 use super::class::{class_of, exports_gpu_metrics, is_gang, reserves_for_others};
 use super::demand::worlds;
 use super::gangs::gangs;
@@ -21,7 +21,7 @@ use super::node::{leave_to_claims, leave_to_slices};
 use super::pods::{Pods, REVISION_LABELS, same_but_labels};
 use super::share::by_cores;
 use super::sharers::share_out;
-use super::source::Sources;
+use super::source::SourceTexts;
 use super::template::owned;
 use super::tenant::{Tenant, tenants};
 use super::to_come;
@@ -31,7 +31,7 @@ use super::unmade::settle;
 use super::unread::UnknownGpus;
 use super::unseen::{Unseen, unseen};
 use crate::dump::Skipped;
-use crate::patches::Reach;
+use crate::patches::PatchReach;
 
 /// No pod holds more units of a resource: a node has fewer.
 const MOST_UNITS: i64 = 1 << 20;
@@ -56,9 +56,9 @@ pub struct Gathered {
     /// Pods that wait for a quota and are not created yet, where tenants were asked for.
     pub not_yet_created: Vec<PodLife>,
     /// Objects that a person edits.
-    pub sources: Sources,
+    pub sources: SourceTexts,
     /// Which nodes pods could use.
-    pub reach: Reach,
+    pub reach: PatchReach,
     /// Identity of the cluster: that of its namespace `kube-system`; empty where it was not read.
     pub cluster_uid: String,
     /// Objects by kind.
@@ -250,7 +250,7 @@ impl Inventory {
     /// Since when a node that offers GPUs has none that a pod holds: since it joined, or since the
     /// last of the pods that are still listed ended. Pods that are gone nobody sees, so it may be
     /// less long.
-    fn mark_empty(&self, nodes: &mut [Node], held: &[Held]) {
+    fn mark_empty(&self, nodes: &mut [Node], held: &[HeldGpus]) {
         if !self.was_read("Pod") {
             return;
         }
@@ -260,7 +260,7 @@ impl Inventory {
             let joined_ms = self.nodes.get(name).map_or(0, |object| object.meta.created_ms);
             let ended_ms = self.pods.ended_ms.get(name).copied().unwrap_or(0);
             node.free_since_ms = Some(joined_ms.max(ended_ms)).filter(|_| joined_ms > 0);
-            let is_up = node.node.condition == Condition::Ready && joined_ms > 0;
+            let is_up = node.node.condition == NodeAvailability::Ready && joined_ms > 0;
             if is_up && !busy.contains(name) {
                 node.without_gpu_pods_since_ms = Some(joined_ms.max(ended_ms));
             }
@@ -346,7 +346,7 @@ impl Inventory {
     }
 
     /// When pods that hold GPUs were made.
-    fn made_ms(&self, facts: &Facts, held: &[Held]) -> BTreeMap<(String, String), u64> {
+    fn made_ms(&self, facts: &Facts, held: &[HeldGpus]) -> BTreeMap<(String, String), u64> {
         let holders: BTreeSet<(&str, &str)> = held
             .iter()
             .map(|held| (&*facts.workloads[held.workload].owner.namespace, &*held.pod))
@@ -366,7 +366,7 @@ impl Inventory {
         facts: &Facts,
         gpus: &[NodeGpus],
         of_group: &[usize],
-    ) -> (Vec<Held>, Vec<Clamped>) {
+    ) -> (Vec<HeldGpus>, Vec<Clamped>) {
         let nodes: BTreeMap<&str, &Node> =
             facts.nodes.iter().map(|node| (&*node.node.name, node)).collect();
         let units: BTreeMap<&str, &[Units]> =
@@ -389,7 +389,7 @@ impl Inventory {
                     // Parts of devices are compared as the devices that they are parts of.
                     let said = if name == *resource { said } else { counted };
                     pods.push((&*record.pod.meta.namespace, said));
-                    held.push(Held {
+                    held.push(HeldGpus {
                         node: record.pod.node.to_string(),
                         resource: name,
                         workload,
@@ -404,16 +404,21 @@ impl Inventory {
             }
         }
         let said = held.iter().zip(pods);
-        let said = said.map(|(held, (namespace, units))| Said { held, namespace, units });
+        let said = said.map(|(held, (namespace, units))| ClampedHolder { held, namespace, units });
         let clamped = beyond_the_node(&said.collect::<Vec<_>>(), &facts.nodes);
         (held, clamped)
     }
 }
 
 /// What decides which nodes pods could use.
-fn reach(inventory: &Inventory, sources: &Sources, facts: &Facts, of_group: &[usize]) -> Reach {
-    let mut reach = Reach::default();
-    let conditions: BTreeMap<&str, Condition> =
+fn reach(
+    inventory: &Inventory,
+    sources: &SourceTexts,
+    facts: &Facts,
+    of_group: &[usize],
+) -> PatchReach {
+    let mut reach = PatchReach::default();
+    let conditions: BTreeMap<&str, NodeAvailability> =
         facts.nodes.iter().map(|node| (&*node.node.name, node.node.condition)).collect();
     let condition = |name: &str| conditions.get(name).copied().unwrap_or_default();
     reach.take_nodes(inventory.nodes.values().map(|node| (node, condition(&node.meta.name))));

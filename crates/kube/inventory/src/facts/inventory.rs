@@ -15,8 +15,8 @@ use super::node::{ReadNode, negative, read as read_node};
 use super::owner::Owners;
 use super::pods::Pods;
 use super::read_pod::ReadPod;
-use super::source::Sources;
-use super::unmade::Waiting;
+use super::source::SourceTexts;
+use super::unmade::UnmadeWork;
 use super::unread::Unread;
 use crate::dump::{COLLECTION, RawObject, Sink, Skipped};
 
@@ -44,8 +44,8 @@ pub struct Inventory {
     pub(super) pods: Pods,
     pub(super) owners: Owners,
     /// What waits beside the pods that are there, once all objects are read.
-    pub(super) waiting: Waiting,
-    pub(super) sources: Sources,
+    pub(super) waiting: UnmadeWork,
+    pub(super) sources: SourceTexts,
     pub(super) cluster: ClusterObjects,
     /// What drivers offer and claims hold.
     pub(super) devices: DeviceObjects,

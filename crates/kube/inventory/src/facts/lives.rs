@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::ObjectRef;
 use dovetail_model::is_gpu_resource;
-use dovetail_objects::Phase;
+use dovetail_objects::PodPhase;
 
 use super::fractions::reserves_for_others;
 use super::inventory::Inventory;
@@ -76,7 +76,7 @@ pub(super) fn lives(inventory: &Inventory, labels: &BTreeSet<String>) -> Vec<Pod
             created_ms: Some(pod.meta.created_ms).filter(is_known),
             scheduled_ms: Some(pod.scheduled_ms).filter(is_known),
             ended_ms: record.ended_ms,
-            has_succeeded: pod.is_over().then_some(pod.phase == Phase::Succeeded),
+            has_succeeded: pod.is_over().then_some(pod.phase == PodPhase::Succeeded),
             gpu_milli: record.gpu_milli,
             labels: kept.collect(),
         }

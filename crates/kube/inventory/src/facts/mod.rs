@@ -43,7 +43,7 @@ pub use inventory::{Inventory, TEAM_LABELS};
 pub use lives::PodLife;
 pub use node::POOL_LABELS;
 pub use shown_by::POD as DESCRIBE_POD;
-pub use source::{Sources, manager};
+pub use source::{SourceTexts, manager};
 pub use tenant::Tenant;
 pub use unjudged::Unjudged;
 pub use unread::UnknownGpus;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use dovetail_audit::{Gpus, Node, NodeGpus, ObjectRef, Units};
 use dovetail_gpus::{self as gpus, GpuCount, model_label, node_gpus};
-use dovetail_model::{Condition, Parts, Slice, is_gpu_resource};
+use dovetail_model::{GpuFraction, GpuParts, NodeAvailability, is_gpu_resource};
 use dovetail_objects::{Labels, Node as Object};
 use dovetail_translate::{NodeSetting, Rules, node as translated};
 
@@ -90,8 +90,8 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
     let uncounted_gpus = read.as_ref().map_or(0, |read| read.missing);
     let waits_for_plugin = uncounted_gpus > 0 && !read.as_ref().is_some_and(is_offered);
     // The driver and the plugin come up after the node does.
-    if waits_for_plugin && age_ms < STARTING_MS && node.condition == Condition::Ready {
-        node.condition = Condition::Starting;
+    if waits_for_plugin && age_ms < STARTING_MS && node.condition == NodeAvailability::Ready {
+        node.condition = NodeAvailability::Starting;
     }
     let layout_rest_milli = read.as_ref().map_or(0, |read| read.layout_rest_milli);
     ReadNode {
@@ -149,7 +149,7 @@ pub(super) fn leave_to_slices(read: &mut ReadNode) {
     gpus.units.push(Units {
         resource: labels::NVIDIA_GPU.to_owned(),
         count,
-        parts: Parts::Equal(Slice { part: 1, of: 1 }),
+        parts: GpuParts::Equal(GpuFraction { part: 1, of: 1 }),
         is_shared: false,
         unknown: count,
     });
@@ -205,14 +205,14 @@ fn condition(
     detail: &NodeDetail<'_>,
     age_ms: u64,
     is_being_removed: bool,
-) -> Condition {
+) -> NodeAvailability {
     let ready = detail.status.conditions.iter().find(|condition| condition.kind == "Ready");
     match ready {
         // Only what says so is broken: a dump without conditions says nothing.
-        Some(ready) if ready.status != "True" && age_ms < STARTING_MS => Condition::Starting,
-        Some(ready) if ready.status != "True" => Condition::NotReady,
-        _ if object.unschedulable || is_being_removed => Condition::Cordoned,
-        _ => Condition::Ready,
+        Some(ready) if ready.status != "True" && age_ms < STARTING_MS => NodeAvailability::Starting,
+        Some(ready) if ready.status != "True" => NodeAvailability::NotReady,
+        _ if object.unschedulable || is_being_removed => NodeAvailability::Cordoned,
+        _ => NodeAvailability::Ready,
     }
 }
 

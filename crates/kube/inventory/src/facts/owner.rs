@@ -16,12 +16,12 @@ const LONGEST_CHAIN: usize = 16;
 /// Owners by what they are called.
 #[derive(Default)]
 pub(super) struct Owners {
-    known: BTreeMap<ObjectRef, Owner>,
+    known: BTreeMap<ObjectRef, OwnerFacts>,
     /// Those that make pods which are not there.
     pub(super) unmade: Unmade,
 }
 
-struct Owner {
+struct OwnerFacts {
     controller: Option<ObjectRef>,
     controller_uid: Option<String>,
     created_ms: Option<u64>,
@@ -45,7 +45,7 @@ impl Owners {
         let desired = number(&detail.spec.replicas).or(of_job).or(default);
         self.unmade.add(raw, &detail)?;
         let object = ObjectRef::new(raw.kind, raw.namespace, raw.name);
-        let owner = Owner {
+        let owner = OwnerFacts {
             controller_uid: controller.map(|owner| owner.uid.clone()),
             created_ms: detail.metadata.creation_timestamp.0,
             controller: controller

@@ -24,7 +24,7 @@ pub(super) struct Pods {
     pub(super) list: Vec<PodRecord>,
     /// What the checks see of each, in the same order.
     pub(super) facts: Vec<FactPod>,
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<PodTemplateGroup>,
     /// All that ask for GPUs, those that are over too.
     pub(super) lives: Lives,
     /// All that refer to resource claims or ask for other extended resources instead, which need
@@ -52,7 +52,7 @@ pub(super) struct PodRecord {
 }
 
 /// Pods of one owner from one template.
-pub(super) struct Group {
+pub(super) struct PodTemplateGroup {
     /// The nearest owner; the pod itself where there is none.
     pub(super) owner: ObjectRef,
     pub(super) common: Common,
@@ -126,7 +126,7 @@ impl Pods {
             return number;
         }
         numbers.push(self.groups.len());
-        self.groups.push(Group { owner, common, first: place });
+        self.groups.push(PodTemplateGroup { owner, common, first: place });
         self.groups.len() - 1
     }
 }

@@ -5,7 +5,7 @@ use dovetail_objects::labels;
 use std::collections::BTreeSet;
 
 use dovetail_audit::{HeldState, ObjectRef, Pod as FactPod, PodTemplate};
-use dovetail_objects::{Phase, Pod};
+use dovetail_objects::{Pod, PodPhase};
 
 use super::claims::ClaimOf;
 use super::class::GANG_ANNOTATIONS;
@@ -116,7 +116,7 @@ fn state(pod: &Pod, detail: &PodDetail<'_>) -> HeldState {
     }
     let condition = |kind: &str| detail.status.conditions.iter().find(|c| c.kind == kind);
     let Some(ready) = condition("Ready") else {
-        return if pod.phase == Phase::Pending { HeldState::Starting } else { HeldState::Ready };
+        return if pod.phase == PodPhase::Pending { HeldState::Starting } else { HeldState::Ready };
     };
     if ready.status == "True" {
         return HeldState::Ready;
@@ -126,7 +126,7 @@ fn state(pod: &Pod, detail: &PodDetail<'_>) -> HeldState {
     let since_ms = ready.last_transition_time.0;
     let restarted = detail.status.container_statuses.iter().any(|c| c.restart_count > 0);
     let since_start = scheduled_ms.zip(since_ms).is_none_or(|(start, since)| since <= start + 1000);
-    match pod.phase == Phase::Pending || !restarted && since_start {
+    match pod.phase == PodPhase::Pending || !restarted && since_start {
         true => HeldState::Starting,
         false => HeldState::NotReady,
     }

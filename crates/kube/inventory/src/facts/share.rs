@@ -1,7 +1,7 @@
 //! How much of GPUs a pod holds where it says so in percent of their compute (HAMi).
 
 use dovetail_audit::{Container, ContainerKind};
-use dovetail_model::{Parts, Slice};
+use dovetail_model::{GpuFraction, GpuParts};
 use dovetail_objects::labels;
 
 /// The name of whole NVIDIA GPUs, under which HAMi offers shares.
@@ -16,9 +16,9 @@ const GPU_CORES: &str = labels::HAMI_CORES;
 
 /// How much of GPUs the containers of a pod hold, in milli-GPU, where they say it in percent of
 /// compute; what says nothing holds its part of the replicas.
-pub(super) fn by_cores(containers: &[Container], resource: &str, parts: &Parts) -> Option<i64> {
-    let Parts::Equal(slice) = parts else { return None };
-    let Slice { part, of } = *slice;
+pub(super) fn by_cores(containers: &[Container], resource: &str, parts: &GpuParts) -> Option<i64> {
+    let GpuParts::Equal(slice) = parts else { return None };
+    let GpuFraction { part, of } = *slice;
     let amount = |container: &Container, name: &str| container.limits.get(name).copied();
     let says = |container: &Container| amount(container, GPU_CORES).is_some_and(|cores| cores > 0);
     if resource != NVIDIA_GPU || of <= part || !containers.iter().any(says) {

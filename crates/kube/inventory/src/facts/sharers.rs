@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::{Held, NodeGpus, PodName, Workload};
+use dovetail_audit::{HeldGpus, NodeGpus, PodName, Workload};
 use dovetail_model::in_proportion;
 use dovetail_objects::Pod;
 
@@ -21,11 +21,11 @@ struct Sharer<'p> {
 /// hold the whole GPU, as no other pod can ask the device plugin for the rest. A GPU that nobody
 /// shares stays with the pod that reserves it. Answers with the sharers of each such pod.
 pub(super) fn share_out(
-    held: Vec<Held>,
+    held: Vec<HeldGpus>,
     (pods, of_group): (&[PodRecord], &[usize]),
     workloads: &[Workload],
     gpus: &[NodeGpus],
-) -> (Vec<Held>, BTreeMap<PodName, Vec<PodName>>) {
+) -> (Vec<HeldGpus>, BTreeMap<PodName, Vec<PodName>>) {
     let mut shared = BTreeMap::new();
     if !workloads.iter().any(|workload| workload.reserves_for_others) {
         return (held, shared);
@@ -61,7 +61,7 @@ pub(super) fn share_out(
 }
 
 /// What each sharer holds of a reserved GPU. To the device plugin all of them hold its units once.
-fn parts(held: &Held, sharers: &[Sharer<'_>], gpus: &[NodeGpus]) -> Vec<Held> {
+fn parts(held: &HeldGpus, sharers: &[Sharer<'_>], gpus: &[NodeGpus]) -> Vec<HeldGpus> {
     let of_node = gpus.iter().find(|of_node| of_node.node == held.node);
     let units = of_node.into_iter().flat_map(|of_node| &of_node.units);
     let units = units.filter(|units| units.resource == held.resource);
@@ -72,7 +72,7 @@ fn parts(held: &Held, sharers: &[Sharer<'_>], gpus: &[NodeGpus]) -> Vec<Held> {
     // Who asks for memory says no fraction: then all have the same part.
     let weights = fractions.unwrap_or_else(|| vec![1; sharers.len()]);
     let parts = in_proportion(i128::from(all_milli), &weights);
-    let of_sharer = |(number, (sharer, part)): (usize, (&Sharer<'_>, i128))| Held {
+    let of_sharer = |(number, (sharer, part)): (usize, (&Sharer<'_>, i128))| HeldGpus {
         workload: sharer.workload,
         pod: sharer.record.pod.meta.name.to_string(),
         units: if number == 0 { held.units } else { 0 },

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
 
-use dovetail_audit::{Json, Manager, ObjectRef, Source, Tool};
+use dovetail_audit::{Json, Manager, ObjectRef, SourceObject, Tool};
 use serde_json::Value;
 
 use crate::dump::{Keeper, RawObject};
@@ -15,18 +15,18 @@ const OTHERS: [&str; 2] = ["NodePool", "PodDisruptionBudget"];
 
 /// Objects by what they are called.
 #[derive(Default)]
-pub struct Sources {
+pub struct SourceTexts {
     texts: BTreeMap<ObjectRef, (Box<str>, Box<str>)>,
 }
 
 // The texts hold what must not be shown: environment, arguments.
-impl fmt::Debug for Sources {
+impl fmt::Debug for SourceTexts {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} objects", self.texts.len())
     }
 }
 
-impl Sources {
+impl SourceTexts {
     /// Takes an object, if it could be one that is edited: pods are made from it, or it is of a
     /// kind that stands for itself; also one that says on which nodes pods of it may run.
     pub(super) fn add(&mut self, raw: &RawObject<'_>) {
@@ -50,12 +50,12 @@ impl Sources {
     }
 
     /// An object with the fields that a collection would keep of it; `None` if it was not read.
-    pub fn source(&self, object: &ObjectRef) -> Option<Source> {
+    pub fn source(&self, object: &ObjectRef) -> Option<SourceObject> {
         let (api_version, text) = self.texts.get(object)?;
         let value: Value = serde_json::from_str(text).ok()?;
         let kept = KEEPER.keep(&object.kind, api_version, &value)?;
         let version = value["metadata"]["resourceVersion"].as_str();
-        Some(Source {
+        Some(SourceObject {
             object: object.clone(),
             api_version: api_version.to_string(),
             resource_version: version.map(str::to_owned),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use dovetail_audit::{Container, ContainerKind, PodTemplate, ServedModel, SharedMemory};
 use dovetail_model::requirement::Operator;
 use dovetail_model::{NodeCondition, SelectorTerm, Toleration};
-use dovetail_objects::json::Amount;
+use dovetail_objects::json::JsonQuantity;
 use dovetail_objects::{Labels, Pod};
 
 use super::detail::{ContainerDetail, PodDetail, PodSpecDetail, VolumeDetail};
@@ -102,8 +102,8 @@ fn container(
 }
 
 /// CPU in thousandths, all else in whole units.
-fn amounts(written: &BTreeMap<String, Amount>) -> BTreeMap<String, i64> {
-    let amount = |(name, amount): (&String, &Amount)| {
+fn amounts(written: &BTreeMap<String, JsonQuantity>) -> BTreeMap<String, i64> {
+    let amount = |(name, amount): (&String, &JsonQuantity)| {
         let number = if name == "cpu" { amount.0.to_milli() } else { amount.0.to_units() };
         (name.clone(), number)
     };

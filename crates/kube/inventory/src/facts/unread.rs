@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::{Demand, NodeGpus, Untold};
+use dovetail_audit::{NodeGpus, PendingDemand, Untold};
 use dovetail_model::is_gpu_resource;
 use dovetail_objects::Node;
 use serde_json::Value;
@@ -136,7 +136,7 @@ impl Unread {
     }
 
     /// A pod without a node may want what nothing else does.
-    pub(super) fn may_want(&self, demand: &mut [Demand]) {
+    pub(super) fn may_want(&self, demand: &mut [PendingDemand]) {
         for pod in self.pods.iter().filter(|pod| pod.node.is_none()) {
             for of in &mut *demand {
                 let units = pod.units.as_ref().map(|units| units.get(&of.resource));

@@ -13,9 +13,9 @@ mod trial;
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::{Facts, Finding, Form, ObjectRef, Patch, Source, patches};
+use dovetail_audit::{Facts, Finding, Form, ObjectRef, Patch, SourceObject, patches};
 
-pub use reach::Reach;
+pub use reach::PatchReach;
 use rollout::NoRoom;
 use trial::Trial;
 
@@ -69,9 +69,9 @@ impl SafePatches {
 /// The patches of all findings: one for each object, with every change that is harmless.
 pub fn safe_patches(
     facts: &Facts,
-    reach: &Reach,
+    reach: &PatchReach,
     findings: &[&Finding],
-    source_of: &dyn Fn(&ObjectRef) -> Option<Source>,
+    source_of: &dyn Fn(&ObjectRef) -> Option<SourceObject>,
 ) -> SafePatches {
     let mut by_object: BTreeMap<&ObjectRef, Vec<usize>> = BTreeMap::new();
     let mut objects: Vec<&ObjectRef> = Vec::new();
@@ -109,7 +109,7 @@ pub fn safe_patches(
 struct Writer<'w> {
     facts: &'w Facts,
     findings: &'w [&'w Finding],
-    source: Option<&'w Source>,
+    source: Option<&'w SourceObject>,
 }
 
 impl Writer<'_> {

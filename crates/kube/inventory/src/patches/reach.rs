@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use dovetail_audit::{ObjectRef, Workload};
-use dovetail_model::{Condition, Node, Taint, TaintEffect};
+use dovetail_model::{Node, NodeAvailability, Taint, TaintEffect};
 use dovetail_objects::{Object, Pod};
 use dovetail_translate::{Facts as Volumes, NodeSetting, Rules, node};
 
 /// Nodes and pods, for the question which nodes a pod could use.
 #[derive(Default)]
-pub struct Reach {
+pub struct PatchReach {
     /// Nodes as they are when they accept pods: without the taints that come and go with their
     /// state.
     pub(super) nodes: Vec<Node>,
@@ -22,7 +22,7 @@ pub struct Reach {
     pub(super) volumes: Volumes,
 }
 
-impl fmt::Debug for Reach {
+impl fmt::Debug for PatchReach {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} nodes, {} groups of pods", self.nodes.len(), self.groups.len())
     }
@@ -53,10 +53,10 @@ fn comes_and_goes(taint: &Taint) -> bool {
         || taint.key.starts_with("node.cloudprovider.kubernetes.io/")
 }
 
-impl Reach {
+impl PatchReach {
     pub(crate) fn take_nodes<'n>(
         &mut self,
-        nodes: impl Iterator<Item = (&'n dovetail_objects::Node, Condition)>,
+        nodes: impl Iterator<Item = (&'n dovetail_objects::Node, NodeAvailability)>,
     ) {
         for (object, condition) in nodes {
             let mut node = node(object, &NodeSetting::default(), &rules());
@@ -64,10 +64,10 @@ impl Reach {
                 comes_and_goes(taint) && taint.effect != TaintEffect::PreferNoSchedule
             };
             let is_closed = node.unschedulable
-                || condition != Condition::Ready
+                || condition != NodeAvailability::Ready
                 || node.taints.iter().any(is_shut);
             node.taints.retain(|taint| !comes_and_goes(taint));
-            (node.unschedulable, node.condition) = (false, Condition::Ready);
+            (node.unschedulable, node.condition) = (false, NodeAvailability::Ready);
             self.places.insert(node.name.to_string(), self.nodes.len());
             self.nodes.push(node);
             self.closed.push(is_closed);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use dovetail_audit::{Edited, Json, Patch};
 use dovetail_model::Resources;
 
-use super::reach::Reach;
-use super::template::Change;
+use super::reach::PatchReach;
+use super::template::TemplateChange;
 use super::trial::Trial;
 
 /// What a roll-out lacks.
@@ -55,7 +55,7 @@ pub(super) fn surges(patch: &Patch, edited: &Edited) -> bool {
 }
 
 /// What pods hold of each node, by its place.
-pub(super) fn used(reach: &Reach) -> Vec<Resources> {
+pub(super) fn used(reach: &PatchReach) -> Vec<Resources> {
     let mut used = vec![Resources::default(); reach.nodes.len()];
     for group in &reach.groups {
         for place in group.pods.iter().filter_map(|(_, place)| *place) {
@@ -81,7 +81,7 @@ impl Trial<'_> {
     }
 
     /// Whether there is room for one more pod of a group, as changed.
-    fn has_room_for(&mut self, place: usize, change: &Change) -> bool {
+    fn has_room_for(&mut self, place: usize, change: &TemplateChange) -> bool {
         let pod = change.applied(&self.reach.groups[place].pod);
         let requirement = Arc::new(self.requirement(&pod));
         self.has_room(requirement, pod.requests)

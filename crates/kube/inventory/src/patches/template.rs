@@ -14,7 +14,7 @@ const REPLACING: [&str; 4] = ["DaemonSet", "Deployment", "Rollout", "StatefulSet
 
 /// A change of one pod template.
 #[derive(Clone)]
-pub(super) struct Change {
+pub(super) struct TemplateChange {
     /// Names of the containers of the template.
     pub(super) containers: Vec<String>,
     /// Whether the pods that are there are replaced; else only new ones have the change.
@@ -24,7 +24,7 @@ pub(super) struct Change {
 }
 
 /// The templates of an object that a patch changes.
-pub(super) fn changes(patch: &Patch, edited: &Edited) -> Vec<Change> {
+pub(super) fn changes(patch: &Patch, edited: &Edited) -> Vec<TemplateChange> {
     let mut found = Vec::new();
     let replaces = REPLACING.contains(&patch.object.kind.as_str())
         && patch.form != Form::Source
@@ -35,7 +35,7 @@ pub(super) fn changes(patch: &Patch, edited: &Edited) -> Vec<Change> {
 }
 
 /// Walks both trees side by side to everything that has the shape of a pod template.
-fn collect(before: &Json, after: &Json, replaces_pods: bool, found: &mut Vec<Change>) {
+fn collect(before: &Json, after: &Json, replaces_pods: bool, found: &mut Vec<TemplateChange>) {
     if before == after {
         return;
     }
@@ -49,7 +49,7 @@ fn collect(before: &Json, after: &Json, replaces_pods: bool, found: &mut Vec<Cha
             let names = items.filter_map(|item| item.get("name")?.text().map(str::to_owned));
             let containers = names.collect();
             let (before, after) = (Arc::new(old), Arc::new(new));
-            found.push(Change { containers, replaces_pods, before, after });
+            found.push(TemplateChange { containers, replaces_pods, before, after });
         }
         return;
     }
@@ -63,7 +63,7 @@ fn collect(before: &Json, after: &Json, replaces_pods: bool, found: &mut Vec<Cha
     }
 }
 
-impl Change {
+impl TemplateChange {
     /// Whether pods get a priority class that they did not have.
     pub(super) fn prioritises(&self) -> bool {
         self.before.priority_class != self.after.priority_class

@@ -11,9 +11,9 @@ use dovetail_plan::engine::probe::PodProbe;
 use dovetail_plan::{Batch, Cause, Engine};
 use dovetail_translate::pod as requirement_of;
 
-use super::reach::{PodGroup, Reach, rules};
+use super::reach::{PatchReach, PodGroup, rules};
 use super::rollout::{is_left, used};
-use super::template::{Change, changes};
+use super::template::{TemplateChange, changes};
 
 /// Pods of one owner that a patch would make unschedulable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ struct Usable {
 
 /// Nodes and pods with the patches so far.
 pub(super) struct Trial<'r> {
-    pub(super) reach: &'r Reach,
+    pub(super) reach: &'r PatchReach,
     /// `None` where the engine does not take the nodes: then nothing is known to be harmless.
     engine: Option<Engine>,
     /// The engine's number of each node.
@@ -61,7 +61,7 @@ pub(super) struct Trial<'r> {
 }
 
 impl<'r> Trial<'r> {
-    pub(super) fn new(reach: &'r Reach) -> Self {
+    pub(super) fn new(reach: &'r PatchReach) -> Self {
         let snapshot = Snapshot { nodes: reach.nodes.clone(), ..Snapshot::default() };
         let engine = Engine::new(EngineConfig::default(), &snapshot).ok();
         let mut groups_of: BTreeMap<&ObjectRef, Vec<usize>> = BTreeMap::new();
@@ -114,7 +114,7 @@ impl<'r> Trial<'r> {
     }
 
     /// What the patch changes of the templates that groups of pods are made from.
-    pub(super) fn template_changes(&self, patch: &Patch) -> Vec<(usize, Change)> {
+    pub(super) fn template_changes(&self, patch: &Patch) -> Vec<(usize, TemplateChange)> {
         let Some(edited) = &patch.edited else { return Vec::new() };
         let places = self.groups_of.get(&patch.object).into_iter().flatten();
         let groups: Vec<(usize, &PodGroup)> =

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::device_states;
-use dovetail_inventory::dump::{Keeper, Names, read_objects};
+use dovetail_inventory::dump::{Keeper, Pseudonyms, read_objects};
 use dovetail_inventory::facts::{Gathered, Inventory};
-use dovetail_model::{Parts, Slice};
+use dovetail_model::{GpuFraction, GpuParts};
 use serde_json::{Value, json};
 
 use crate::facts::{node as plugin_node, pod as plugin_pod};
@@ -179,13 +179,13 @@ fn gpus_by_claims_are_installed_held_and_free_like_any_other() {
         .map(|node| (node.model.as_deref().unwrap_or("none"), node.gpus, node.unavailable_milli))
         .collect();
     assert_eq!(gpus, [("NVIDIA-H100-80GB-HBM3", 4, 0); 2]);
-    let units: Vec<(&str, i64, Parts)> = found.moment.nodes[1]
+    let units: Vec<(&str, i64, GpuParts)> = found.moment.nodes[1]
         .units
         .iter()
         .map(|units| (&*units.resource, units.count, units.parts.clone()))
         .collect();
-    let third = ("nvidia.com/mig-3g.40gb", 2, Parts::Equal(Slice { part: 3, of: 6 }));
-    assert_eq!(units, [(GPU, 3, Parts::Equal(Slice::WHOLE)), third]);
+    let third = ("nvidia.com/mig-3g.40gb", 2, GpuParts::Equal(GpuFraction { part: 3, of: 6 }));
+    assert_eq!(units, [(GPU, 3, GpuParts::Equal(GpuFraction::WHOLE)), third]);
     let wants = |name: &str| {
         let mut workloads = found.facts.workloads.iter();
         let of = workloads.find(|workload| workload.owner.name == format!("{name}-0-job"));
@@ -571,7 +571,7 @@ fn a_collection_holds_what_counts_and_no_other_word() {
         asking["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "4", asked: 1}});
         objects.push(asking);
     }
-    let (keeper, mut names) = (Keeper::default(), Names::new([7; 32]));
+    let (keeper, mut names) = (Keeper::default(), Pseudonyms::new([7; 32]));
     let keep = |object: &Value| {
         let text = |field: &str| object[field].as_str().unwrap_or_default();
         keeper.keep(text("kind"), text("apiVersion"), object)

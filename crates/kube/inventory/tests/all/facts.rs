@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::{
-    BudgetLimit, Class, HeldState, MONTH_MS, ObjectRef, Scoring, ServedModel, SharedMemory,
+    BudgetLimit, HeldState, MONTH_MS, ObjectRef, Scoring, ServedModel, SharedMemory, WorkloadClass,
     device_states,
 };
 use dovetail_inventory::dump::read_objects;
@@ -151,7 +151,7 @@ fn pods_belong_to_the_object_that_a_person_edits() {
         told,
         [
             (&object("Deployment", "serve"), 3, 2, None),
-            (&object("JobSet", "train"), 2, 2, Some(Class::Training)),
+            (&object("JobSet", "train"), 2, 2, Some(WorkloadClass::Training)),
             (&object("Pod", "alone"), 1, 1, None),
         ]
     );

@@ -1,7 +1,7 @@
 //! Gangs and queues of every scheduler in a dump: recognized by group and kind, and told alike by
 //! what `kubectl` writes and by what `collect` keeps of it.
 
-use dovetail_inventory::dump::{Keeper, Names};
+use dovetail_inventory::dump::{Keeper, Pseudonyms};
 use serde_json::{Value, json};
 
 use crate::facts::{expect, gathered, node, pod, states};
@@ -73,7 +73,7 @@ fn every_kind_of_group_counts_in_a_dump_in_a_collection_and_in_an_anonymised_one
         let dump = objects(&source);
         let without: Vec<Value> =
             dump.iter().filter(|object| object["kind"] != "PodGroup").cloned().collect();
-        let mut names = Names::new([7; 32]);
+        let mut names = Pseudonyms::new([7; 32]);
         let anonymous: Vec<Value> = kept(&dump).iter().map(|one| names.replace(one)).collect();
         let of = |objects: &[Value]| states(gathered(objects));
         let expected = of(&dump);

@@ -11,7 +11,7 @@ use super::allocation::{Allocation, Consumer, StatusJson};
 use super::readiness::DeviceStatus;
 use super::taint::DeviceToleration;
 use super::{SelectorJson, amounts, expressions};
-use crate::json::{Amount, nullable};
+use crate::json::{JsonQuantity, nullable};
 use crate::meta::Meta;
 
 /// A claim of devices.
@@ -22,7 +22,7 @@ pub struct ResourceClaim {
     pub meta: Meta,
     /// Names of its finalizers.
     pub finalizers: Vec<Box<str>>,
-    pub asked: Asked,
+    pub asked: ClaimContents,
     /// What was allocated to it; `None` until anything is.
     pub allocation: Option<Allocation>,
     /// Who it is reserved for.
@@ -37,12 +37,12 @@ pub struct ResourceClaim {
 pub struct ResourceClaimTemplate {
     /// Name and identity.
     pub meta: Meta,
-    pub asked: Asked,
+    pub asked: ClaimContents,
 }
 
 /// All that a claim asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct ClaimContents {
     pub requests: Vec<ClaimRequest>,
     pub constraints: Vec<ClaimConstraint>,
     /// What drivers are told of its devices, as it is written.
@@ -213,7 +213,7 @@ struct ExactJson {
 #[serde(default)]
 struct CapacityJson {
     #[serde(deserialize_with = "nullable")]
-    requests: BTreeMap<Box<str>, Option<Amount>>,
+    requests: BTreeMap<Box<str>, Option<JsonQuantity>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -240,7 +240,7 @@ impl From<TemplateJson> for ResourceClaimTemplate {
 }
 
 impl AskedJson {
-    fn read(self) -> Asked {
+    fn read(self) -> ClaimContents {
         let constraint = |constraint: ConstraintJson| ClaimConstraint {
             requests: constraint.requests,
             rule: match (constraint.match_attribute, constraint.distinct_attribute) {
@@ -249,7 +249,7 @@ impl AskedJson {
                 (None, None) => ConstraintRule::Other,
             },
         };
-        Asked {
+        ClaimContents {
             requests: self.requests.into_iter().map(RequestJson::read).collect(),
             constraints: self.constraints.into_iter().map(constraint).collect(),
             config: self.config,

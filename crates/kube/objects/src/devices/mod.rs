@@ -14,14 +14,14 @@ mod taint_rule;
 
 pub use allocation::{AllocatedDevice, Allocation, Consumer};
 pub use claim::{
-    Asked, AskedCount, ClaimConstraint, ClaimRequest, ConstraintRule, DeviceAsked, ResourceClaim,
-    ResourceClaimTemplate,
+    AskedCount, ClaimConstraint, ClaimContents, ClaimRequest, ConstraintRule, DeviceAsked,
+    ResourceClaim, ResourceClaimTemplate,
 };
 pub use class::DeviceClass;
 pub use readiness::{DeviceCondition, DeviceStatus, Readiness};
 pub use slice::{
-    BindingConditions, CounterSet, DeviceAttribute, DeviceCapacity, DevicePool, OfferedDevice,
-    Reach, RequestPolicy, RequestRange, ResourceSlice,
+    BindingConditions, CounterSet, DeviceAttribute, DeviceCapacity, DevicePool, DeviceReach,
+    OfferedDevice, RequestPolicy, RequestRange, ResourceSlice,
 };
 pub use taint::{DeviceTaint, DeviceToleration, TaintEffectOfDevice};
 pub use taint_rule::{DeviceTaintRule, DeviceTaintSelector};
@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
 use dovetail_model::Quantity;
 use serde::Deserialize;
 
-use super::json::{Amount, nullable};
+use super::json::{JsonQuantity, nullable};
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -55,7 +55,7 @@ fn expressions(selectors: Vec<SelectorJson>) -> Vec<String> {
 
 /// Amounts by name; without those that have none.
 fn amounts(
-    amounts: impl Iterator<Item = (Box<str>, Option<Amount>)>,
+    amounts: impl Iterator<Item = (Box<str>, Option<JsonQuantity>)>,
 ) -> BTreeMap<Box<str>, Quantity> {
     amounts.filter_map(|(name, of)| Some((name, of?.0))).collect()
 }

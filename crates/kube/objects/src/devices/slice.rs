@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::amounts;
 use super::taint::{DeviceTaint, TaintEffectOfDevice};
 use crate::affinity::NodeTermsJson;
-use crate::json::{Amount, nullable};
+use crate::json::{JsonQuantity, nullable};
 use crate::meta::Meta;
 
 /// Devices of one driver and one pool.
@@ -21,7 +21,7 @@ pub struct ResourceSlice {
     /// The node they are in; empty if several nodes reach them.
     pub node: Box<str>,
     /// Which nodes reach its devices.
-    pub reach: Reach,
+    pub reach: DeviceReach,
     pub pool: DevicePool,
     pub devices: Vec<OfferedDevice>,
     /// What devices of the pool share.
@@ -30,7 +30,7 @@ pub struct ResourceSlice {
 
 /// Which nodes reach a device, or the devices of a slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Reach {
+pub enum DeviceReach {
     /// It does not say, or in a way that is not known: no node.
     #[default]
     Nobody,
@@ -74,7 +74,7 @@ pub struct OfferedDevice {
     /// The node it is in; empty if several nodes reach it.
     pub node: Box<str>,
     /// Which nodes reach it, where each device of its slice says so.
-    pub reach: Reach,
+    pub reach: DeviceReach,
     /// By their names as the driver writes them.
     pub attributes: BTreeMap<Box<str>, DeviceAttribute>,
     /// By their names as the driver writes them.
@@ -231,25 +231,25 @@ struct AttributeJson {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct CapacityJson {
-    value: Option<Amount>,
+    value: Option<JsonQuantity>,
     request_policy: Option<PolicyJson>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct PolicyJson {
-    default: Option<Amount>,
+    default: Option<JsonQuantity>,
     #[serde(deserialize_with = "nullable")]
-    valid_values: Vec<Amount>,
+    valid_values: Vec<JsonQuantity>,
     valid_range: Option<RangeJson>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct RangeJson {
-    min: Option<Amount>,
-    max: Option<Amount>,
-    step: Option<Amount>,
+    min: Option<JsonQuantity>,
+    max: Option<JsonQuantity>,
+    step: Option<JsonQuantity>,
 }
 
 #[derive(Default, Deserialize)]
@@ -268,13 +268,13 @@ struct CountersJson {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct CounterJson {
-    value: Option<Amount>,
+    value: Option<JsonQuantity>,
 }
 
 impl From<SliceJson> for ResourceSlice {
     fn from(SliceJson { metadata, spec }: SliceJson) -> Self {
         let reach = match spec.per_device_node_selection {
-            true => Reach::EachDevice,
+            true => DeviceReach::EachDevice,
             false => reach(&spec.node_name, spec.all_nodes, spec.node_selector),
         };
         let devices = spec.devices.into_iter().map(|device| device.read(&spec.node_name));
@@ -290,12 +290,12 @@ impl From<SliceJson> for ResourceSlice {
     }
 }
 
-fn reach(node: &str, all_nodes: bool, selected: Option<NodeTermsJson>) -> Reach {
+fn reach(node: &str, all_nodes: bool, selected: Option<NodeTermsJson>) -> DeviceReach {
     match (node, all_nodes, selected) {
-        ("", true, _) => Reach::AllNodes,
-        ("", false, Some(terms)) => Reach::Where(terms.read()),
-        ("", false, None) => Reach::Nobody,
-        (node, ..) => Reach::Node(node.into()),
+        ("", true, _) => DeviceReach::AllNodes,
+        ("", false, Some(terms)) => DeviceReach::Where(terms.read()),
+        ("", false, None) => DeviceReach::Nobody,
+        (node, ..) => DeviceReach::Node(node.into()),
     }
 }
 
@@ -347,7 +347,7 @@ impl AttributeJson {
 
 impl CapacityJson {
     fn read(self) -> Option<DeviceCapacity> {
-        let quantity = |amount: Option<Amount>| amount.map(|amount| amount.0);
+        let quantity = |amount: Option<JsonQuantity>| amount.map(|amount| amount.0);
         let policy = self.request_policy.map(|policy| RequestPolicy {
             default: quantity(policy.default),
             values: policy.valid_values.into_iter().map(|amount| amount.0).collect(),

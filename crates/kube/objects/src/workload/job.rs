@@ -5,7 +5,7 @@
 use serde::Deserialize;
 
 use super::pods_made::{PodsMade, Unread};
-use super::{Workload, WorkloadRole};
+use super::{WorkloadObject, WorkloadRole};
 use crate::json::{deadline_s, nullable};
 use crate::meta::Meta;
 
@@ -71,7 +71,7 @@ impl<T> JobSpec<T> {
     }
 }
 
-impl From<JobJson> for Workload {
+impl From<JobJson> for WorkloadObject {
     fn from(JobJson { metadata, spec }: JobJson) -> Self {
         let apart = spec.apart();
         let role = apart.is_none().then(|| WorkloadRole::fixed("", spec.pods()));

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::job::JobSpec;
 use super::pods_made::{PodsMade, Unread};
-use super::{Workload, WorkloadRole};
+use super::{WorkloadObject, WorkloadRole};
 use crate::json::nullable;
 use crate::labels::{JOB_SET_BY_NODE_SELECTOR, JOB_SET_EXCLUSIVE_TOPOLOGY};
 use crate::meta::Meta;
@@ -87,7 +87,7 @@ impl<T> ReplicatedJobJson<T> {
     }
 }
 
-impl From<JobSetJson> for Workload {
+impl From<JobSetJson> for WorkloadObject {
     fn from(JobSetJson { metadata, spec }: JobSetJson) -> Self {
         let jobs = &spec.replicated_jobs;
         let follow = &*spec.startup_policy.startup_policy_order == "InOrder"

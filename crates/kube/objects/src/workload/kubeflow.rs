@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::pods_made::{PodsMade, Unread};
-use super::{Workload, WorkloadRole};
+use super::{WorkloadObject, WorkloadRole};
 use crate::json::{deadline_s, nullable};
 use crate::meta::Meta;
 
@@ -99,7 +99,7 @@ impl<T> TrainingSpec<T> {
     }
 }
 
-impl From<JobJson> for Workload {
+impl From<JobJson> for WorkloadObject {
     fn from(JobJson { metadata, spec }: JobJson) -> Self {
         let TrainingSpec { elastic_policy, run_policy, .. } = &spec;
         let role = |made: PodsMade<'_, Unread>| {

@@ -6,7 +6,7 @@
 
 use serde::Deserialize;
 
-use super::{Workload, WorkloadRole};
+use super::{WorkloadObject, WorkloadRole};
 use crate::json::nullable;
 use crate::labels::LEADER_WORKER_SET_EXCLUSIVE_TOPOLOGY as EXCLUSIVE_TOPOLOGY;
 use crate::meta::Meta;
@@ -39,7 +39,7 @@ struct TemplateJson {
     size: Option<u32>,
 }
 
-impl From<SetJson> for Workload {
+impl From<SetJson> for WorkloadObject {
     fn from(SetJson { metadata, spec }: SetJson) -> Self {
         let size = spec.leader_worker_template.size.unwrap_or(1);
         let workers = size.saturating_sub(1);

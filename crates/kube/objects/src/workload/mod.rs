@@ -24,7 +24,7 @@ use super::read::{Strange, read as read_as};
 
 /// What is kept of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Workload {
+pub struct WorkloadObject {
     /// Name, identity, annotations.
     pub meta: Meta,
     /// Its kinds of pods. None: its pods do not start together.
@@ -64,22 +64,28 @@ impl WorkloadRole {
 }
 
 /// Reads one workload from its JSON.
-pub(super) fn read(kind: WorkloadKind, json: &[u8]) -> Result<Workload, Box<Strange>> {
+pub(super) fn read(kind: WorkloadKind, json: &[u8]) -> Result<WorkloadObject, Box<Strange>> {
     let name = kind.name();
     match kind {
-        WorkloadKind::Job => read_as::<job::JobJson>(name, json).map(Workload::from),
-        WorkloadKind::JobSet => read_as::<job_set::JobSetJson>(name, json).map(Workload::from),
-        WorkloadKind::LeaderWorkerSet => {
-            read_as::<leader_worker_set::SetJson>(name, json).map(Workload::from)
+        WorkloadKind::Job => read_as::<job::JobJson>(name, json).map(WorkloadObject::from),
+        WorkloadKind::JobSet => {
+            read_as::<job_set::JobSetJson>(name, json).map(WorkloadObject::from)
         }
-        WorkloadKind::RayCluster => read_as::<ray::ClusterJson>(name, json).map(Workload::from),
+        WorkloadKind::LeaderWorkerSet => {
+            read_as::<leader_worker_set::SetJson>(name, json).map(WorkloadObject::from)
+        }
+        WorkloadKind::RayCluster => {
+            read_as::<ray::ClusterJson>(name, json).map(WorkloadObject::from)
+        }
         WorkloadKind::PyTorchJob
         | WorkloadKind::TfJob
         | WorkloadKind::TrainingMpiJob
         | WorkloadKind::MpiJob
         | WorkloadKind::XgBoostJob
         | WorkloadKind::PaddleJob
-        | WorkloadKind::JaxJob => read_as::<kubeflow::JobJson>(name, json).map(Workload::from),
+        | WorkloadKind::JaxJob => {
+            read_as::<kubeflow::JobJson>(name, json).map(WorkloadObject::from)
+        }
     }
 }
 
@@ -106,12 +112,12 @@ mod tests {
 
     use super::*;
 
-    pub(super) fn read_value(kind: WorkloadKind, value: &Value) -> Workload {
+    pub(super) fn read_value(kind: WorkloadKind, value: &Value) -> WorkloadObject {
         read(kind, value.to_string().as_bytes()).unwrap_or_else(|strange| panic!("{strange}"))
     }
 
     /// Each role with its pods and how many are needed.
-    pub(super) fn roles(workload: &Workload) -> Vec<(&str, u32, u32)> {
+    pub(super) fn roles(workload: &WorkloadObject) -> Vec<(&str, u32, u32)> {
         workload.roles.iter().map(|role| (&*role.name, role.pods, role.min)).collect()
     }
 }

@@ -5,7 +5,7 @@
 use serde::Deserialize;
 
 use super::pods_made::{PodsMade, Unread};
-use super::{Workload, WorkloadRole};
+use super::{WorkloadObject, WorkloadRole};
 use crate::json::nullable;
 use crate::meta::Meta;
 
@@ -86,7 +86,7 @@ impl<T> WorkerGroupJson<T> {
     }
 }
 
-impl From<ClusterJson> for Workload {
+impl From<ClusterJson> for WorkloadObject {
     fn from(ClusterJson { metadata, spec }: ClusterJson) -> Self {
         let workers = spec.groups().map(|group| group.role(spec.enable_in_tree_autoscaling));
         let head = WorkloadRole::fixed(HEAD_GROUP, 1);

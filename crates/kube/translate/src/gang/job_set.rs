@@ -56,7 +56,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::tests::{pod, read_workload};
-    use super::super::{Source, gang_of};
+    use super::super::{GangSource, gang_of};
     use super::*;
 
     fn member(replicated: &str, job: usize, index: usize, annotations: Value) -> Pod {
@@ -86,7 +86,7 @@ mod tests {
     fn all_jobs_are_one_gang_whose_name_is_the_job_sets() {
         let members = [member("driver", 0, 0, json!({})), member("workers", 1, 3, json!({}))];
         let name = gang_of(&members[1]).unwrap().expect("a gang");
-        assert_eq!(name.source, Source::Workload(WorkloadKind::JobSet));
+        assert_eq!(name.source, GangSource::Workload(WorkloadKind::JobSet));
         assert_eq!(name.to_string(), "jobset blue/train");
         let terms =
             read_workload(WorkloadKind::JobSet, job_set(json!({}), "AnyOrder"), &members).unwrap();

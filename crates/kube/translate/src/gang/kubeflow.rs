@@ -35,7 +35,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::tests::{pod, read_workload};
-    use super::super::{Source, gang_of};
+    use super::super::{GangSource, gang_of};
     use super::*;
 
     #[test]
@@ -54,7 +54,7 @@ mod tests {
                 "training.kubeflow.org/operator-name": operator});
             let pod = pod("p", json!({"metadata": {"labels": labels}}));
             let source = gang_of(&pod).unwrap().map(|gang| gang.source);
-            assert_eq!(source, Some(Source::Workload(kind)));
+            assert_eq!(source, Some(GangSource::Workload(kind)));
         }
     }
 

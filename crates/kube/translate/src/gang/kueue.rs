@@ -6,7 +6,7 @@ use dovetail_objects::Pod;
 use dovetail_objects::labels;
 use dovetail_objects::labels::KUEUE_TOTAL_COUNT as TOTAL_COUNT;
 
-use super::{GangName, NotYet, Terms, count, impossible, on_lost_member, same, sizes};
+use super::{GangName, GangTerms, NotYet, count, impossible, on_lost_member, same, sizes};
 
 const GROUP: &str = labels::KUEUE_GROUP;
 
@@ -14,7 +14,7 @@ pub(super) fn name_in(pod: &Pod) -> &str {
     pod.meta.labels.get(GROUP).unwrap_or("")
 }
 
-pub(super) fn terms(gang: &GangName, members: &[&Pod]) -> Result<Terms, NotYet> {
+pub(super) fn terms(gang: &GangName, members: &[&Pod]) -> Result<GangTerms, NotYet> {
     same(gang, members, TOTAL_COUNT, |pod| pod.meta.annotations.get(TOTAL_COUNT).unwrap_or(""))?;
     let total = members.first().and_then(|pod| pod.meta.annotations.get(TOTAL_COUNT));
     let total = count(gang, TOTAL_COUNT, total)?.ok_or_else(|| {
@@ -26,13 +26,13 @@ pub(super) fn terms(gang: &GangName, members: &[&Pod]) -> Result<Terms, NotYet> 
     let own = format!("annotation {TOTAL_COUNT} is {total}");
     sizes::check_fewest(gang, &own, None, members, total)?;
     sizes::check_most(gang, &own, None, members, total)?;
-    Ok(Terms {
+    Ok(GangTerms {
         min: total,
         expected: total,
         max: None,
         roles: Vec::new(),
         on_lost_member: on_lost_member(gang, None, members)?,
-        ..Terms::default()
+        ..GangTerms::default()
     })
 }
 

@@ -1,7 +1,7 @@
 //! LeaderWorkerSets: each group of one leader and its workers is a gang.
 
 use dovetail_objects::labels::LEADER_WORKER_SET_SIZE as SIZE;
-use dovetail_objects::{LEADER, Pod, WORKERS, Workload, WorkloadKind, WorkloadRole};
+use dovetail_objects::{LEADER, Pod, WORKERS, WorkloadKind, WorkloadObject, WorkloadRole};
 
 use super::workload::Membership;
 use super::{GangName, NotYet, count};
@@ -26,7 +26,7 @@ pub(super) fn role_of(pod: &Pod) -> &'static str {
 /// The roles of one group, by the size that its pods say.
 pub(super) fn roles(
     gang: &GangName,
-    workload: &Workload,
+    workload: &WorkloadObject,
     members: &[&Pod],
 ) -> Result<Vec<WorkloadRole>, NotYet> {
     let mut said: Option<u32> = None;

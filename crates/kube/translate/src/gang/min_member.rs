@@ -10,7 +10,9 @@
 use dovetail_objects::labels::VOLCANO_TASK;
 use dovetail_objects::{Pod, PodGroup};
 
-use super::{GangName, NotYet, RoleTerms, Source, Terms, impossible, on_lost_member, priority};
+use super::{
+    GangName, GangSource, GangTerms, NotYet, RoleTerms, impossible, on_lost_member, priority,
+};
 
 /// The task of a pod of Volcano; empty if it does not say.
 pub(super) fn task_of(pod: &Pod) -> &str {
@@ -18,9 +20,13 @@ pub(super) fn task_of(pod: &Pod) -> &str {
     meta.labels.get(VOLCANO_TASK).or_else(|| meta.annotations.get(VOLCANO_TASK)).unwrap_or("")
 }
 
-pub(super) fn terms(gang: &GangName, group: &PodGroup, members: &[&Pod]) -> Result<Terms, NotYet> {
+pub(super) fn terms(
+    gang: &GangName,
+    group: &PodGroup,
+    members: &[&Pod],
+) -> Result<GangTerms, NotYet> {
     priority::check(gang, group, members)?;
-    if gang.source == Source::Volcano {
+    if gang.source == GangSource::Volcano {
         check_tasks(gang, members)?;
     }
     // Without it each pod starts by itself, as with those schedulers.
@@ -28,13 +34,13 @@ pub(super) fn terms(gang: &GangName, group: &PodGroup, members: &[&Pod]) -> Resu
     let of_tasks = group.min_tasks.iter().fold(0_u32, |sum, (_, min)| sum.saturating_add(*min));
     let tasks = group.min_tasks.iter().filter(|_| of_tasks <= min);
     let roles = tasks.map(|(name, min)| RoleTerms::anywhere(name, *min));
-    Ok(Terms {
+    Ok(GangTerms {
         min,
         expected: min,
         max: None,
         roles: roles.collect(),
         on_lost_member: on_lost_member(gang, Some(&group.meta), members)?,
-        ..Terms::default()
+        ..GangTerms::default()
     })
 }
 
@@ -67,12 +73,14 @@ mod tests {
     use super::*;
 
     /// A pod of a group, as each of the three marks it.
-    fn marked(source: Source) -> Pod {
+    fn marked(source: GangSource) -> Pod {
         let meta = match source {
-            Source::SchedulerPlugins => {
+            GangSource::SchedulerPlugins => {
                 json!({"labels": {"scheduling.x-k8s.io/pod-group": "train"}})
             }
-            Source::Volcano => json!({"annotations": {"scheduling.k8s.io/group-name": "train"}}),
+            GangSource::Volcano => {
+                json!({"annotations": {"scheduling.k8s.io/group-name": "train"}})
+            }
             _ => json!({"annotations": {"pod-group-name": "train"}}),
         };
         pod("p0", json!({"metadata": meta}))
@@ -87,21 +95,21 @@ mod tests {
     fn min_member_says_how_many_start_together() {
         let all = [
             (
-                Source::SchedulerPlugins,
+                GangSource::SchedulerPlugins,
                 group(
                     "scheduling.x-k8s.io/v1alpha1",
                     json!({"minMember": 3, "scheduleTimeoutSeconds": 60}),
                 ),
             ),
             (
-                Source::Volcano,
+                GangSource::Volcano,
                 group(
                     "scheduling.volcano.sh/v1beta1",
                     json!({"minMember": 3, "queue": "default", "minResources": {"cpu": "3"}}),
                 ),
             ),
             (
-                Source::Kai,
+                GangSource::Kai,
                 group(
                     "scheduling.run.ai/v2alpha2",
                     json!({"minMember": 3, "queue": "team", "priorityClassName": "train"}),
@@ -120,7 +128,7 @@ mod tests {
     fn tasks_of_volcano_have_smallest_sizes_of_their_own() {
         let roles = |spec: Value| {
             let group = group("scheduling.volcano.sh/v1beta1", spec);
-            let terms = read(group, &[marked(Source::Volcano)]).unwrap();
+            let terms = read(group, &[marked(GangSource::Volcano)]).unwrap();
             terms.roles.into_iter().map(|role| (role.name, role.min)).collect::<Vec<_>>()
         };
         let tasks = json!({"ps": 1, "worker": 2});
@@ -142,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_group_that_does_not_exist_is_asked_for() {
-        let refused = |group| read(group, &[marked(Source::Kai)]).unwrap_err();
+        let refused = |group| read(group, &[marked(GangSource::Kai)]).unwrap_err();
         assert_eq!(
             refused(None),
             "podgroup.scheduling.run.ai blue/train does not exist: create it"

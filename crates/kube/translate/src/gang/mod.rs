@@ -33,7 +33,8 @@ pub use decision::{decision, decision_beside, gang_decision, size_beside, size_i
 pub use job::JOB_NAME;
 pub use plain::TERMS_OF_GANGS;
 pub use terms::{
-    Described, GangName, ON_LOST_MEMBER, OnLostMember, Parts, RoleTerms, Slices, Source, Terms,
+    GangName, GangObjects, GangSource, GangTerms, ON_LOST_MEMBER, OnLostMember, RoleSource,
+    RoleTerms, Slices,
 };
 use terms::{count, impossible, on_lost_member, said, same};
 pub use workload::{check_apart, made_by};
@@ -44,7 +45,7 @@ use super::not_yet::NotYet;
 /// Label of a pod: the queue it is in.
 const QUEUE: &str = labels::QUEUE;
 
-impl Source {
+impl GangSource {
     /// The role of a pod in its gang of this source; empty if it has none.
     pub fn role_of(self, pod: &Pod) -> Cow<'_, str> {
         match self {
@@ -77,13 +78,13 @@ impl Source {
 /// # Errors
 /// When it names two gangs, of two sources or of one.
 pub fn gang_of(pod: &Pod) -> Result<Option<GangName>, NotYet> {
-    let gang = |source: Source, name: &str| GangName {
+    let gang = |source: GangSource, name: &str| GangName {
         namespace: pod.meta.namespace.clone(),
         source,
         name: name.into(),
         part: Box::default(),
     };
-    let named = Source::NAMED.into_iter();
+    let named = GangSource::NAMED.into_iter();
     let named = named.flat_map(|source| source.names_in(pod).map(|name| (source, name)));
     let mut named = named.filter(|(_, name)| !name.is_empty());
     let Some((source, name)) = named.next() else { return Ok(workload::gang_of(pod)) };
@@ -103,30 +104,30 @@ pub fn gang_of(pod: &Pod) -> Result<Option<GangName>, NotYet> {
 /// When the group is missing, or what it and the members say cannot all hold.
 pub fn terms(
     gang: &GangName,
-    described: Described<'_>,
+    described: GangObjects<'_>,
     members: &[&Pod],
     levels: KnownLevels<'_>,
-) -> Result<Terms, NotYet> {
+) -> Result<GangTerms, NotYet> {
     agree(gang, members)?;
     let group = described.group;
     let object = || group.ok_or_else(|| NotYet::GroupMissing { group: gang.to_string() });
     let terms = match gang.source {
-        Source::Native => native::terms(gang, object()?, members)?,
-        Source::Plain => plain::terms(gang, members)?,
-        Source::Kueue => kueue::terms(gang, members)?,
-        Source::SchedulerPlugins | Source::Volcano | Source::Kai => {
+        GangSource::Native => native::terms(gang, object()?, members)?,
+        GangSource::Plain => plain::terms(gang, members)?,
+        GangSource::Kueue => kueue::terms(gang, members)?,
+        GangSource::SchedulerPlugins | GangSource::Volcano | GangSource::Kai => {
             let group = object()?;
             let terms = min_member::terms(gang, group, members)?;
             let terms = parts::divide(gang, group, members, levels, terms)?;
             sizes::beside_group(gang, "spec.minMember", &group.meta, members, terms)?
         }
-        Source::Workload(kind) => workload::terms(gang, kind, described.workload, members)?,
+        GangSource::Workload(kind) => workload::terms(gang, kind, described.workload, members)?,
     };
     let terms = slices::divide(gang, members, levels, terms)?;
     let meta = group.map(|group| &group.meta);
     let meta = meta.or(described.workload.map(|workload| &workload.meta));
     let topology = topology::of_gang(gang, meta, group, members, levels)?;
-    Ok(Terms { topology, ..terms })
+    Ok(GangTerms { topology, ..terms })
 }
 
 /// What holds for gangs of every source: all members have the same scheduler, priority and queue.
@@ -146,7 +147,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::levels::{LevelLabels, Levels, Rivals};
+    use crate::levels::{LevelLabels, Rivals, TopologyLevels};
 
     pub(super) fn pod(name: &str, json: Value) -> Pod {
         let mut json = json;
@@ -156,12 +157,12 @@ mod tests {
     }
 
     /// The terms, or what people read instead.
-    pub(super) fn read(group: Option<Value>, pods: &[Pod]) -> Result<Terms, String> {
+    pub(super) fn read(group: Option<Value>, pods: &[Pod]) -> Result<GangTerms, String> {
         let group: Option<PodGroup> = group.map(|group| serde_json::from_value(group).unwrap());
         let labels = ["example.com/rack", "hypernode:1"].map(str::to_owned).to_vec();
         let rack = LevelLabels { name: "rack".into(), labels };
-        let levels = Levels::new(vec![rack]).unwrap();
-        let described = Described { group: group.as_ref(), workload: None };
+        let levels = TopologyLevels::new(vec![rack]).unwrap();
+        let described = GangObjects { group: group.as_ref(), workload: None };
         read_described(described, pods, &levels)
     }
 
@@ -170,22 +171,22 @@ mod tests {
         kind: WorkloadKind,
         workload: Option<Value>,
         pods: &[Pod],
-    ) -> Result<Terms, String> {
+    ) -> Result<GangTerms, String> {
         let read = |value: Value| {
             let object = Object::read(Kind::Workload(kind), value.to_string().as_bytes());
             let Object::Workload(_, workload) = object else { panic!("{object:?}") };
             *workload
         };
         let workload = workload.map(read);
-        let described = Described { group: None, workload: workload.as_ref() };
-        read_described(described, pods, &Levels::default())
+        let described = GangObjects { group: None, workload: workload.as_ref() };
+        read_described(described, pods, &TopologyLevels::default())
     }
 
     fn read_described(
-        described: Described<'_>,
+        described: GangObjects<'_>,
         pods: &[Pod],
-        levels: &Levels,
-    ) -> Result<Terms, String> {
+        levels: &TopologyLevels,
+    ) -> Result<GangTerms, String> {
         let gang = gang_of(&pods[0]).map_err(|refused| refused.to_string())?.expect("a gang");
         let pods: Vec<&Pod> = pods.iter().collect();
         let levels = KnownLevels { levels, carried: u32::MAX, rivals: &Rivals::new() };
@@ -196,7 +197,7 @@ mod tests {
     fn what_a_pod_says_itself_is_stronger_than_who_made_it() {
         let labels = json!({"jobset.sigs.k8s.io/jobset-name": "train", "dovetail.dev/gang": "a"});
         let gang = gang_of(&pod("p", json!({"metadata": {"labels": labels}})));
-        assert_eq!(gang.unwrap().map(|gang| gang.source), Some(Source::Plain));
+        assert_eq!(gang.unwrap().map(|gang| gang.source), Some(GangSource::Plain));
         // Of workloads that made each other the outer one counts.
         let labels = json!({"jobset.sigs.k8s.io/jobset-name": "train",
             "batch.kubernetes.io/job-name": "train-workers-0",

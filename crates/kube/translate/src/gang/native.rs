@@ -6,7 +6,7 @@
 
 use dovetail_objects::{Pod, PodGroup};
 
-use super::{GangName, NotYet, Terms, on_lost_member, priority, sizes};
+use super::{GangName, GangTerms, NotYet, on_lost_member, priority, sizes};
 
 /// Where a group says how many start together.
 const MIN_COUNT: &str = "spec.schedulingPolicy.gang.minCount";
@@ -15,16 +15,20 @@ pub(super) fn name_in(pod: &Pod) -> &str {
     &pod.pod_group
 }
 
-pub(super) fn terms(gang: &GangName, group: &PodGroup, members: &[&Pod]) -> Result<Terms, NotYet> {
+pub(super) fn terms(
+    gang: &GangName,
+    group: &PodGroup,
+    members: &[&Pod],
+) -> Result<GangTerms, NotYet> {
     priority::check(gang, group, members)?;
     let min = group.min_count.unwrap_or(0);
-    let terms = Terms {
+    let terms = GangTerms {
         min,
         expected: min,
         max: None,
         roles: Vec::new(),
         on_lost_member: on_lost_member(gang, Some(&group.meta), members)?,
-        ..Terms::default()
+        ..GangTerms::default()
     };
     sizes::beside_group(gang, MIN_COUNT, &group.meta, members, terms)
 }

@@ -11,15 +11,15 @@ use std::collections::BTreeSet;
 use dovetail_model::TopologyRequest;
 use dovetail_objects::{LabelSelector, Pod, PodGroup, SubGroup, SubGroupPolicy};
 
-use super::{GangName, NotYet, Parts, RoleTerms, Source, Terms, impossible, topology};
+use super::{GangName, GangSource, GangTerms, NotYet, RoleSource, RoleTerms, impossible, topology};
 use crate::levels::KnownLevels;
 
 /// Label of a pod: its subgroup (KAI).
 const SUB_GROUP: &str = "kai.scheduler/subgroup-name";
 
-impl Parts {
+impl RoleSource {
     /// The role of a pod in its gang; empty if it has none.
-    pub fn role_of<'p>(&self, source: Source, pod: &'p Pod) -> Cow<'p, str> {
+    pub fn role_of<'p>(&self, source: GangSource, pod: &'p Pod) -> Cow<'p, str> {
         match self {
             Self::Roles => source.role_of(pod),
             Self::SubGroups => Cow::Borrowed(pod.meta.labels.get(SUB_GROUP).unwrap_or("")),
@@ -43,8 +43,8 @@ pub(super) fn divide(
     group: &PodGroup,
     members: &[&Pod],
     levels: KnownLevels<'_>,
-    terms: Terms,
-) -> Result<Terms, NotYet> {
+    terms: GangTerms,
+) -> Result<GangTerms, NotYet> {
     if let Some(min) = group.min_sub_groups {
         return Err(some_of(gang, "spec.minSubGroup", min));
     }
@@ -74,8 +74,8 @@ fn sub_groups(
     group: &PodGroup,
     members: &[&Pod],
     levels: KnownLevels<'_>,
-    terms: Terms,
-) -> Result<Terms, NotYet> {
+    terms: GangTerms,
+) -> Result<GangTerms, NotYet> {
     let parents: BTreeSet<&str> = group.sub_groups.iter().map(|part| &*part.parent).collect();
     let (outer, inner): (Vec<&SubGroup>, Vec<&SubGroup>) =
         group.sub_groups.iter().partition(|part| parents.contains(&*part.name));
@@ -113,7 +113,7 @@ fn sub_groups(
         );
         return Err(impossible(gang, problem));
     }
-    Ok(with(terms, roles, Parts::SubGroups))
+    Ok(with(terms, roles, RoleSource::SubGroups))
 }
 
 /// Subgroups of Volcano, as far as their pods have appeared. Each starts whole; that needs all of
@@ -123,8 +123,8 @@ fn policies(
     group: &PodGroup,
     members: &[&Pod],
     levels: KnownLevels<'_>,
-    terms: Terms,
-) -> Result<Terms, NotYet> {
+    terms: GangTerms,
+) -> Result<GangTerms, NotYet> {
     let mut roles = Vec::new();
     for policy in &group.sub_group_policies {
         let wrong = |problem: String| {
@@ -158,7 +158,7 @@ fn policies(
         );
         return Err(impossible(gang, problem));
     }
-    Ok(with(terms, roles, Parts::Policies(group.sub_group_policies.clone())))
+    Ok(with(terms, roles, RoleSource::Policies(group.sub_group_policies.clone())))
 }
 
 /// The subgroup of a pod by a policy; `None` if the policy is not about it.
@@ -172,10 +172,10 @@ fn part_of(policy: &SubGroupPolicy, pod: &Pod) -> Option<Box<str>> {
 }
 
 /// Terms with these parts. A gang needs at least what its parts need.
-fn with(terms: Terms, roles: Vec<RoleTerms>, parts: Parts) -> Terms {
+fn with(terms: GangTerms, roles: Vec<RoleTerms>, parts: RoleSource) -> GangTerms {
     let needed = roles.iter().fold(0_u32, |sum, role| sum.saturating_add(role.min));
     let min = terms.min.max(needed);
-    Terms { min, expected: terms.expected.max(min), roles, parts, ..terms }
+    GangTerms { min, expected: terms.expected.max(min), roles, parts, ..terms }
 }
 
 #[cfg(test)]
@@ -212,7 +212,7 @@ mod tests {
     }
 
     /// Each role with its smallest size and the level that it requires.
-    fn roles(terms: &Terms) -> Vec<(&str, u32, Option<&str>)> {
+    fn roles(terms: &GangTerms) -> Vec<(&str, u32, Option<&str>)> {
         terms
             .roles
             .iter()
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(roles(&terms), [("decode", 2, Some("rack")), ("prefill", 4, None)]);
         assert_eq!((terms.min, terms.expected), (6, 6));
         assert_eq!(terms.topology.preferred.as_deref(), Some("rack"));
-        assert_eq!(terms.parts.role_of(Source::Kai, &pods[0]), "decode");
+        assert_eq!(terms.parts.role_of(GangSource::Kai, &pods[0]), "decode");
     }
 
     #[test]
@@ -284,7 +284,7 @@ mod tests {
         let terms = read(volcano(spec), &pods).unwrap();
         let racks = [("trainers/0", 2, Some("rack")), ("trainers/1", 2, Some("rack"))];
         assert_eq!((roles(&terms), terms.min), (racks.to_vec(), 4));
-        assert_eq!(terms.parts.role_of(Source::Volcano, &pods[2]), "trainers/1");
+        assert_eq!(terms.parts.role_of(GangSource::Volcano, &pods[2]), "trainers/1");
         let all = json!({"minMember": 1, "subGroupPolicy": [policy(json!({"minSubGroups": 2}))]});
         assert_eq!(read(volcano(all), &pods).unwrap().min, 4);
         let refused = |min_member: u32, more: Value| {

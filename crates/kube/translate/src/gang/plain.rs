@@ -4,7 +4,7 @@
 use dovetail_objects::Pod;
 use dovetail_objects::labels;
 
-use super::{GangName, NotYet, Terms, count, impossible, on_lost_member, same};
+use super::{GangName, GangTerms, NotYet, count, impossible, on_lost_member, same};
 
 const GANG: &str = labels::GANG;
 pub(super) const MIN_MEMBERS: &str = labels::MIN_MEMBERS;
@@ -17,7 +17,7 @@ pub(super) fn name_in(pod: &Pod) -> &str {
     pod.meta.labels.get(GANG).unwrap_or("")
 }
 
-pub(super) fn terms(gang: &GangName, members: &[&Pod]) -> Result<Terms, NotYet> {
+pub(super) fn terms(gang: &GangName, members: &[&Pod]) -> Result<GangTerms, NotYet> {
     for annotation in [MIN_MEMBERS, MAX_MEMBERS, super::ON_LOST_MEMBER] {
         same(gang, members, annotation, |pod| pod.meta.annotations.get(annotation).unwrap_or(""))?;
     }
@@ -34,13 +34,13 @@ pub(super) fn terms(gang: &GangName, members: &[&Pod]) -> Result<Terms, NotYet> 
         let problem = format!("{MIN_MEMBERS} is {min}, more than {MAX_MEMBERS}, which is {max}");
         return Err(impossible(gang, problem));
     }
-    Ok(Terms {
+    Ok(GangTerms {
         min,
         expected: max.unwrap_or(min),
         max,
         roles: Vec::new(),
         on_lost_member: on_lost_member(gang, None, members)?,
-        ..Terms::default()
+        ..GangTerms::default()
     })
 }
 

@@ -7,7 +7,7 @@
 
 use dovetail_objects::{Pod, PodGroup};
 
-use super::{GangName, NotYet, Source, impossible};
+use super::{GangName, GangSource, NotYet, impossible};
 
 /// The classes that every cluster has, with their values (Kubernetes' `pkg/apis/scheduling`).
 const SYSTEM_CLASSES: [(&str, i32); 2] =
@@ -52,7 +52,7 @@ pub(super) fn check(gang: &GangName, group: &PodGroup, members: &[&Pod]) -> Resu
 fn what_mends(gang: &GangName, group: &PodGroup, pod: &Pod) -> String {
     let class = &pod.priority_class;
     let is_plain =
-        gang.source == Source::Native && group.priority_class.is_empty() && !class.is_empty();
+        gang.source == GangSource::Native && group.priority_class.is_empty() && !class.is_empty();
     match is_plain {
         true => format!(
             ": create the PodGroup with spec.priorityClassName {class}, the class of its pods; \

@@ -5,7 +5,7 @@
 use dovetail_objects::{Meta, Pod};
 
 use super::plain::{MAX_MEMBERS, MIN_MEMBERS};
-use super::{GangName, NotYet, Terms, count, impossible};
+use super::{GangName, GangTerms, NotYet, count, impossible};
 
 /// The terms of a gang whose group says by `setting` with how many pods it starts. The group says
 /// nothing about how many there are at most, so that annotation is kept.
@@ -14,8 +14,8 @@ pub(super) fn beside_group(
     setting: &str,
     object: &Meta,
     members: &[&Pod],
-    terms: Terms,
-) -> Result<Terms, NotYet> {
+    terms: GangTerms,
+) -> Result<GangTerms, NotYet> {
     let own = match terms.min {
         0 => format!("{setting} sets no minimum, so each of its pods starts by itself"),
         min => format!("{setting} is {min}"),
@@ -23,7 +23,7 @@ pub(super) fn beside_group(
     check_fewest(gang, &own, Some(object), members, terms.min.max(1))?;
     match check_most(gang, &own, Some(object), members, terms.min)? {
         None => Ok(terms),
-        Some(max) => Ok(Terms { expected: max, max: Some(max), ..terms }),
+        Some(max) => Ok(GangTerms { expected: max, max: Some(max), ..terms }),
     }
 }
 

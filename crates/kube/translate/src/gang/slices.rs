@@ -13,7 +13,9 @@ use dovetail_objects::labels::{
 use dovetail_objects::{Pod, WorkloadKind, has_exclusive_domains};
 
 use super::job::COMPLETION_INDEX;
-use super::{GangName, NotYet, Parts, RoleTerms, Slices, Source, Terms, count, impossible, same};
+use super::{
+    GangName, GangSource, GangTerms, NotYet, RoleSource, RoleTerms, Slices, count, impossible, same,
+};
 use crate::levels::KnownLevels;
 
 /// Label of pods whose domains Kueue itself has chosen: it writes them into their node selectors.
@@ -27,7 +29,7 @@ const WRITTEN: [(&str, &str, &str); 2] = [
 
 impl Slices {
     /// The role of a pod with the number of its slice, if its role has slices.
-    pub(super) fn role_of<'p>(&self, source: Source, pod: &'p Pod) -> Cow<'p, str> {
+    pub(super) fn role_of<'p>(&self, source: GangSource, pod: &'p Pod) -> Cow<'p, str> {
         let role = source.role_of(pod);
         match (self.0.get(&*role), number_of(source, pod)) {
             (Some(size), Some((outer, number))) => Cow::Owned(slice(&role, outer, number / size)),
@@ -41,8 +43,8 @@ pub(super) fn divide(
     gang: &GangName,
     members: &[&Pod],
     levels: KnownLevels<'_>,
-    terms: Terms,
-) -> Result<Terms, NotYet> {
+    terms: GangTerms,
+) -> Result<GangTerms, NotYet> {
     let mut by_role: BTreeMap<Box<str>, Vec<&Pod>> = BTreeMap::new();
     for pod in members {
         let role = gang.source.role_of(pod);
@@ -96,7 +98,7 @@ pub(super) fn divide(
         }
     }
     roles.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(Terms { roles, parts: Parts::Slices(slices), ..terms })
+    Ok(GangTerms { roles, parts: RoleSource::Slices(slices), ..terms })
 }
 
 /// The slices that the pods of one role ask for: their size and where each must and should be.
@@ -186,9 +188,9 @@ fn slice(role: &str, outer: &str, number: u32) -> String {
 }
 
 /// How many alike there are of what a pod is part of: the Jobs of a replicated Job.
-fn alike(source: Source, pod: &Pod) -> u32 {
+fn alike(source: GangSource, pod: &Pod) -> u32 {
     match source {
-        Source::Workload(WorkloadKind::JobSet) => {
+        GangSource::Workload(WorkloadKind::JobSet) => {
             let replicas = pod.meta.labels.get("jobset.sigs.k8s.io/replicatedjob-replicas");
             replicas.and_then(|replicas| replicas.parse().ok()).unwrap_or(1).max(1)
         }
@@ -197,16 +199,18 @@ fn alike(source: Source, pod: &Pod) -> u32 {
 }
 
 /// Which of several alike a pod is part of, and its number there.
-fn number_of(source: Source, pod: &Pod) -> Option<(&str, u32)> {
+fn number_of(source: GangSource, pod: &Pod) -> Option<(&str, u32)> {
     let labels = &pod.meta.labels;
     let (outer, label) = match source {
-        Source::Kueue => ("", "kueue.x-k8s.io/pod-group-pod-index"),
-        Source::Workload(WorkloadKind::Job) => ("", COMPLETION_INDEX),
-        Source::Workload(WorkloadKind::JobSet) => {
+        GangSource::Kueue => ("", "kueue.x-k8s.io/pod-group-pod-index"),
+        GangSource::Workload(WorkloadKind::Job) => ("", COMPLETION_INDEX),
+        GangSource::Workload(WorkloadKind::JobSet) => {
             (labels.get("jobset.sigs.k8s.io/job-index")?, COMPLETION_INDEX)
         }
-        Source::Workload(WorkloadKind::RayCluster | WorkloadKind::LeaderWorkerSet) => return None,
-        Source::Workload(_) => ("", "training.kubeflow.org/replica-index"),
+        GangSource::Workload(WorkloadKind::RayCluster | WorkloadKind::LeaderWorkerSet) => {
+            return None;
+        }
+        GangSource::Workload(_) => ("", "training.kubeflow.org/replica-index"),
         _ => ("", COMPLETION_INDEX),
     };
     Some((outer, labels.get(label)?.parse().ok()?))
@@ -228,11 +232,11 @@ mod tests {
         pod(&format!("p{number}"), json!({"metadata": {"labels": labels, "annotations": all}}))
     }
 
-    fn terms_of(annotations: Value) -> Result<Terms, String> {
+    fn terms_of(annotations: Value) -> Result<GangTerms, String> {
         read(None, &[0, 1, 2, 3].map(|number| member(number, annotations.clone())))
     }
 
-    fn roles(terms: &Terms) -> Vec<(&str, u32, Option<&str>)> {
+    fn roles(terms: &GangTerms) -> Vec<(&str, u32, Option<&str>)> {
         let roles = terms.roles.iter();
         roles.map(|r| (&*r.name, r.min, r.topology.required.as_deref())).collect()
     }
@@ -244,8 +248,9 @@ mod tests {
             "kueue.x-k8s.io/podset-slice-size": "2"});
         let terms = terms_of(kueue).unwrap();
         assert_eq!((roles(&terms), terms.min), (slices.to_vec(), 4));
-        let role =
-            |number| terms.parts.role_of(Source::Kueue, &member(number, json!({}))).into_owned();
+        let role = |number| {
+            terms.parts.role_of(GangSource::Kueue, &member(number, json!({}))).into_owned()
+        };
         assert_eq!([0, 1, 2, 3].map(role), ["slice-0", "slice-0", "slice-1", "slice-1"]);
         let kai = json!({"kai.scheduler/segment-topology-required-placement": "example.com/rack",
             "kai.scheduler/segment-size": "2"});

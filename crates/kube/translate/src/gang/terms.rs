@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use dovetail_model::TopologyRequest;
-use dovetail_objects::{Kind, Meta, Pod, PodGroup, SubGroupPolicy, Workload, WorkloadKind};
+use dovetail_objects::{Kind, Meta, Pod, PodGroup, SubGroupPolicy, WorkloadKind, WorkloadObject};
 
 use crate::not_yet::NotYet;
 
@@ -14,7 +14,7 @@ pub const ON_LOST_MEMBER: &str = "dovetail.dev/on-lost-member";
 
 /// Whose words say that pods belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Source {
+pub enum GangSource {
     /// `spec.schedulingGroup` and a PodGroup of `scheduling.k8s.io`.
     Native,
     /// The label `dovetail.dev/gang`.
@@ -31,7 +31,7 @@ pub enum Source {
     Workload(WorkloadKind),
 }
 
-impl Source {
+impl GangSource {
     /// The sources by which a pod names its gang itself.
     pub const NAMED: [Self; 6] =
         [Self::Native, Self::Plain, Self::SchedulerPlugins, Self::Volcano, Self::Kai, Self::Kueue];
@@ -67,7 +67,7 @@ impl Source {
 pub struct GangName {
     /// Namespace of all its pods.
     pub namespace: Box<str>,
-    pub source: Source,
+    pub source: GangSource,
     /// Name, unique in the namespace for the source.
     pub name: Box<str>,
     /// Which gang of several that are described by one object of this name; empty if it is the only
@@ -84,7 +84,7 @@ impl fmt::Display for GangName {
 
 /// On what terms the pods of a gang start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Terms {
+pub struct GangTerms {
     /// Fewest pods that start together; 0: each starts by itself.
     pub min: u32,
     /// Whether that grows, because roles come one after the other.
@@ -96,7 +96,7 @@ pub struct Terms {
     /// Fewest pods of some roles.
     pub roles: Vec<RoleTerms>,
     /// What tells the roles.
-    pub parts: Parts,
+    pub parts: RoleSource,
     /// Where all of them must or should be.
     pub topology: TopologyRequest,
     /// What is done when it stays below its smallest size.
@@ -106,7 +106,7 @@ pub struct Terms {
 /// How many pods of one role a gang needs to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleTerms {
-    /// The role, as [`Parts::role_of`] says it.
+    /// The role, as [`RoleSource::role_of`] says it.
     pub name: Box<str>,
     /// Fewest pods.
     pub min: u32,
@@ -123,10 +123,10 @@ impl RoleTerms {
 
 /// What describes the gangs of a source: the objects of one gang, as far as they exist.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Described<'a> {
+pub struct GangObjects<'a> {
     pub group: Option<&'a PodGroup>,
     /// The workload whose pods it has.
-    pub workload: Option<&'a Workload>,
+    pub workload: Option<&'a WorkloadObject>,
 }
 
 /// What is done about a gang of which some pods have nodes, fewer than its smallest size, and for
@@ -145,8 +145,8 @@ pub enum OnLostMember {
 
 /// What tells which role a pod of a gang has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Parts {
-    /// Its source: see [`Source::role_of`].
+pub enum RoleSource {
+    /// Its source: see [`GangSource::role_of`].
     #[default]
     Roles,
     /// KAI's label.

@@ -8,11 +8,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use dovetail_objects::{Pod, Workload, WorkloadKind, WorkloadRole};
+use dovetail_objects::{Pod, WorkloadKind, WorkloadObject, WorkloadRole};
 
 use super::plain::{MIN_MEMBERS, TERMS_OF_GANGS};
 use super::{
-    GangName, NotYet, RoleTerms, Source, Terms, count, impossible, job, job_set, kubeflow,
+    GangName, GangSource, GangTerms, NotYet, RoleTerms, count, impossible, job, job_set, kubeflow,
     leader_worker_set, on_lost_member, ray, said, sizes,
 };
 
@@ -38,7 +38,7 @@ pub(super) fn gang_of(pod: &Pod) -> Option<GangName> {
     let Membership { kind, name, part } = membership(pod)?;
     Some(GangName {
         namespace: pod.meta.namespace.clone(),
-        source: Source::Workload(kind),
+        source: GangSource::Workload(kind),
         name: name.into(),
         part: part.into(),
     })
@@ -73,9 +73,9 @@ pub(super) fn role_of(kind: WorkloadKind, pod: &Pod) -> Cow<'_, str> {
 pub(super) fn terms(
     gang: &GangName,
     kind: WorkloadKind,
-    workload: Option<&Workload>,
+    workload: Option<&WorkloadObject>,
     members: &[&Pod],
-) -> Result<Terms, NotYet> {
+) -> Result<GangTerms, NotYet> {
     let owner = || gang.to_string();
     let workload = workload.ok_or_else(|| NotYet::WorkloadMissing { workload: owner() })?;
     if workload.suspended {
@@ -101,14 +101,14 @@ pub(super) fn terms(
             (sum(counted.iter().map(|role| role.min)), counted.iter().map(terms).collect())
         }
     };
-    Ok(Terms {
+    Ok(GangTerms {
         min,
         in_stages: workload.in_stages,
         expected,
         max: None,
         roles,
         on_lost_member: on_lost_member(gang, Some(&workload.meta), members)?,
-        ..Terms::default()
+        ..GangTerms::default()
     })
 }
 
@@ -116,7 +116,7 @@ pub(super) fn terms(
 fn said_min(
     gang: &GangName,
     kind: WorkloadKind,
-    workload: &Workload,
+    workload: &WorkloadObject,
     members: &[&Pod],
     pods: u32,
 ) -> Result<Option<u32>, NotYet> {
@@ -148,7 +148,7 @@ fn said_min(
 }
 
 /// What a workload says about how many pods there are.
-fn size_of(kind: WorkloadKind, workload: &Workload, pods: u32) -> String {
+fn size_of(kind: WorkloadKind, workload: &WorkloadObject, pods: u32) -> String {
     match (kind, &*workload.apart) {
         (WorkloadKind::Job, "") => format!("its spec.parallelism is {pods}"),
         (_, "") => format!("its replicas are {pods} pods"),
@@ -158,7 +158,7 @@ fn size_of(kind: WorkloadKind, workload: &Workload, pods: u32) -> String {
 
 /// That a workload whose pods do not start together, and are in no gang of it, does not say on what
 /// terms they do.
-pub fn check_apart(kind: WorkloadKind, workload: &Workload) -> Result<(), NotYet> {
+pub fn check_apart(kind: WorkloadKind, workload: &WorkloadObject) -> Result<(), NotYet> {
     let meta = &workload.meta;
     let said = |name: &&str| meta.annotations.get(name).is_some_and(|value| value != "1");
     let Some(annotation) = TERMS_OF_GANGS.into_iter().find(said) else { return Ok(()) };
@@ -199,7 +199,7 @@ mod tests {
         pod(role, json!({"metadata": {"labels": labels, "annotations": annotations}}))
     }
 
-    fn read(job: Option<Value>, members: &[Pod]) -> Result<Terms, String> {
+    fn read(job: Option<Value>, members: &[Pod]) -> Result<GangTerms, String> {
         read_workload(WorkloadKind::PyTorchJob, job, members)
     }
 

@@ -2,7 +2,7 @@
 //! plugins tests that the whole agrees with it.
 
 use dovetail_model::{
-    Attachment, Condition, ConditionCause, DeviceRequest, Preferred, Requirement, RuleCause,
+    Attachment, ConditionCause, DeviceRequest, NodeAvailability, Preferred, Requirement, RuleCause,
     RuleKind, TaintEffect,
 };
 use dovetail_objects::{CsiNode, Kind, Node, Object, Pod};
@@ -371,8 +371,8 @@ fn a_node_whose_devices_two_systems_give_out_is_not_used() {
             node(&node_object, &setting, &Rules::default()).condition,
         )
     };
-    assert_eq!(condition("gpu.nvidia.com"), (1, Condition::Cordoned));
-    assert_eq!(condition("gpu.example.com"), (0, Condition::Ready));
+    assert_eq!(condition("gpu.nvidia.com"), (1, NodeAvailability::Cordoned));
+    assert_eq!(condition("gpu.example.com"), (0, NodeAvailability::Ready));
 }
 
 #[test]

@@ -10,21 +10,25 @@ use super::Bound;
 use super::call::Call;
 use super::condition::put_condition;
 use super::create::{NOT_A_SUBDOMAIN, is_subdomain};
-use super::failure::Failure;
-use super::reply::Reply;
-use super::state::{State, wrong_object};
+use super::failure::ApiFailure;
+use super::reply::ApiReply;
+use super::state::{ServerState, wrong_object};
 use super::store::key_of;
 
-pub(crate) fn bind(call: &Call, binding: &Value, state: &mut State) -> Result<Reply, Failure> {
+pub(crate) fn bind(
+    call: &Call,
+    binding: &Value,
+    state: &mut ServerState,
+) -> Result<ApiReply, ApiFailure> {
     let (metadata, target) = (&binding["metadata"], &binding["target"]);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     if text(&metadata["name"]) != call.name {
-        return Err(Failure::bad_request("name in URL does not match name in Binding object"));
+        return Err(ApiFailure::bad_request("name in URL does not match name in Binding object"));
     }
     let namespace = call.namespace.as_deref().unwrap_or_default();
     let stated = text(&metadata["namespace"]);
     if !stated.is_empty() && stated != namespace {
-        return Err(Failure::bad_request(
+        return Err(ApiFailure::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
@@ -39,7 +43,7 @@ pub(crate) fn bind(call: &Call, binding: &Value, state: &mut State) -> Result<Re
         }
     }
     if let Some(why) = refusal(&call.name, &old.value) {
-        return Err(Failure::conflict_of("", "pods/binding", &call.name, &why));
+        return Err(ApiFailure::conflict_of("", "pods/binding", &call.name, &why));
     }
     let mut pod = old.value.clone();
     assign(&mut pod, &node, metadata, state.settings.minor, state.now());
@@ -53,11 +57,11 @@ pub(crate) fn bind(call: &Call, binding: &Value, state: &mut State) -> Result<Re
         node,
         revision: stored.revision,
     });
-    Ok(Reply::success(201))
+    Ok(ApiReply::success(201))
 }
 
-fn check_target(kind: &str, node: &str) -> Result<(), Failure> {
-    let refuse = |message: String| Err(Failure::new(500, "", message));
+fn check_target(kind: &str, node: &str) -> Result<(), ApiFailure> {
+    let refuse = |message: String| Err(ApiFailure::new(500, "", message));
     if !matches!(kind, "" | "Node") {
         return refuse(format!(
             r#"target.kind: Unsupported value: {kind:?}: supported values: "Node", "<empty>""#

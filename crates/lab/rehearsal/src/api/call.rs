@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::failure::{Failure, FieldCause, FieldFault};
-use super::kind::{Kind, Kinds};
+use super::failure::{ApiFailure, FieldCause, FieldFault};
+use super::kind::{Kinds, ResourceKind};
 
 /// What a request wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +32,7 @@ pub struct Call {
     /// What is to be done.
     pub verb: Verb,
     /// To objects of this kind.
-    pub kind: Arc<Kind>,
+    pub kind: Arc<ResourceKind>,
     /// Namespace of the object or the collection, if the path names one.
     pub namespace: Option<String>,
     /// Empty for collections.
@@ -74,7 +74,7 @@ impl Route {
         method: &str,
         path: &str,
         query: &str,
-    ) -> Option<Result<Self, Failure>> {
+    ) -> Option<Result<Self, ApiFailure>> {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         let (group, version, rest) = match parts.as_slice() {
             ["version"] => return Some(Ok(Self::Version)),
@@ -119,7 +119,7 @@ impl Route {
     }
 }
 
-fn verb(method: &str, name: &str, query: &Query) -> Result<Verb, Failure> {
+fn verb(method: &str, name: &str, query: &Query) -> Result<Verb, ApiFailure> {
     Ok(match method {
         "GET" if query.flag("watch") => Verb::Watch,
         "GET" if name.is_empty() => Verb::List,
@@ -129,7 +129,7 @@ fn verb(method: &str, name: &str, query: &Query) -> Result<Verb, Failure> {
         "PATCH" if !name.is_empty() => Verb::Patch,
         "DELETE" if name.is_empty() => Verb::DeleteCollection,
         "DELETE" => Verb::Delete,
-        _ => return Err(Failure::method_not_allowed()),
+        _ => return Err(ApiFailure::method_not_allowed()),
     })
 }
 
@@ -173,7 +173,7 @@ impl Query {
         }
     }
 
-    pub(crate) fn number(&self, key: &str) -> Result<Option<u64>, Failure> {
+    pub(crate) fn number(&self, key: &str) -> Result<Option<u64>, ApiFailure> {
         let text = self.text(key);
         if text.is_empty() {
             return Ok(None);
@@ -183,9 +183,9 @@ impl Query {
             let value = FieldFault::Invalid(format!("{text:?}"));
             match key {
                 "resourceVersion" => {
-                    Failure::invalid("", "", "", &[FieldCause::new(key, value, &message)])
+                    ApiFailure::invalid("", "", "", &[FieldCause::new(key, value, &message)])
                 }
-                _ => Failure::bad_request(message),
+                _ => ApiFailure::bad_request(message),
             }
         })
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::defaults;
-use super::failure::{Failure, FieldCause, FieldFault};
-use super::kind::Kind;
+use super::failure::{ApiFailure, FieldCause, FieldFault};
+use super::kind::ResourceKind;
 use super::now::stamp;
-use super::state::State;
-use super::store::{Object, key_of};
+use super::state::ServerState;
+use super::store::{StoredObject, key_of};
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
     characters, '-' or '.', and must start and end with an alphanumeric character (e.g. \
@@ -18,11 +18,11 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
 
 /// Creates an object. `namespace` is the one of the path.
 pub(crate) fn create(
-    kind: &Arc<Kind>,
+    kind: &Arc<ResourceKind>,
     namespace: Option<&str>,
     mut value: Value,
-    state: &mut State,
-) -> Result<Arc<Object>, Failure> {
+    state: &mut ServerState,
+) -> Result<Arc<StoredObject>, ApiFailure> {
     check_body(kind, &value)?;
     let name = name_of(&mut value, state);
     settle_namespace(kind, namespace, &mut value)?;
@@ -33,13 +33,13 @@ pub(crate) fn create(
         value["metadata"]["resourceVersion"].as_str().is_some_and(|text| !text.is_empty());
     if sets_version {
         let message = "resourceVersion should not be set on objects to be created";
-        return Err(Failure::new(500, "", message));
+        return Err(ApiFailure::new(500, "", message));
     }
     defaults::on_create(state, kind, &mut value)?;
     check_name(kind, &name, &value)?;
     let key = key_of(namespace, &name);
     if let Some(there) = state.store.get(&kind.collection(), &key) {
-        let mut failure = Failure::already_exists(kind, &name);
+        let mut failure = ApiFailure::already_exists(kind, &name);
         if !there.value["metadata"]["deletionTimestamp"].is_null() {
             failure.message = format!("object is being deleted: {}", failure.message);
         }
@@ -64,17 +64,17 @@ pub(crate) fn create(
 }
 
 /// Takes kind and version off a body, or says that it is not what the path is for.
-pub(crate) fn check_body(kind: &Kind, value: &Value) -> Result<(), Failure> {
+pub(crate) fn check_body(kind: &ResourceKind, value: &Value) -> Result<(), ApiFailure> {
     let Some(body) = value.as_object() else {
         let message =
             format!("the object provided is unrecognized (must be of type {})", kind.kind);
-        return Err(Failure::bad_request(message));
+        return Err(ApiFailure::bad_request(message));
     };
     let stated = |key: &str| body.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     if let Some(stated_kind) = stated("kind")
         && stated_kind != kind.kind
     {
-        return Err(Failure::bad_request(format!(
+        return Err(ApiFailure::bad_request(format!(
             "{stated_kind} in version {:?} cannot be handled as a {}",
             stated("apiVersion").unwrap_or_default(),
             kind.kind
@@ -83,7 +83,7 @@ pub(crate) fn check_body(kind: &Kind, value: &Value) -> Result<(), Failure> {
     if let Some(version) = stated("apiVersion")
         && version != kind.api_version()
     {
-        return Err(Failure::bad_request(format!(
+        return Err(ApiFailure::bad_request(format!(
             "the API version in the data ({version}) does not match the expected API version ({})",
             kind.api_version()
         )));
@@ -91,7 +91,7 @@ pub(crate) fn check_body(kind: &Kind, value: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-fn name_of(value: &mut Value, state: &mut State) -> String {
+fn name_of(value: &mut Value, state: &mut ServerState) -> String {
     if let Some(body) = value.as_object_mut() {
         body.remove("kind");
         body.remove("apiVersion");
@@ -125,22 +125,22 @@ fn suffix(revision: u64) -> String {
 }
 
 fn settle_namespace(
-    kind: &Kind,
+    kind: &ResourceKind,
     namespace: Option<&str>,
     value: &mut Value,
-) -> Result<(), Failure> {
+) -> Result<(), ApiFailure> {
     let metadata = &mut value["metadata"];
     let stated = metadata["namespace"].as_str().unwrap_or_default();
     match namespace {
         Some(namespace) if stated.is_empty() => metadata["namespace"] = json!(namespace),
         Some(namespace) if stated != namespace => {
-            return Err(Failure::bad_request(
+            return Err(ApiFailure::bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request",
             ));
         }
         None if kind.namespaced => {
             let message = "an empty namespace may not be set during creation";
-            return Err(Failure::bad_request(message));
+            return Err(ApiFailure::bad_request(message));
         }
         None => {
             if let Some(fields) = metadata.as_object_mut() {
@@ -152,8 +152,8 @@ fn settle_namespace(
     Ok(())
 }
 
-fn check_name(kind: &Kind, name: &str, value: &Value) -> Result<(), Failure> {
-    let refuse = |cause| Err(Failure::invalid(&kind.group, &kind.kind, name, &[cause]));
+fn check_name(kind: &ResourceKind, name: &str, value: &Value) -> Result<(), ApiFailure> {
+    let refuse = |cause| Err(ApiFailure::invalid(&kind.group, &kind.kind, name, &[cause]));
     if name.is_empty() {
         let detail = "name or generateName is required";
         return refuse(FieldCause::new("metadata.name", FieldFault::Required, detail));

@@ -3,12 +3,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::failure::Failure;
-use super::kind::Kind;
+use super::failure::ApiFailure;
+use super::kind::ResourceKind;
 use super::now::stamp;
-use super::state::State;
+use super::state::ServerState;
 
-pub(crate) fn on_create(state: &State, kind: &Kind, value: &mut Value) -> Result<(), Failure> {
+pub(crate) fn on_create(
+    state: &ServerState,
+    kind: &ResourceKind,
+    value: &mut Value,
+) -> Result<(), ApiFailure> {
     let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     match (kind.group.as_str(), kind.plural.as_str()) {
         ("", "pods") => pod(state, kind, &name, value)?,
@@ -60,7 +64,12 @@ fn fill(value: &mut Value, defaults: Value) {
     }
 }
 
-fn pod(state: &State, kind: &Kind, name: &str, pod: &mut Value) -> Result<(), Failure> {
+fn pod(
+    state: &ServerState,
+    kind: &ResourceKind,
+    name: &str,
+    pod: &mut Value,
+) -> Result<(), ApiFailure> {
     let spec = &mut pod["spec"];
     let (priority, policy) = priority(state, kind, name, spec)?;
     fill(
@@ -98,7 +107,12 @@ fn pod(state: &State, kind: &Kind, name: &str, pod: &mut Value) -> Result<(), Fa
 }
 
 /// Priority and preemption policy from the class that the pod names.
-fn priority(state: &State, kind: &Kind, name: &str, spec: &Value) -> Result<(i64, Value), Failure> {
+fn priority(
+    state: &ServerState,
+    kind: &ResourceKind,
+    name: &str,
+    spec: &Value,
+) -> Result<(i64, Value), ApiFailure> {
     let class = spec["priorityClassName"].as_str().unwrap_or_default();
     let lower = json!("PreemptLowerPriority");
     match class {
@@ -110,7 +124,7 @@ fn priority(state: &State, kind: &Kind, name: &str, spec: &Value) -> Result<(i64
     let collection = ("scheduling.k8s.io".to_owned(), "priorityclasses".to_owned());
     let Some(found) = state.store.get(&collection, class) else {
         let why = format!("no PriorityClass with name {class} was found");
-        return Err(Failure::forbidden(kind, name, &why));
+        return Err(ApiFailure::forbidden(kind, name, &why));
     };
     let policy = &found.value["preemptionPolicy"];
     let policy = if policy.is_string() { policy.clone() } else { lower };

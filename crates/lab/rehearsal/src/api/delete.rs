@@ -6,12 +6,12 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::call::Call;
-use super::failure::Failure;
-use super::kind::Kind;
+use super::failure::ApiFailure;
+use super::kind::ResourceKind;
 use super::now::{after_s, read, stamp};
-use super::reply::Reply;
-use super::state::State;
-use super::store::{Object, key_of};
+use super::reply::ApiReply;
+use super::state::ServerState;
+use super::store::{StoredObject, key_of};
 
 /// What a deletion asks for beside the object's name, and whether it is only tried.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,14 +25,14 @@ pub(crate) struct DeleteOptions {
 impl DeleteOptions {
     /// From a body, or from the address where there is no body: nothing in the address counts
     /// beside one.
-    pub(crate) fn read(call: &Call, body: &[u8]) -> Result<Self, Failure> {
+    pub(crate) fn read(call: &Call, body: &[u8]) -> Result<Self, ApiFailure> {
         if body.is_empty() {
             let grace_s = call.query.number("gracePeriodSeconds")?;
             let (grace_s, is_trial) = (grace_s.map(|grace| grace as i64), call.query.has("dryRun"));
             return Ok(Self { grace_s, is_trial, ..Self::default() });
         }
         let body = serde_json::from_slice(body).map_err(|error| {
-            Failure::bad_request(format!("error decoding DeleteOptions: {error}"))
+            ApiFailure::bad_request(format!("error decoding DeleteOptions: {error}"))
         })?;
         Ok(Self::from_value(&body))
     }
@@ -53,13 +53,13 @@ impl DeleteOptions {
 pub(crate) fn delete(
     call: &Call,
     options: &DeleteOptions,
-    state: &mut State,
-) -> Result<Reply, Failure> {
+    state: &mut ServerState,
+) -> Result<ApiReply, ApiFailure> {
     let old = state.named(call)?;
     let kind = &call.kind;
     let last = delete_object(kind, &old, options, state)?;
     if kind.returns_deleted {
-        return Ok(Reply::object(200, kind, &last));
+        return Ok(ApiReply::object(200, kind, &last));
     }
     let mut details =
         json!({"name": call.name, "kind": kind.plural, "uid": last.value["metadata"]["uid"]});
@@ -69,16 +69,16 @@ pub(crate) fn delete(
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
     });
-    Ok(Reply::json(200, &status))
+    Ok(ApiReply::json(200, &status))
 }
 
 /// Deletes an object or begins to, and returns its last state.
 pub(crate) fn delete_object(
-    kind: &Kind,
-    old: &Arc<Object>,
+    kind: &ResourceKind,
+    old: &Arc<StoredObject>,
     options: &DeleteOptions,
-    state: &mut State,
-) -> Result<Arc<Object>, Failure> {
+    state: &mut ServerState,
+) -> Result<Arc<StoredObject>, ApiFailure> {
     check_preconditions(kind, &old.value["metadata"], options)?;
     let metadata = &old.value["metadata"];
     let text = |key: &str| metadata[key].as_str();
@@ -118,10 +118,10 @@ pub(crate) fn delete_object(
 }
 
 pub(crate) fn check_preconditions(
-    kind: &Kind,
+    kind: &ResourceKind,
     metadata: &Value,
     options: &DeleteOptions,
-) -> Result<(), Failure> {
+) -> Result<(), ApiFailure> {
     let name = metadata["name"].as_str().unwrap_or_default();
     let parts = [
         ("UID", &options.uid, &metadata["uid"], "deleted and then recreated"),
@@ -136,7 +136,7 @@ pub(crate) fn check_preconditions(
                 "the {what} in the precondition ({asked}) does not match the {what} in record \
                  ({found}). The object might have been {happened}"
             );
-            return Err(Failure::conflict_of(&kind.group, &kind.kind, name, &why));
+            return Err(ApiFailure::conflict_of(&kind.group, &kind.kind, name, &why));
         }
     }
     Ok(())

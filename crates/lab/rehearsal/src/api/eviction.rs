@@ -11,18 +11,22 @@ use super::binding::set_condition;
 use super::call::Call;
 use super::condition::put_condition;
 use super::delete::{DeleteOptions, check_preconditions, delete_object};
-use super::failure::Failure;
+use super::failure::ApiFailure;
 use super::now::stamp;
-use super::reply::Reply;
+use super::reply::ApiReply;
 use super::selector::label_selector_matches;
-use super::state::State;
-use super::store::{Object, key_of};
+use super::state::ServerState;
+use super::store::{StoredObject, key_of};
 
 const WOULD_VIOLATE: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
-pub(crate) fn evict(call: &Call, eviction: &Value, state: &mut State) -> Result<Reply, Failure> {
+pub(crate) fn evict(
+    call: &Call,
+    eviction: &Value,
+    state: &mut ServerState,
+) -> Result<ApiReply, ApiFailure> {
     if eviction["metadata"]["name"].as_str() != Some(&call.name) {
-        return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
+        return Err(ApiFailure::bad_request("name in URL does not match name in Eviction object"));
     }
     let namespace = call.namespace.as_deref().unwrap_or_default();
     state.check_namespace(&call.kind, namespace, &call.name)?;
@@ -36,13 +40,13 @@ pub(crate) fn evict(call: &Call, eviction: &Value, state: &mut State) -> Result<
             _ => {
                 let message = "This pod has more than one PodDisruptionBudget, which the eviction \
                                subresource does not support.";
-                let status = Failure::new(500, "", message);
-                return Ok(Reply { code: 201, ..Reply::failure(&status) });
+                let status = ApiFailure::new(500, "", message);
+                return Ok(ApiReply { code: 201, ..ApiReply::failure(&status) });
             }
         }
     }
     mark_and_delete(call, &pod, &options, state)?;
-    Ok(Reply::success(201))
+    Ok(ApiReply::success(201))
 }
 
 fn ignores_budgets(pod: &Value) -> bool {
@@ -50,7 +54,7 @@ fn ignores_budgets(pod: &Value) -> bool {
         || !pod["metadata"]["deletionTimestamp"].is_null()
 }
 
-fn budgets_of(state: &State, pod: &Value) -> Vec<Arc<Object>> {
+fn budgets_of(state: &ServerState, pod: &Value) -> Vec<Arc<StoredObject>> {
     let collection = ("policy".to_owned(), "poddisruptionbudgets".to_owned());
     let selects = |budget: &Value| {
         budget["metadata"]["namespace"] == pod["metadata"]["namespace"]
@@ -61,7 +65,7 @@ fn budgets_of(state: &State, pod: &Value) -> Vec<Arc<Object>> {
 }
 
 /// Takes one disruption from the budget, if the pod's health asks for it and the budget has one.
-fn ask(pod: &Value, budget: &Object, state: &mut State) -> Result<(), Failure> {
+fn ask(pod: &Value, budget: &StoredObject, state: &mut ServerState) -> Result<(), ApiFailure> {
     let (spec, status) = (&budget.value["spec"], &budget.value["status"]);
     let number = |key: &str| status[key].as_i64().unwrap_or_default();
     let (current, desired) = (number("currentHealthy"), number("desiredHealthy"));
@@ -74,7 +78,7 @@ fn ask(pod: &Value, budget: &Object, state: &mut State) -> Result<(), Failure> {
     if number("observedGeneration") < generation {
         let message =
             format!("The disruption budget {name} is still being processed by the server.");
-        let failure = Failure::too_many_requests(WOULD_VIOLATE, 10);
+        let failure = ApiFailure::too_many_requests(WOULD_VIOLATE, 10);
         return Err(failure.caused_by("DisruptionBudget", &message));
     }
     if number("disruptionsAllowed") <= 0 {
@@ -85,7 +89,7 @@ fn ask(pod: &Value, budget: &Object, state: &mut State) -> Result<(), Failure> {
         } else {
             format!("The disruption budget {name} does not allow evicting pods currently")
         };
-        let failure = Failure::too_many_requests(WOULD_VIOLATE, 0);
+        let failure = ApiFailure::too_many_requests(WOULD_VIOLATE, 0);
         return Err(failure.caused_by("DisruptionBudget", &message));
     }
     let mut new = budget.value.clone();
@@ -118,10 +122,10 @@ fn is_ready(pod: &Value) -> bool {
 
 fn mark_and_delete(
     call: &Call,
-    pod: &Arc<Object>,
+    pod: &Arc<StoredObject>,
     options: &DeleteOptions,
-    state: &mut State,
-) -> Result<(), Failure> {
+    state: &mut ServerState,
+) -> Result<(), ApiFailure> {
     check_preconditions(&call.kind, &pod.value["metadata"], options)?;
     let mut marked = pod.value.clone();
     let condition = json!({

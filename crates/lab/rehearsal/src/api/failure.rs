@@ -5,11 +5,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::kind::Kind;
+use super::kind::ResourceKind;
 
 /// A request that was refused.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Failure {
+pub struct ApiFailure {
     /// HTTP code.
     pub code: u16,
     /// Reason of the `Status`.
@@ -24,23 +24,23 @@ pub struct Failure {
 pub(crate) const MODIFIED: &str = "the object has been modified; please apply your changes to the \
                                    latest version and try again";
 
-impl Failure {
+impl ApiFailure {
     pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { code, reason, message, details: Map::new(), list_continue: None }
     }
 
-    pub(crate) fn not_found(kind: &Kind, name: &str) -> Self {
+    pub(crate) fn not_found(kind: &ResourceKind, name: &str) -> Self {
         let message = format!("{} {name:?} not found", kind.qualified());
         Self::new(404, "NotFound", message).about(&kind.group, &kind.plural, name)
     }
 
-    pub(crate) fn already_exists(kind: &Kind, name: &str) -> Self {
+    pub(crate) fn already_exists(kind: &ResourceKind, name: &str) -> Self {
         let message = format!("{} {name:?} already exists", kind.qualified());
         Self::new(409, "AlreadyExists", message).about(&kind.group, &kind.plural, name)
     }
 
-    pub(crate) fn conflict(kind: &Kind, name: &str, why: &str) -> Self {
+    pub(crate) fn conflict(kind: &ResourceKind, name: &str, why: &str) -> Self {
         Self::conflict_of(&kind.group, &kind.plural, name, why)
     }
 
@@ -53,11 +53,11 @@ impl Failure {
     }
 
     /// The object has another version than the one that was stated.
-    pub fn modified(kind: &Kind, name: &str) -> Self {
+    pub fn modified(kind: &ResourceKind, name: &str) -> Self {
         Self::conflict(kind, name, MODIFIED)
     }
 
-    pub(crate) fn forbidden(kind: &Kind, name: &str, why: &str) -> Self {
+    pub(crate) fn forbidden(kind: &ResourceKind, name: &str, why: &str) -> Self {
         let message = format!("{} {name:?} is forbidden: {why}", kind.qualified());
         Self::new(403, "Forbidden", message).about(&kind.group, &kind.plural, name)
     }

@@ -12,7 +12,7 @@ use super::call::{Call, Verb};
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ApiFault {
     /// 409 without effect, as after a lost race.
     Conflict,
     /// 410 as the answer.
@@ -53,7 +53,7 @@ pub enum Fault {
     },
 }
 
-impl Fault {
+impl ApiFault {
     fn is_of_watches(self) -> bool {
         matches!(
             self,
@@ -116,17 +116,17 @@ pub struct FaultRule {
     /// It strikes at most so often.
     pub at_most: Option<u32>,
     /// What it does.
-    pub fault: Fault,
+    pub fault: ApiFault,
 }
 
 impl FaultRule {
     /// Strikes so many of a million.
-    pub fn some(on: On, per_million: u32, fault: Fault) -> Self {
+    pub fn some(on: On, per_million: u32, fault: ApiFault) -> Self {
         Self { on, per_million, at_most: None, fault }
     }
 
     /// Strikes the first so many requests.
-    pub fn first(on: On, count: u32, fault: Fault) -> Self {
+    pub fn first(on: On, count: u32, fault: ApiFault) -> Self {
         Self { on, per_million: 1_000_000, at_most: Some(count), fault }
     }
 }
@@ -141,7 +141,7 @@ pub struct FaultRecord {
     /// The request: verb, place, and how often it came before.
     pub request: String,
     /// What was done.
-    pub fault: Fault,
+    pub fault: ApiFault,
 }
 
 impl fmt::Display for FaultRecord {
@@ -171,7 +171,7 @@ impl Faults {
     }
 
     /// The fault of a request, and a number to draw from for what happens on its watch.
-    pub fn strike(&mut self, call: &Call) -> Option<(Fault, u64)> {
+    pub fn strike(&mut self, call: &Call) -> Option<(ApiFault, u64)> {
         if self.rules.is_empty() {
             return None;
         }
@@ -224,9 +224,9 @@ mod tests {
     fn bind(name: &str) -> Call {
         Call {
             verb: Verb::Create,
-            kind: Kinds::of_minor(37)
-                .find("", "v1", "pods")
-                .unwrap_or_else(|| Arc::new(super::super::Kind::custom("", "v1", "Pod", "pods"))),
+            kind: Kinds::of_minor(37).find("", "v1", "pods").unwrap_or_else(|| {
+                Arc::new(super::super::ResourceKind::custom("", "v1", "Pod", "pods"))
+            }),
             namespace: Some("n".to_owned()),
             name: name.to_owned(),
             subresource: "binding".to_owned(),
@@ -236,7 +236,7 @@ mod tests {
 
     fn struck(seed: u64, names: &[String]) -> Vec<String> {
         let mut faults = Faults::default();
-        faults.set(seed, vec![FaultRule::some(On::binds(), 300_000, Fault::ReplyLost)]);
+        faults.set(seed, vec![FaultRule::some(On::binds(), 300_000, ApiFault::ReplyLost)]);
         names.iter().for_each(|name| _ = faults.strike(&bind(name)));
         let mut log: Vec<String> = faults.log.iter().map(ToString::to_string).collect();
         log.sort();
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn a_rule_strikes_at_most_as_often_as_it_says() {
         let mut faults = Faults::default();
-        faults.set(1, vec![FaultRule::first(On::binds(), 2, Fault::Cut)]);
+        faults.set(1, vec![FaultRule::first(On::binds(), 2, ApiFault::Cut)]);
         let count = (0..9).filter(|_| faults.strike(&bind("p")).is_some()).count();
         assert_eq!((count, faults.log.len()), (2, 2));
         assert_eq!(faults.log[1].request, "Create pods n/p binding #2");

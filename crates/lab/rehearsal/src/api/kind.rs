@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// One kind of objects in one version of its group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct ResourceKind {
     /// API group, empty for the core group.
     pub group: String,
     /// Version within the group, such as `v1`.
@@ -30,7 +30,7 @@ pub struct Kind {
     pub(crate) custom: bool,
 }
 
-impl Kind {
+impl ResourceKind {
     /// A custom resource: in namespaces, with a status path.
     pub fn custom(group: &str, version: &str, kind: &str, plural: &str) -> Self {
         Self {
@@ -87,7 +87,7 @@ fn qualified(name: &str, group: &str) -> String {
 /// All kinds of a server, by group, version and plural.
 #[derive(Debug)]
 pub(crate) struct Kinds {
-    by_path: BTreeMap<(String, String, String), Arc<Kind>>,
+    by_path: BTreeMap<(String, String, String), Arc<ResourceKind>>,
 }
 
 impl Kinds {
@@ -104,7 +104,7 @@ impl Kinds {
         kinds
     }
 
-    pub(crate) fn register(&mut self, kind: Kind) {
+    pub(crate) fn register(&mut self, kind: ResourceKind) {
         let path = (kind.group.clone(), kind.version.clone(), kind.plural.clone());
         self.by_path.insert(path, Arc::new(kind));
     }
@@ -118,7 +118,7 @@ impl Kinds {
             if version["served"] != Value::Bool(true) {
                 continue;
             }
-            let mut kind = Kind::custom(
+            let mut kind = ResourceKind::custom(
                 &text(&spec["group"]),
                 &text(&version["name"]),
                 &text(&names["kind"]),
@@ -135,16 +135,21 @@ impl Kinds {
             .retain(|(of_group, of_version, _), _| of_group != group || of_version != version);
     }
 
-    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Kind>> {
+    pub(crate) fn find(
+        &self,
+        group: &str,
+        version: &str,
+        plural: &str,
+    ) -> Option<Arc<ResourceKind>> {
         self.by_path.get(&(group.to_owned(), version.to_owned(), plural.to_owned())).cloned()
     }
 
     /// The kind with this plural, in the first group and version that has it.
-    pub(crate) fn find_plural(&self, plural: &str) -> Option<Arc<Kind>> {
+    pub(crate) fn find_plural(&self, plural: &str) -> Option<Arc<ResourceKind>> {
         self.iter().find(|kind| kind.plural == plural).cloned()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Kind>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<ResourceKind>> {
         self.by_path.values()
     }
 }
@@ -188,12 +193,12 @@ const BUILT_IN: &str = "\
 37 scheduling.k8s.io v1beta1 Workload workloads -
 ";
 
-fn built_in(line: &str) -> Option<(u32, Kind)> {
+fn built_in(line: &str) -> Option<(u32, ResourceKind)> {
     let mut words = line.split(' ');
     let since = words.next()?.parse().ok()?;
     let group = words.next()?;
     let group = if group == "-" { "" } else { group };
-    let mut kind = Kind::built_in(group, words.next()?, words.next()?, words.next()?);
+    let mut kind = ResourceKind::built_in(group, words.next()?, words.next()?, words.next()?);
     let flags = words.next()?;
     kind.namespaced = !flags.contains('c');
     kind.has_status = flags.contains('s');

@@ -9,12 +9,12 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use super::call::{Call, Query};
-use super::failure::{Failure, FieldCause, FieldFault};
-use super::kind::Kind;
-use super::reply::Reply;
+use super::failure::{ApiFailure, FieldCause, FieldFault};
+use super::kind::ResourceKind;
+use super::reply::ApiReply;
 use super::selector::Selection;
-use super::state::State;
-use super::store::{Collection, Object};
+use super::state::ServerState;
+use super::store::{Collection, StoredObject};
 
 const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent \
     list result. You can start a new list without the continue parameter, or use the continue token \
@@ -23,7 +23,7 @@ const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to di
     time the first chunk was returned and now may show up in the list.";
 const LIST_EXPIRED: &str = "The resourceVersion for the provided list is too old.";
 
-pub(crate) fn list(call: &Call, state: &mut State) -> Result<Reply, Failure> {
+pub(crate) fn list(call: &Call, state: &mut ServerState) -> Result<ApiReply, ApiFailure> {
     check_options(&call.query)?;
     let selection = selection(call)?;
     let now = state.store.revision;
@@ -36,11 +36,11 @@ pub(crate) fn list(call: &Call, state: &mut State) -> Result<Reply, Failure> {
         None
     };
     let (items, last) = page.take(collection, older.as_ref(), &selection);
-    Ok(Reply::bytes(200, body(&call.kind, &page, &selection, &items, last)))
+    Ok(ApiReply::bytes(200, body(&call.kind, &page, &selection, &items, last)))
 }
 
 /// What a list or watch shows, from its address.
-pub(crate) fn selection(call: &Call) -> Result<Selection, Failure> {
+pub(crate) fn selection(call: &Call) -> Result<Selection, ApiFailure> {
     let text = |key: &str| call.query.text(key);
     let namespace = call.namespace.as_deref();
     let selection =
@@ -48,10 +48,10 @@ pub(crate) fn selection(call: &Call) -> Result<Selection, Failure> {
     Ok(if call.name.is_empty() { selection } else { selection.named(&call.name) })
 }
 
-fn check_options(query: &Query) -> Result<(), Failure> {
+fn check_options(query: &Query) -> Result<(), ApiFailure> {
     let refuse = |field: &str, fault, why: &str| {
         let cause = FieldCause::new(field, fault, why);
-        Err(Failure::invalid("meta.k8s.io", "ListOptions", "", &[cause]))
+        Err(ApiFailure::invalid("meta.k8s.io", "ListOptions", "", &[cause]))
     };
     let matching = query.text("resourceVersionMatch");
     let version = query.text("resourceVersion");
@@ -92,7 +92,7 @@ struct Page {
 }
 
 impl Page {
-    fn read(query: &Query, now: u64) -> Result<Self, Failure> {
+    fn read(query: &Query, now: u64) -> Result<Self, ApiFailure> {
         let limit = query.number("limit")?.filter(|limit| *limit > 0).map(|limit| limit as usize);
         let token = query.text("continue");
         if !token.is_empty() {
@@ -103,7 +103,7 @@ impl Page {
         }
         let asked = query.number("resourceVersion")?.unwrap_or(0);
         if asked > now {
-            return Err(Failure::version_too_large(asked, now));
+            return Err(ApiFailure::version_too_large(asked, now));
         }
         // Version 0 is served from the cache, which knows no pages.
         let from_cache = query.text("resourceVersion") == "0";
@@ -112,11 +112,11 @@ impl Page {
         Ok(Self { revision, start: None, limit, continued: false })
     }
 
-    fn expired(&self) -> Failure {
+    fn expired(&self) -> ApiFailure {
         if !self.continued {
-            return Failure::expired(LIST_EXPIRED);
+            return ApiFailure::expired(LIST_EXPIRED);
         }
-        let mut failure = Failure::expired(CONTINUE_EXPIRED);
+        let mut failure = ApiFailure::expired(CONTINUE_EXPIRED);
         failure.list_continue = self.start.as_deref().map(|start| token(start, -1));
         failure
     }
@@ -125,9 +125,9 @@ impl Page {
     fn take(
         &self,
         collection: &Collection,
-        older: Option<&BTreeMap<String, Option<Arc<Object>>>>,
+        older: Option<&BTreeMap<String, Option<Arc<StoredObject>>>>,
         selection: &Selection,
-    ) -> (Vec<Arc<Object>>, Option<(String, usize)>) {
+    ) -> (Vec<Arc<StoredObject>>, Option<(String, usize)>) {
         let limit = self.limit.unwrap_or(usize::MAX);
         let mut items = Vec::new();
         let mut walk = self.keys(collection, older);
@@ -149,8 +149,8 @@ impl Page {
     fn keys<'a>(
         &'a self,
         collection: &'a Collection,
-        older: Option<&'a BTreeMap<String, Option<Arc<Object>>>>,
-    ) -> Box<dyn Iterator<Item = (String, Arc<Object>)> + 'a> {
+        older: Option<&'a BTreeMap<String, Option<Arc<StoredObject>>>>,
+    ) -> Box<dyn Iterator<Item = (String, Arc<StoredObject>)> + 'a> {
         let start = self.start.as_ref().map_or(Unbounded, Included);
         let current = collection.objects().range::<String, _>((start, Unbounded));
         let current = current.map(|(key, object)| (key.clone(), object.clone()));
@@ -158,17 +158,17 @@ impl Page {
         let kept = current.filter(|(key, _)| !older.contains_key(key));
         let changed = older.range::<String, _>((start, Unbounded));
         let changed = changed.filter_map(|(key, was)| Some((key.clone(), was.clone()?)));
-        let mut all: BTreeMap<String, Arc<Object>> = kept.collect();
+        let mut all: BTreeMap<String, Arc<StoredObject>> = kept.collect();
         all.extend(changed);
         Box::new(all.into_iter())
     }
 }
 
 fn body(
-    kind: &Kind,
+    kind: &ResourceKind,
     page: &Page,
     selection: &Selection,
-    items: &[Arc<Object>],
+    items: &[Arc<StoredObject>],
     behind: Option<(String, usize)>,
 ) -> Vec<u8> {
     let mut metadata = json!({"resourceVersion": page.revision.to_string()});
@@ -204,8 +204,8 @@ fn token(start: &str, revision: i64) -> String {
     URL_SAFE_NO_PAD.encode(token.to_string())
 }
 
-fn read_token(token: &str) -> Result<(String, i64), Failure> {
-    let bad = || Failure::bad_request("invalid continue token: continue key is not valid");
+fn read_token(token: &str) -> Result<(String, i64), ApiFailure> {
+    let bad = || ApiFailure::bad_request("invalid continue token: continue key is not valid");
     let decoded = URL_SAFE_NO_PAD.decode(token).map_err(|_| bad())?;
     let token: Value = serde_json::from_slice(&decoded).map_err(|_| bad())?;
     let start = token["start"].as_str().filter(|start| !start.is_empty()).ok_or_else(bad)?;
@@ -214,7 +214,10 @@ fn read_token(token: &str) -> Result<(String, i64), Failure> {
 }
 
 /// The objects that a deletion of a collection means.
-pub(crate) fn selected(call: &Call, state: &mut State) -> Result<Vec<Arc<Object>>, Failure> {
+pub(crate) fn selected(
+    call: &Call,
+    state: &mut ServerState,
+) -> Result<Vec<Arc<StoredObject>>, ApiFailure> {
     let selection = selection(call)?;
     let collection = state.store.collection(&call.kind.collection());
     let found = collection.objects().values().filter(|object| selection.matches(&object.value));

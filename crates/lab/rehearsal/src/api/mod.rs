@@ -34,11 +34,11 @@ mod update;
 mod watch;
 
 pub use call::{Call, Query, Route, Verb};
-pub use failure::Failure;
-pub use fault::{Fault, FaultRecord, FaultRule, Faults, On};
-pub use kind::{CollectionName, Kind};
-pub use reply::Reply;
-pub use server::Server;
+pub use failure::ApiFailure;
+pub use fault::{ApiFault, FaultRecord, FaultRule, Faults, On};
+pub use kind::{CollectionName, ResourceKind};
+pub use reply::ApiReply;
+pub use server::ApiServer;
 pub use settings::{Bound, Settings};
-pub(crate) use store::Object as Stored;
-pub use watch::{Ending, Watch};
+pub(crate) use store::StoredObject as Stored;
+pub use watch::{Ending, OpenWatch};

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::call::Call;
-use super::failure::{Failure, FieldCause, FieldFault};
-use super::kind::Kind;
-use super::state::State;
-use super::store::Object;
+use super::failure::{ApiFailure, FieldCause, FieldFault};
+use super::kind::ResourceKind;
+use super::state::ServerState;
+use super::store::StoredObject;
 use super::update::replace;
 
 const JSON: &str = "application/json-patch+json";
@@ -20,20 +20,20 @@ pub(crate) fn patch(
     call: &Call,
     content_type: &str,
     body: &[u8],
-    state: &mut State,
-) -> Result<Arc<Object>, Failure> {
+    state: &mut ServerState,
+) -> Result<Arc<StoredObject>, ApiFailure> {
     let media_type = content_type.split(';').next().unwrap_or_default().trim();
     let accepted: &[&str] =
         if call.kind.custom { &[JSON, MERGE] } else { &[JSON, MERGE, STRATEGIC] };
     if ![JSON, MERGE, STRATEGIC].contains(&media_type) {
-        return Err(Failure::unknown_media_type());
+        return Err(ApiFailure::unknown_media_type());
     }
     if !accepted.contains(&media_type) {
         let accepted = [accepted, &["application/apply-patch+yaml"]].concat();
-        return Err(Failure::unsupported_media_type(&accepted.join(", ")));
+        return Err(ApiFailure::unsupported_media_type(&accepted.join(", ")));
     }
     let patch: Value = serde_json::from_slice(body)
-        .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+        .map_err(|error| ApiFailure::bad_request(format!("error decoding patch: {error}")))?;
     let old = state.named(call)?;
     let mut new = old.with_kind(&call.kind);
     match media_type {
@@ -42,7 +42,7 @@ pub(crate) fn patch(
         _ => merge_strategically(&mut new, patch),
     }
     if new["metadata"]["name"] != old.value["metadata"]["name"] {
-        return Err(Failure::bad_request(format!(
+        return Err(ApiFailure::bad_request(format!(
             "the name of the object ({}) does not match the name on the URL ({})",
             new["metadata"]["name"].as_str().unwrap_or_default(),
             call.name
@@ -53,22 +53,27 @@ pub(crate) fn patch(
 }
 
 /// A patch that states a UID other than the object's asks for what is never done.
-fn check_identity(kind: &Kind, name: &str, old: &Value, new: &Value) -> Result<(), Failure> {
+fn check_identity(
+    kind: &ResourceKind,
+    name: &str,
+    old: &Value,
+    new: &Value,
+) -> Result<(), ApiFailure> {
     let stated = new["uid"].as_str().unwrap_or_default();
     if stated.is_empty() || new["uid"] == old["uid"] {
         return Ok(());
     }
     let fault = FieldFault::Invalid(format!("{stated:?}"));
     let cause = FieldCause::new("metadata.uid", fault, "field is immutable");
-    Err(Failure::invalid(&kind.group, &kind.kind, name, &[cause]))
+    Err(ApiFailure::invalid(&kind.group, &kind.kind, name, &[cause]))
 }
 
-fn apply_operations(object: &mut Value, operations: Value) -> Result<(), Failure> {
+fn apply_operations(object: &mut Value, operations: Value) -> Result<(), ApiFailure> {
     let operations: json_patch::Patch = serde_json::from_value(operations)
-        .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+        .map_err(|error| ApiFailure::bad_request(format!("error decoding patch: {error}")))?;
     json_patch::patch(object, &operations).map_err(|_| {
         let message = "the server rejected our request due to an error in our request";
-        Failure::new(422, "Invalid", message)
+        ApiFailure::new(422, "Invalid", message)
     })
 }
 

@@ -8,17 +8,17 @@ use super::create::create;
 use super::delete::{DeleteOptions, delete, delete_object};
 use super::discovery;
 use super::eviction::evict;
-use super::failure::Failure;
+use super::failure::ApiFailure;
 use super::list::{list, selected};
 use super::patch::patch;
-use super::reply::Reply;
-use super::server::Server;
-use super::state::State;
+use super::reply::ApiReply;
+use super::server::ApiServer;
+use super::state::ServerState;
 use super::update::update;
 
-impl Server {
+impl ApiServer {
     /// Does what a call asks for, or in a dry run answers as if it were done. Watches are not among
-    /// the calls: see [`Watch`](super::Watch).
+    /// the calls: see [`OpenWatch`](super::OpenWatch).
     ///
     /// # Errors
     /// When the server refuses it.
@@ -27,7 +27,7 @@ impl Server {
         call: &Call,
         content_type: &str,
         body: &[u8],
-    ) -> Result<Reply, Failure> {
+    ) -> Result<ApiReply, ApiFailure> {
         self.state.store.is_trial = is_trial(call, body)?;
         let reply = carry_out(call, content_type, body, &mut self.state);
         self.state.store.is_trial = false;
@@ -35,7 +35,7 @@ impl Server {
     }
 
     /// Answers a request that is about no objects.
-    pub fn describe(&self, route: &Route) -> Reply {
+    pub fn describe(&self, route: &Route) -> ApiReply {
         let found = match route {
             Route::Version => Some(discovery::version(self.state.settings.minor)),
             Route::CoreVersions => Some(discovery::core_versions()),
@@ -44,16 +44,16 @@ impl Server {
             Route::Resources { group, version } => {
                 discovery::resources(&self.state.kinds, group, version)
             }
-            Route::Healthy => return Reply::text(200, "ok"),
+            Route::Healthy => return ApiReply::text(200, "ok"),
             Route::Call(_) => None,
         };
-        let missing = || Reply::text(404, "404 page not found\n");
-        found.map_or_else(missing, |body| Reply::json(200, &body))
+        let missing = || ApiReply::text(404, "404 page not found\n");
+        found.map_or_else(missing, |body| ApiReply::json(200, &body))
     }
 }
 
 /// Whether a call is a dry run.
-fn is_trial(call: &Call, body: &[u8]) -> Result<bool, Failure> {
+fn is_trial(call: &Call, body: &[u8]) -> Result<bool, ApiFailure> {
     match call.verb {
         Verb::Delete => Ok(DeleteOptions::read(call, body)?.is_trial),
         Verb::Patch => Ok(call.query.has("dryRun")),
@@ -61,7 +61,7 @@ fn is_trial(call: &Call, body: &[u8]) -> Result<bool, Failure> {
             let eviction = parse(body)?;
             Ok(DeleteOptions::from_value(&eviction["deleteOptions"]).is_trial)
         }
-        _ if call.query.has("dryRun") => Err(Failure::bad_request(
+        _ if call.query.has("dryRun") => Err(ApiFailure::bad_request(
             "the model server knows dryRun for DELETE, PATCH and evictions only",
         )),
         _ => Ok(false),
@@ -72,26 +72,26 @@ fn carry_out(
     call: &Call,
     content_type: &str,
     body: &[u8],
-    state: &mut State,
-) -> Result<Reply, Failure> {
+    state: &mut ServerState,
+) -> Result<ApiReply, ApiFailure> {
     let kind = &call.kind;
     let is_pod = kind.group.is_empty() && kind.plural == "pods";
     match (call.verb, call.subresource.as_str()) {
         (Verb::Create, "") => {
             let object = create(kind, call.namespace.as_deref(), parse(body)?, state)?;
-            Ok(Reply::object(201, kind, &object))
+            Ok(ApiReply::object(201, kind, &object))
         }
         (Verb::Create, "binding") if is_pod => bind(call, &parse(body)?, state),
         (Verb::Create, "eviction") if is_pod => evict(call, &parse(body)?, state),
-        (Verb::Get, "" | "status") => Ok(Reply::object(200, kind, &*state.named(call)?)),
+        (Verb::Get, "" | "status") => Ok(ApiReply::object(200, kind, &*state.named(call)?)),
         (Verb::List, "") => list(call, state),
         (Verb::Update, "" | "status") => {
             let object = update(call, parse(body)?, state)?;
-            Ok(Reply::object(200, kind, &object))
+            Ok(ApiReply::object(200, kind, &object))
         }
         (Verb::Patch, "" | "status") => {
             let object = patch(call, content_type, body, state)?;
-            Ok(Reply::object(200, kind, &object))
+            Ok(ApiReply::object(200, kind, &object))
         }
         (Verb::Delete, "") => delete(call, &DeleteOptions::read(call, body)?, state),
         (Verb::DeleteCollection, "") => {
@@ -102,12 +102,16 @@ fn carry_out(
             }
             Ok(listed)
         }
-        _ => Err(Failure::new(404, "NotFound", "the server could not find the requested resource")),
+        _ => Err(ApiFailure::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        )),
     }
 }
 
-fn parse(body: &[u8]) -> Result<Value, Failure> {
+fn parse(body: &[u8]) -> Result<Value, ApiFailure> {
     serde_json::from_slice(body).map_err(|error| {
-        Failure::bad_request(format!("the object provided is unrecognized: {error}"))
+        ApiFailure::bad_request(format!("the object provided is unrecognized: {error}"))
     })
 }

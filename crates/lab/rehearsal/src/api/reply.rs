@@ -5,13 +5,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::failure::Failure;
-use super::kind::Kind;
-use super::store::Object;
+use super::failure::ApiFailure;
+use super::kind::ResourceKind;
+use super::store::StoredObject;
 
 /// A finished answer.
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub struct ApiReply {
     /// HTTP code.
     pub code: u16,
     /// What it says.
@@ -22,7 +22,7 @@ pub struct Reply {
     pub content_type: &'static str,
 }
 
-impl Reply {
+impl ApiReply {
     pub(crate) fn json(code: u16, body: &Value) -> Self {
         Self::bytes(code, body.to_string())
     }
@@ -38,7 +38,7 @@ impl Reply {
         Self { content_type: "text/plain; charset=utf-8", ..Self::bytes(code, body) }
     }
 
-    pub(crate) fn object(code: u16, kind: &Kind, object: &Object) -> Self {
+    pub(crate) fn object(code: u16, kind: &ResourceKind, object: &StoredObject) -> Self {
         let mut body = Vec::with_capacity(object.json().len() + 64);
         object.write(kind, &mut body);
         Self::bytes(code, body)
@@ -53,7 +53,7 @@ impl Reply {
     }
 
     /// The `Status` of a refusal.
-    pub fn failure(failure: &Failure) -> Self {
+    pub fn failure(failure: &ApiFailure) -> Self {
         let retry_after = failure.retry_after_s().map(Duration::from_secs);
         Self { retry_after, ..Self::json(failure.code, &failure.body()) }
     }

@@ -2,20 +2,20 @@
 
 use serde_json::Value;
 
-use super::failure::Failure;
-use super::kind::Kind;
+use super::failure::ApiFailure;
+use super::kind::ResourceKind;
 
 /// What a list or watch shows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
     /// `None`: all namespaces.
     pub(crate) namespace: Option<String>,
-    labels: Vec<Condition>,
+    labels: Vec<LabelCondition>,
     fields: Vec<FieldCondition>,
 }
 
 #[derive(Clone, Debug)]
-struct Condition {
+struct LabelCondition {
     key: String,
     test: Test,
 }
@@ -38,11 +38,11 @@ struct FieldCondition {
 impl Selection {
     /// Reads `labelSelector` and `fieldSelector`.
     pub(crate) fn parse(
-        kind: &Kind,
+        kind: &ResourceKind,
         namespace: Option<&str>,
         labels: &str,
         fields: &str,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, ApiFailure> {
         let labels = label_conditions(labels)?;
         let fields = field_conditions(kind, fields)?;
         Ok(Self { namespace: namespace.map(str::to_owned), labels, fields })
@@ -81,7 +81,7 @@ pub(crate) fn label_selector_matches(selector: &Value, labels: &Value) -> Option
     let mut conditions = Vec::new();
     for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
         let test = Test::In(vec![value.as_str()?.to_owned()]);
-        conditions.push(Condition { key: key.clone(), test });
+        conditions.push(LabelCondition { key: key.clone(), test });
     }
     for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
         let values = expression["values"].as_array().into_iter().flatten();
@@ -93,12 +93,12 @@ pub(crate) fn label_selector_matches(selector: &Value, labels: &Value) -> Option
             "DoesNotExist" => Test::Absent,
             _ => return None,
         };
-        conditions.push(Condition { key: expression["key"].as_str()?.to_owned(), test });
+        conditions.push(LabelCondition { key: expression["key"].as_str()?.to_owned(), test });
     }
     Some(conditions.iter().all(|condition| condition.holds(labels)))
 }
 
-impl Condition {
+impl LabelCondition {
     fn holds(&self, labels: &Value) -> bool {
         let value = labels.get(&self.key).and_then(Value::as_str);
         match &self.test {
@@ -110,29 +110,30 @@ impl Condition {
     }
 }
 
-fn label_conditions(text: &str) -> Result<Vec<Condition>, Failure> {
-    let bad = |term: &str| Failure::bad_request(format!("unable to parse requirement: {term:?}"));
+fn label_conditions(text: &str) -> Result<Vec<LabelCondition>, ApiFailure> {
+    let bad =
+        |term: &str| ApiFailure::bad_request(format!("unable to parse requirement: {term:?}"));
     let mut conditions = Vec::new();
     for term in split_outside_brackets(text) {
         let term = term.trim();
         let condition = if let Some((key, values)) = term.split_once(" in ") {
-            Condition {
+            LabelCondition {
                 key: key.trim().to_owned(),
                 test: Test::In(set(values).ok_or_else(|| bad(term))?),
             }
         } else if let Some((key, values)) = term.split_once(" notin ") {
             let values = set(values).ok_or_else(|| bad(term))?;
-            Condition { key: key.trim().to_owned(), test: Test::NotIn(values) }
+            LabelCondition { key: key.trim().to_owned(), test: Test::NotIn(values) }
         } else if let Some((key, value)) = term.split_once("!=") {
             let values = vec![value.trim().to_owned()];
-            Condition { key: key.trim().to_owned(), test: Test::NotIn(values) }
+            LabelCondition { key: key.trim().to_owned(), test: Test::NotIn(values) }
         } else if let Some((key, value)) = term.split_once('=') {
             let value = value.trim_start_matches('=').trim();
-            Condition { key: key.trim().to_owned(), test: Test::In(vec![value.to_owned()]) }
+            LabelCondition { key: key.trim().to_owned(), test: Test::In(vec![value.to_owned()]) }
         } else if let Some(key) = term.strip_prefix('!') {
-            Condition { key: key.trim().to_owned(), test: Test::Absent }
+            LabelCondition { key: key.trim().to_owned(), test: Test::Absent }
         } else {
-            Condition { key: term.to_owned(), test: Test::Exists }
+            LabelCondition { key: term.to_owned(), test: Test::Exists }
         };
         if condition.key.is_empty() || condition.key.contains([' ', '(', ')']) {
             return Err(bad(term));
@@ -165,7 +166,7 @@ fn set(text: &str) -> Option<Vec<String>> {
     Some(inner.split(',').map(|value| value.trim().to_owned()).collect())
 }
 
-fn field_conditions(kind: &Kind, text: &str) -> Result<Vec<FieldCondition>, Failure> {
+fn field_conditions(kind: &ResourceKind, text: &str) -> Result<Vec<FieldCondition>, ApiFailure> {
     let mut conditions = Vec::new();
     for term in text.split(',').filter(|term| !term.is_empty()) {
         let (path, value, equal) = if let Some((path, value)) = term.split_once("!=") {
@@ -174,10 +175,10 @@ fn field_conditions(kind: &Kind, text: &str) -> Result<Vec<FieldCondition>, Fail
             (path, value.trim_start_matches('='), true)
         } else {
             let message = format!("invalid selector: '{term}'; can't understand '{term}'");
-            return Err(Failure::bad_request(message));
+            return Err(ApiFailure::bad_request(message));
         };
         if !selectable(kind).contains(&path) {
-            return Err(Failure::bad_request(format!("field label not supported: {path}")));
+            return Err(ApiFailure::bad_request(format!("field label not supported: {path}")));
         }
         conditions.push(FieldCondition { path: path.to_owned(), value: value.to_owned(), equal });
     }
@@ -185,7 +186,7 @@ fn field_conditions(kind: &Kind, text: &str) -> Result<Vec<FieldCondition>, Fail
 }
 
 /// Fields that the real server can select by.
-fn selectable(kind: &Kind) -> &'static [&'static str] {
+fn selectable(kind: &ResourceKind) -> &'static [&'static str] {
     match (kind.group.as_str(), kind.plural.as_str()) {
         ("", "pods") => &[
             "metadata.name",
@@ -244,7 +245,7 @@ mod tests {
             "metadata": {"name": "p", "namespace": "n", "labels": {"app": "a", "tier": "t"}},
             "spec": {"nodeName": "n1"},
         });
-        let kind = Kind::custom("", "v1", "Pod", "pods");
+        let kind = ResourceKind::custom("", "v1", "Pod", "pods");
         Selection::parse(&kind, None, labels, fields).unwrap().matches(&pod)
     }
 
@@ -264,7 +265,7 @@ mod tests {
     fn field_terms_hold_as_written() {
         assert!(selects("", "spec.nodeName=n1,metadata.name!=q,status.phase="));
         assert!(!selects("", "spec.nodeName="));
-        let kind = Kind::custom("", "v1", "Pod", "pods");
+        let kind = ResourceKind::custom("", "v1", "Pod", "pods");
         let refused = Selection::parse(&kind, None, "", "spec.x=1").unwrap_err();
         assert_eq!(refused.message, "field label not supported: spec.x");
     }

@@ -6,23 +6,23 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::call::Route;
-use super::failure::Failure;
-use super::kind::{CollectionName, Kind};
+use super::failure::ApiFailure;
+use super::kind::{CollectionName, ResourceKind};
 use super::now::whole_seconds;
-use super::state::State;
+use super::state::ServerState;
 use super::store::key_of;
 use super::{Bound, Settings};
 
 /// An API server as plain data: time is what it was told last.
 #[derive(Debug)]
-pub struct Server {
-    pub(crate) state: State,
+pub struct ApiServer {
+    pub(crate) state: ServerState,
 }
 
-impl Server {
+impl ApiServer {
     /// A server with nothing but the namespaces that every cluster has.
     pub fn new(settings: Settings, now_ms: u64) -> Self {
-        Self { state: State::new(settings, now_ms) }
+        Self { state: ServerState::new(settings, now_ms) }
     }
 
     /// Sets the clock, in milliseconds since 1970.
@@ -36,17 +36,22 @@ impl Server {
     }
 
     /// Adds a kind, as a CustomResourceDefinition would.
-    pub fn register(&mut self, kind: Kind) {
+    pub fn register(&mut self, kind: ResourceKind) {
         self.state.kinds.register(kind);
     }
 
     /// The kind with this plural, in the first group and version that has it.
-    pub fn kind(&self, plural: &str) -> Option<Arc<Kind>> {
+    pub fn kind(&self, plural: &str) -> Option<Arc<ResourceKind>> {
         self.state.kinds.find_plural(plural)
     }
 
     /// Where a request leads; `None` if there is nothing at its path.
-    pub fn route(&self, method: &str, path: &str, query: &str) -> Option<Result<Route, Failure>> {
+    pub fn route(
+        &self,
+        method: &str,
+        path: &str,
+        query: &str,
+    ) -> Option<Result<Route, ApiFailure>> {
         Route::find(&self.state.kinds, method, path, query)
     }
 
@@ -72,12 +77,12 @@ impl Server {
     }
 
     /// All objects of a kind, in the order of namespace and name.
-    pub fn all<'s>(&'s self, kind: &Kind) -> impl Iterator<Item = &'s Value> + use<'s> {
+    pub fn all<'s>(&'s self, kind: &ResourceKind) -> impl Iterator<Item = &'s Value> + use<'s> {
         self.state.store.all(&kind.collection()).map(|object| &object.value)
     }
 
     /// All objects of a kind as one who reads them sees them, with their kind.
-    pub fn all_with_kind(&self, kind: &Kind) -> Vec<Value> {
+    pub fn all_with_kind(&self, kind: &ResourceKind) -> Vec<Value> {
         self.state.store.all(&kind.collection()).map(|object| object.with_kind(kind)).collect()
     }
 
@@ -85,7 +90,7 @@ impl Server {
     /// Nothing happens if there is none.
     pub fn overwrite(
         &mut self,
-        kind: &Kind,
+        kind: &ResourceKind,
         namespace: Option<&str>,
         name: &str,
         change: impl FnOnce(&mut Value),

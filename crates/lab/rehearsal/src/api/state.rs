@@ -6,15 +6,15 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::call::Call;
-use super::failure::Failure;
-use super::kind::{Kind, Kinds};
+use super::failure::ApiFailure;
+use super::kind::{Kinds, ResourceKind};
 use super::now::whole_seconds;
-use super::store::{Object, Store, key_of};
+use super::store::{Store, StoredObject, key_of};
 use super::{Bound, Settings};
 
 /// Kinds, objects, the journal of binds, and the time.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct ServerState {
     pub(crate) settings: Settings,
     pub(crate) kinds: Kinds,
     pub(crate) store: Store,
@@ -22,7 +22,7 @@ pub(crate) struct State {
     pub(crate) now: Timestamp,
 }
 
-impl State {
+impl ServerState {
     pub(crate) fn new(settings: Settings, now_ms: u64) -> Self {
         let mut kinds = Kinds::of_minor(settings.minor);
         for (group, version) in &settings.without {
@@ -47,29 +47,29 @@ impl State {
     }
 
     /// The object that a request names.
-    pub(crate) fn named(&self, call: &Call) -> Result<Arc<Object>, Failure> {
+    pub(crate) fn named(&self, call: &Call) -> Result<Arc<StoredObject>, ApiFailure> {
         let key = key_of(call.namespace.as_deref(), &call.name);
         let found = self.store.get(&call.kind.collection(), &key);
-        found.ok_or_else(|| Failure::not_found(&call.kind, &call.name))
+        found.ok_or_else(|| ApiFailure::not_found(&call.kind, &call.name))
     }
 
     /// Refuses what would be made in a namespace that is missing or going away.
     pub(crate) fn check_namespace(
         &self,
-        kind: &Kind,
+        kind: &ResourceKind,
         namespace: &str,
         name: &str,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ApiFailure> {
         let Some(namespaces) = self.kinds.find("", "v1", "namespaces") else { return Ok(()) };
         let Some(found) = self.store.get(&namespaces.collection(), namespace) else {
-            return Err(Failure::not_found(&namespaces, namespace));
+            return Err(ApiFailure::not_found(&namespaces, namespace));
         };
         if found.value["status"]["phase"] == "Terminating" {
             let why = format!(
                 "unable to create new content in namespace {namespace} because it is being terminated"
             );
             let message = format!("namespace {namespace} is being terminated");
-            let failure = Failure::forbidden(kind, name, &why);
+            let failure = ApiFailure::forbidden(kind, name, &why);
             return Err(failure.caused_by("NamespaceTerminating", &message));
         }
         Ok(())
@@ -78,13 +78,13 @@ impl State {
 
 /// What the real server's storage says of an object that is not the one meant.
 pub(crate) fn wrong_object(
-    kind: &Kind,
+    kind: &ResourceKind,
     namespace: Option<&str>,
     name: &str,
     what: &str,
     asked: &str,
     found: &Value,
-) -> Failure {
+) -> ApiFailure {
     let place = match kind.plural.as_str() {
         "nodes" => "minions",
         plural => plural,
@@ -96,5 +96,5 @@ pub(crate) fn wrong_object(
          {what} in object meta: {}",
         found.as_str().unwrap_or_default()
     );
-    Failure::conflict(kind, name, &why)
+    ApiFailure::conflict(kind, name, &why)
 }

@@ -6,17 +6,17 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::kind::{CollectionName, Kind};
+use super::kind::{CollectionName, ResourceKind};
 
 /// An object in one version. `kind` and `apiVersion` are left out: they depend on who asks.
 #[derive(Debug)]
-pub(crate) struct Object {
+pub(crate) struct StoredObject {
     pub(crate) value: Value,
     pub(crate) revision: u64,
     json: OnceLock<Bytes>,
 }
 
-impl Object {
+impl StoredObject {
     /// The content under a version.
     pub(crate) fn new(mut value: Value, revision: u64) -> Self {
         value["metadata"]["resourceVersion"] = json!(revision.to_string());
@@ -34,13 +34,13 @@ impl Object {
     }
 
     /// Appends the JSON with kind.
-    pub(crate) fn write(&self, kind: &Kind, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, kind: &ResourceKind, out: &mut Vec<u8>) {
         let start = format!(r#"{{"kind":"{}","apiVersion":"{}","#, kind.kind, kind.api_version());
         out.extend_from_slice(start.as_bytes());
         out.extend_from_slice(&self.json()[1..]);
     }
 
-    pub(crate) fn with_kind(&self, kind: &Kind) -> Value {
+    pub(crate) fn with_kind(&self, kind: &ResourceKind) -> Value {
         let mut value = self.value.clone();
         value["kind"] = json!(kind.kind);
         value["apiVersion"] = json!(kind.api_version());
@@ -50,17 +50,17 @@ impl Object {
 
 /// One change in the history of a collection.
 #[derive(Clone, Debug)]
-pub(crate) struct Change {
+pub(crate) struct StoredChange {
     pub(crate) revision: u64,
     key: String,
     /// The object before, unless it was created.
-    pub(crate) before: Option<Arc<Object>>,
+    pub(crate) before: Option<Arc<StoredObject>>,
     /// The object after; for a deletion its last state under the version of the deletion.
-    pub(crate) after: Arc<Object>,
+    pub(crate) after: Arc<StoredObject>,
     pub(crate) deleted: bool,
 }
 
-impl Change {
+impl StoredChange {
     /// Whether both are of one object.
     pub(crate) fn is_of(&self, other: &Self) -> bool {
         self.key == other.key
@@ -70,8 +70,8 @@ impl Change {
 /// Objects of one kind, and what happened to them lately.
 #[derive(Debug)]
 pub(crate) struct Collection {
-    objects: BTreeMap<String, Arc<Object>>,
-    history: VecDeque<Change>,
+    objects: BTreeMap<String, Arc<StoredObject>>,
+    history: VecDeque<StoredChange>,
     /// Greatest version that is no longer in the history.
     forgotten: u64,
 }
@@ -111,7 +111,7 @@ impl Store {
         std::mem::take(&mut self.written)
     }
 
-    pub(crate) fn get(&self, collection: &CollectionName, key: &str) -> Option<Arc<Object>> {
+    pub(crate) fn get(&self, collection: &CollectionName, key: &str) -> Option<Arc<StoredObject>> {
         self.collections.get(collection)?.objects.get(key).cloned()
     }
 
@@ -119,7 +119,7 @@ impl Store {
     pub(crate) fn all<'s>(
         &'s self,
         collection: &CollectionName,
-    ) -> impl Iterator<Item = &'s Arc<Object>> + use<'s> {
+    ) -> impl Iterator<Item = &'s Arc<StoredObject>> + use<'s> {
         self.collections.get(collection).into_iter().flat_map(|found| found.objects.values())
     }
 
@@ -135,23 +135,27 @@ impl Store {
         collection: &CollectionName,
         key: String,
         value: Value,
-    ) -> Arc<Object> {
+    ) -> Arc<StoredObject> {
         if self.is_trial {
-            return Arc::new(Object::new(value, self.revision));
+            return Arc::new(StoredObject::new(value, self.revision));
         }
         self.revision += 1;
         let (revision, limit) = (self.revision, self.history_limit);
-        let object = Arc::new(Object::new(value, revision));
+        let object = Arc::new(StoredObject::new(value, revision));
         let found = self.collection(collection);
         let before = found.objects.insert(key.clone(), object.clone());
         let after = object.clone();
-        found.record(Change { revision, key, before, after, deleted: false }, limit);
+        found.record(StoredChange { revision, key, before, after, deleted: false }, limit);
         self.written.insert(collection.clone());
         object
     }
 
     /// Removes an object and returns its last state; in a trial it stays.
-    pub(crate) fn remove(&mut self, collection: &CollectionName, key: &str) -> Option<Arc<Object>> {
+    pub(crate) fn remove(
+        &mut self,
+        collection: &CollectionName,
+        key: &str,
+    ) -> Option<Arc<StoredObject>> {
         let before = self.get(collection, key)?;
         if self.is_trial {
             return Some(before);
@@ -162,7 +166,10 @@ impl Store {
         let found = self.collection(collection);
         found.objects.remove(key);
         let (key, before) = (key.to_owned(), Some(before));
-        found.record(Change { revision, key, before, after: after.clone(), deleted: true }, limit);
+        found.record(
+            StoredChange { revision, key, before, after: after.clone(), deleted: true },
+            limit,
+        );
         self.written.insert(collection.clone());
         Some(after)
     }
@@ -191,7 +198,7 @@ impl Collection {
         }
     }
 
-    fn record(&mut self, change: Change, limit: usize) {
+    fn record(&mut self, change: StoredChange, limit: usize) {
         self.history.push_back(change);
         if self.history.len() > limit
             && let Some(oldest) = self.history.pop_front()
@@ -202,7 +209,11 @@ impl Collection {
 
     /// At most `limit` changes after a version, oldest first, or the oldest version that can still
     /// be asked for.
-    pub(crate) fn changes_after(&self, revision: u64, limit: usize) -> Result<Vec<Change>, u64> {
+    pub(crate) fn changes_after(
+        &self,
+        revision: u64,
+        limit: usize,
+    ) -> Result<Vec<StoredChange>, u64> {
         if revision < self.forgotten {
             return Err(self.forgotten);
         }
@@ -210,7 +221,7 @@ impl Collection {
         Ok(self.history.range(start..).take(limit).cloned().collect())
     }
 
-    pub(crate) fn objects(&self) -> &BTreeMap<String, Arc<Object>> {
+    pub(crate) fn objects(&self) -> &BTreeMap<String, Arc<StoredObject>> {
         &self.objects
     }
 
@@ -219,7 +230,7 @@ impl Collection {
     pub(crate) fn differences_at(
         &self,
         revision: u64,
-    ) -> Option<BTreeMap<String, Option<Arc<Object>>>> {
+    ) -> Option<BTreeMap<String, Option<Arc<StoredObject>>>> {
         if revision < self.forgotten {
             return None;
         }

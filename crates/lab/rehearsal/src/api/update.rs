@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::call::Call;
 use super::create::check_body;
-use super::failure::{Failure, FieldCause, FieldFault, MODIFIED};
-use super::kind::Kind;
-use super::state::{State, wrong_object};
-use super::store::{Object, key_of};
+use super::failure::{ApiFailure, FieldCause, FieldFault, MODIFIED};
+use super::kind::ResourceKind;
+use super::state::{ServerState, wrong_object};
+use super::store::{StoredObject, key_of};
 
 const POD_FIELDS: &str = "pod updates may not change fields other than \
     `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
@@ -17,11 +17,15 @@ const POD_FIELDS: &str = "pod updates may not change fields other than \
     `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
 /// `PUT`: the body replaces the object, or its status.
-pub(crate) fn update(call: &Call, body: Value, state: &mut State) -> Result<Arc<Object>, Failure> {
+pub(crate) fn update(
+    call: &Call,
+    body: Value,
+    state: &mut ServerState,
+) -> Result<Arc<StoredObject>, ApiFailure> {
     check_body(&call.kind, &body)?;
     let name = body["metadata"]["name"].as_str().unwrap_or_default();
     if name != call.name {
-        return Err(Failure::bad_request(format!(
+        return Err(ApiFailure::bad_request(format!(
             "the name of the object ({name}) does not match the name on the URL ({})",
             call.name
         )));
@@ -33,10 +37,10 @@ pub(crate) fn update(call: &Call, body: Value, state: &mut State) -> Result<Arc<
 /// Puts `new` in the place of `old`, for a `PUT` or a patch.
 pub(crate) fn replace(
     call: &Call,
-    old: &Arc<Object>,
+    old: &Arc<StoredObject>,
     mut new: Value,
-    state: &mut State,
-) -> Result<Arc<Object>, Failure> {
+    state: &mut ServerState,
+) -> Result<Arc<StoredObject>, ApiFailure> {
     let kind = &*call.kind;
     check_versions(call, old, &new)?;
     if let Some(fields) = new.as_object_mut() {
@@ -58,7 +62,7 @@ pub(crate) fn replace(
         // The answer shows what was asked for, the watch what was stored.
         let gone = state.store.remove(&collection, &key);
         let gone = gone.unwrap_or_else(|| old.clone());
-        return Ok(Arc::new(Object::new(new, gone.revision)));
+        return Ok(Arc::new(StoredObject::new(new, gone.revision)));
     }
     if kind.plural == "customresourcedefinitions" {
         state.kinds.register_definition(&new);
@@ -66,7 +70,7 @@ pub(crate) fn replace(
     Ok(state.store.put(&collection, key, new))
 }
 
-fn check_versions(call: &Call, old: &Object, new: &Value) -> Result<(), Failure> {
+fn check_versions(call: &Call, old: &StoredObject, new: &Value) -> Result<(), ApiFailure> {
     let (kind, name) = (&*call.kind, call.name.as_str());
     let (stated, current) = (&new["metadata"], &old.value["metadata"]);
     let text = |key: &str| stated[key].as_str().unwrap_or_default();
@@ -79,10 +83,10 @@ fn check_versions(call: &Call, old: &Object, new: &Value) -> Result<(), Failure>
         let fault = FieldFault::Invalid("0".to_owned());
         let detail = "must be specified for an update";
         let cause = FieldCause::new("metadata.resourceVersion", fault, detail);
-        return Err(Failure::invalid(&kind.group, &kind.plural, name, &[cause]));
+        return Err(ApiFailure::invalid(&kind.group, &kind.plural, name, &[cause]));
     }
     if !version.is_empty() && stated["resourceVersion"] != current["resourceVersion"] {
-        return Err(Failure::conflict(kind, name, MODIFIED));
+        return Err(ApiFailure::conflict(kind, name, MODIFIED));
     }
     Ok(())
 }
@@ -133,7 +137,7 @@ fn keep_system_metadata(old: &Value, new: &mut Value) {
     set_or_remove(new, "selfLink", None);
 }
 
-fn check_pod_spec(name: &str, old: &Value, new: &Value) -> Result<(), Failure> {
+fn check_pod_spec(name: &str, old: &Value, new: &Value) -> Result<(), ApiFailure> {
     if old == new {
         return Ok(());
     }
@@ -168,10 +172,10 @@ fn check_pod_spec(name: &str, old: &Value, new: &Value) -> Result<(), Failure> {
         return Ok(());
     }
     let cause = FieldCause::new("spec", FieldFault::Forbidden, POD_FIELDS);
-    Err(Failure::invalid("", "Pod", name, &[cause]))
+    Err(ApiFailure::invalid("", "Pod", name, &[cause]))
 }
 
-fn count_generation(kind: &Kind, old: &Value, new: &mut Value) {
+fn count_generation(kind: &ResourceKind, old: &Value, new: &mut Value) {
     if !kind.counts_generations {
         return;
     }

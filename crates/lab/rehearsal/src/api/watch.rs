@@ -9,13 +9,13 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::call::{Call, Query};
-use super::failure::{Failure, FieldCause, FieldFault};
-use super::fault::{Fault, draw};
-use super::kind::{CollectionName, Kind};
+use super::failure::{ApiFailure, FieldCause, FieldFault};
+use super::fault::{ApiFault, draw};
+use super::kind::{CollectionName, ResourceKind};
 use super::list::selection;
 use super::selector::Selection;
-use super::server::Server;
-use super::store::{Change, Object};
+use super::server::ApiServer;
+use super::store::{StoredChange, StoredObject};
 
 /// Changes that are sent in one piece at most.
 const BATCH: usize = 512;
@@ -24,8 +24,8 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// One open watch.
 #[derive(Debug)]
-pub struct Watch {
-    kind: Arc<Kind>,
+pub struct OpenWatch {
+    kind: Arc<ResourceKind>,
     collection: CollectionName,
     selection: Selection,
     /// Version up to which everything was sent.
@@ -36,14 +36,14 @@ pub struct Watch {
     last_words: Option<Bytes>,
     bookmarks: bool,
     timeout: Duration,
-    fault: Option<(Fault, u64)>,
+    fault: Option<(ApiFault, u64)>,
     events_sent: u32,
 }
 
 /// How a watch ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Behind what is ready, and [`Watch::last_words`].
+    /// Behind what is ready, and [`OpenWatch::last_words`].
     Closed,
     /// The connection goes.
     Cut,
@@ -51,17 +51,17 @@ pub enum Ending {
     Silent,
 }
 
-impl Watch {
+impl OpenWatch {
     /// Opens a watch. What the options forbid is refused; a version that is too old is told on the
     /// stream, as the real server does.
     ///
     /// # Errors
     /// When the server refuses it.
     pub fn open(
-        server: &mut Server,
+        server: &mut ApiServer,
         call: &Call,
-        fault: Option<(Fault, u64)>,
-    ) -> Result<Self, Failure> {
+        fault: Option<(ApiFault, u64)>,
+    ) -> Result<Self, ApiFailure> {
         let streamed = check_options(&call.query, server.state.settings.streaming_lists)?;
         let timeout = call.query.number("timeoutSeconds")?.filter(|seconds| *seconds > 0);
         let asked = call.query.number("resourceVersion")?.unwrap_or(0);
@@ -80,7 +80,7 @@ impl Watch {
             events_sent: 0,
         };
         if streamed && asked > now {
-            watch.fail(&Failure::version_too_large(asked, now));
+            watch.fail(&ApiFailure::version_too_large(asked, now));
         } else if streamed || asked == 0 && !call.query.has("sendInitialEvents") {
             watch.send_initial(server, streamed);
         } else if asked == 0 {
@@ -102,7 +102,9 @@ impl Watch {
     /// For how long changes are to be gathered before they are read, if they are.
     pub fn gathers_for(&self) -> Option<Duration> {
         match self.fault {
-            Some((Fault::ReorderEvents { window_ms }, _)) => Some(Duration::from_millis(window_ms)),
+            Some((ApiFault::ReorderEvents { window_ms }, _)) => {
+                Some(Duration::from_millis(window_ms))
+            }
             _ => None,
         }
     }
@@ -128,13 +130,13 @@ impl Watch {
     }
 
     /// Reads what happened since. Whether there is something to do now.
-    pub fn read(&mut self, server: &mut Server) -> bool {
+    pub fn read(&mut self, server: &mut ApiServer) -> bool {
         let now = server.state.store.revision;
         let found = server.state.store.collection(&self.collection).changes_after(self.seen, BATCH);
         match found {
             Err(oldest) => {
                 let message = format!("too old resource version: {} ({oldest})", self.seen);
-                self.fail(&Failure::expired(message));
+                self.fail(&ApiFailure::expired(message));
                 true
             }
             Ok(changes) if changes.is_empty() => {
@@ -148,11 +150,11 @@ impl Watch {
         }
     }
 
-    fn send(&mut self, mut changes: Vec<Change>) {
+    fn send(&mut self, mut changes: Vec<StoredChange>) {
         if let Some(last) = changes.last() {
             self.seen = last.revision;
         }
-        if let Some((Fault::ReorderEvents { .. }, number)) = self.fault {
+        if let Some((ApiFault::ReorderEvents { .. }, number)) = self.fault {
             reorder(&mut changes, number);
         }
         let mut piece = Vec::new();
@@ -162,7 +164,7 @@ impl Watch {
                 break;
             }
             self.write_event(&mut piece, kind, &object);
-            if let Some((Fault::DuplicateEvents { per_million }, number)) = self.fault
+            if let Some((ApiFault::DuplicateEvents { per_million }, number)) = self.fault
                 && draw(number, &change.revision.to_string()) % 1_000_000 < u64::from(per_million)
             {
                 self.write_event(&mut piece, kind, &object);
@@ -173,7 +175,7 @@ impl Watch {
         }
     }
 
-    fn write_event(&self, out: &mut Vec<u8>, kind: &str, object: &Object) {
+    fn write_event(&self, out: &mut Vec<u8>, kind: &str, object: &StoredObject) {
         out.extend_from_slice(format!(r#"{{"type":"{kind}","object":"#).as_bytes());
         object.write(&self.kind, out);
         out.extend_from_slice(b"}\n");
@@ -182,9 +184,13 @@ impl Watch {
     /// Counts an event, and ends the watch in its place if that is its fault.
     fn strike_before_event(&mut self) -> bool {
         let limit = match self.fault {
-            Some((Fault::CutWatch { after_events }, _)) => Some((after_events, Ending::Cut)),
-            Some((Fault::SilentWatch { after_events }, _)) => Some((after_events, Ending::Silent)),
-            Some((Fault::ExpireWatch { after_events }, _)) => Some((after_events, Ending::Closed)),
+            Some((ApiFault::CutWatch { after_events }, _)) => Some((after_events, Ending::Cut)),
+            Some((ApiFault::SilentWatch { after_events }, _)) => {
+                Some((after_events, Ending::Silent))
+            }
+            Some((ApiFault::ExpireWatch { after_events }, _)) => {
+                Some((after_events, Ending::Closed))
+            }
             _ => None,
         };
         if let Some((after_events, ending)) = limit
@@ -192,7 +198,7 @@ impl Watch {
         {
             if ending == Ending::Closed {
                 let message = format!("too old resource version: {0} ({0})", self.seen);
-                self.last_words = Some(error_event(&Failure::expired(message)));
+                self.last_words = Some(error_event(&ApiFailure::expired(message)));
             }
             self.ending = Some(ending);
             return true;
@@ -201,7 +207,7 @@ impl Watch {
         false
     }
 
-    fn send_initial(&mut self, server: &Server, streamed: bool) {
+    fn send_initial(&mut self, server: &ApiServer, streamed: bool) {
         let mut piece = Vec::new();
         let collection = self.collection.clone();
         for object in server.state.store.all(&collection) {
@@ -224,24 +230,24 @@ impl Watch {
     }
 
     /// Sends what happened, and up to which version that is.
-    pub fn bookmark(&mut self, server: &mut Server) {
+    pub fn bookmark(&mut self, server: &mut ApiServer) {
         while self.ending.is_none() && self.read(server) {}
         if self.bookmarks && self.ending.is_none() {
             self.ready.push_back(bookmark_event(&self.kind, self.seen, None));
         }
     }
 
-    fn fail(&mut self, failure: &Failure) {
+    fn fail(&mut self, failure: &ApiFailure) {
         self.ready.push_back(error_event(failure));
         self.ending = Some(Ending::Closed);
     }
 }
 
 /// Whether the watch begins with a list.
-fn check_options(query: &Query, streaming_lists: bool) -> Result<bool, Failure> {
+fn check_options(query: &Query, streaming_lists: bool) -> Result<bool, ApiFailure> {
     let refuse = |field: &str, fault, why: &str| {
         let cause = FieldCause::new(field, fault, why);
-        Err(Failure::invalid("meta.k8s.io", "ListOptions", "", &[cause]))
+        Err(ApiFailure::invalid("meta.k8s.io", "ListOptions", "", &[cause]))
     };
     let matching = query.text("resourceVersionMatch");
     if !query.has("sendInitialEvents") {
@@ -264,11 +270,11 @@ fn check_options(query: &Query, streaming_lists: bool) -> Result<bool, Failure> 
     Ok(query.flag("sendInitialEvents"))
 }
 
-fn error_event(failure: &Failure) -> Bytes {
+fn error_event(failure: &ApiFailure) -> Bytes {
     Bytes::from(format!("{}\n", json!({"type": "ERROR", "object": failure.body()})))
 }
 
-fn bookmark_event(kind: &Kind, revision: u64, annotations: Option<Value>) -> Bytes {
+fn bookmark_event(kind: &ResourceKind, revision: u64, annotations: Option<Value>) -> Bytes {
     let mut metadata = json!({"resourceVersion": revision.to_string()});
     if let Some(annotations) = annotations {
         metadata["annotations"] = annotations;
@@ -280,7 +286,10 @@ fn bookmark_event(kind: &Kind, revision: u64, annotations: Option<Value>) -> Byt
 }
 
 /// A change as one sees it who only sees a selection.
-fn seen_through(selection: &Selection, change: &Change) -> Option<(&'static str, Arc<Object>)> {
+fn seen_through(
+    selection: &Selection,
+    change: &StoredChange,
+) -> Option<(&'static str, Arc<StoredObject>)> {
     let before = change.before.as_ref().filter(|before| selection.matches(&before.value));
     let now = !change.deleted && selection.matches(&change.after.value);
     match (before, now) {
@@ -293,12 +302,12 @@ fn seen_through(selection: &Selection, change: &Change) -> Option<(&'static str,
 }
 
 /// Another order in which the changes of one object keep theirs.
-fn reorder(changes: &mut [Change], number: u64) {
+fn reorder(changes: &mut [StoredChange], number: u64) {
     for end in (1..changes.len()).rev() {
         let other = (draw(number, &end.to_string()) % (end as u64 + 1)) as usize;
         let span = &changes[other..=end];
         let (first, last) = (&span[0], &span[span.len() - 1]);
-        let same = |change: &Change| change.is_of(first) || change.is_of(last);
+        let same = |change: &StoredChange| change.is_of(first) || change.is_of(last);
         if span[1..span.len().max(2) - 1].iter().any(same) || first.is_of(last) {
             continue;
         }

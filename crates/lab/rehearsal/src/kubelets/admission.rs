@@ -12,7 +12,7 @@ use super::requests::Amounts;
 
 /// What one node offers, and who holds it.
 #[derive(Debug, Default)]
-pub(crate) struct Room {
+pub(crate) struct NodeCapacity {
     /// What the Node object promises.
     pub(crate) allocatable: Amounts,
     /// Devices that work, where that is less than the Node object promises.
@@ -34,7 +34,7 @@ pub struct Rejection {
 /// Resources with a reason of their own, in the order of the check.
 const NATIVE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
-impl Room {
+impl NodeCapacity {
     /// Takes a pod, or says why not.
     pub(crate) fn admit(&mut self, uid: &str, requests: &Amounts) -> Result<(), Rejection> {
         if let Some(rejection) = self.shortage(requests).or_else(|| self.broken(requests)) {
@@ -135,13 +135,13 @@ mod tests {
         list.iter().map(|(name, amount)| ((*name).to_owned(), *amount)).collect()
     }
 
-    fn room() -> Room {
+    fn room() -> NodeCapacity {
         let allocatable =
             amounts(&[("pods", 3), ("cpu", 4000), ("memory", 100), ("nvidia.com/gpu", 2)]);
-        Room { allocatable, ..Room::default() }
+        NodeCapacity { allocatable, ..NodeCapacity::default() }
     }
 
-    fn reason(room: &mut Room, uid: &str, requests: &[(&str, i64)]) -> String {
+    fn reason(room: &mut NodeCapacity, uid: &str, requests: &[(&str, i64)]) -> String {
         match room.admit(uid, &amounts(requests)) {
             Ok(()) => "admitted".to_owned(),
             Err(rejection) => rejection.reason,

@@ -19,5 +19,5 @@ pub use admission::Rejection;
 pub use nodes::{Kubelets, Wish};
 pub use options::{EXIT_CODE, KubeletOptions, RUN_MS};
 pub use requests::{Amounts, amounts, requests_of};
-pub use seat::{Step, Write};
+pub use seat::{KubeletWrite, PodTransition};
 pub use status::{Exit, Identity};

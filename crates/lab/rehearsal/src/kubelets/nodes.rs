@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::admission::Room;
+use super::admission::NodeCapacity;
 use super::options::KubeletOptions;
 use super::requests::amounts;
-use super::seat::{Seat, Stage, Step, Write, node_of, phase_of};
+use super::seat::{KubeletWrite, PodStage, PodTransition, Seat, node_of, phase_of};
 use super::status::{Identity, TERMINATED};
 
 /// The kubelets of all nodes: what they see in, what they write and wait for out.
@@ -23,7 +23,7 @@ pub struct Kubelets {
 /// One node.
 #[derive(Debug, Default)]
 struct Kubelet {
-    room: Room,
+    room: NodeCapacity,
     /// Whether its Node object is there: without it no pod is admitted.
     present: bool,
     /// Pods that came before the Node object, in bind order.
@@ -34,9 +34,9 @@ struct Kubelet {
 #[derive(Debug)]
 pub enum Wish {
     /// Tell the API server, then [`Kubelets::written`].
-    Write(Identity, Write),
+    Write(Identity, KubeletWrite),
     /// Call [`Kubelets::step`] after a while.
-    Wait(Duration, String, Step),
+    Wait(Duration, String, PodTransition),
 }
 
 impl Kubelets {
@@ -52,7 +52,7 @@ impl Kubelets {
         kubelet.room.allocatable = amounts(&node["status"]["allocatable"]);
         kubelet.present = true;
         for uid in std::mem::take(&mut kubelet.waiting) {
-            self.step(&uid, Step::Admit, wishes);
+            self.step(&uid, PodTransition::Admit, wishes);
         }
     }
 
@@ -113,34 +113,36 @@ impl Kubelets {
         seat.doomed = true;
         let delay = match seat.stage {
             // No container runs.
-            Stage::Queued | Stage::Over => Duration::ZERO,
-            Stage::Starting | Stage::Running => {
+            PodStage::Queued | PodStage::Over => Duration::ZERO,
+            PodStage::Starting | PodStage::Running => {
                 let grace_s = pod["metadata"]["deletionGracePeriodSeconds"].as_u64();
                 let grace = Duration::from_secs(grace_s.unwrap_or(0));
                 self.options.terminate_after.min(grace)
             }
         };
-        self.after(delay, uid, Step::Stop, wishes);
+        self.after(delay, uid, PodTransition::Stop, wishes);
     }
 
     fn take_seat(&mut self, uid: &str, node: &str, pod: &Value, wishes: &mut Vec<Wish>) {
         let Some(mut seat) = Seat::new(pod, node, &self.options) else { return };
         let room = &mut self.kubelets.entry(node.to_owned()).or_default().room;
         seat.stage = match phase_of(pod) {
-            "Succeeded" | "Failed" => Stage::Over,
-            "Running" => Stage::Running,
-            _ => Stage::Queued,
+            "Succeeded" | "Failed" => PodStage::Over,
+            "Running" => PodStage::Running,
+            _ => PodStage::Queued,
         };
         let (stage, ends) = (seat.stage, seat.ends);
-        if stage == Stage::Running {
+        if stage == PodStage::Running {
             room.hold(uid, &seat.requests);
         }
         self.seats.insert(uid.to_owned(), seat);
         match (stage, ends) {
-            (Stage::Queued, _) if !is_deleting(pod) => {
-                self.after(self.options.admit_after, uid, Step::Admit, wishes);
+            (PodStage::Queued, _) if !is_deleting(pod) => {
+                self.after(self.options.admit_after, uid, PodTransition::Admit, wishes);
             }
-            (Stage::Running, Some((run_for, _))) => self.after(run_for, uid, Step::Finish, wishes),
+            (PodStage::Running, Some((run_for, _))) => {
+                self.after(run_for, uid, PodTransition::Finish, wishes)
+            }
             _ => {}
         }
     }
@@ -152,29 +154,29 @@ impl Kubelets {
     }
 
     /// A delay is over.
-    pub fn step(&mut self, uid: &str, step: Step, wishes: &mut Vec<Wish>) {
+    pub fn step(&mut self, uid: &str, step: PodTransition, wishes: &mut Vec<Wish>) {
         let Some(seat) = self.seats.get_mut(uid) else { return };
         match (step, seat.stage) {
-            (Step::Admit, Stage::Queued) if !seat.doomed => self.admit(uid, wishes),
-            (Step::Start, Stage::Starting) if !seat.doomed => {
-                seat.stage = Stage::Running;
+            (PodTransition::Admit, PodStage::Queued) if !seat.doomed => self.admit(uid, wishes),
+            (PodTransition::Start, PodStage::Starting) if !seat.doomed => {
+                seat.stage = PodStage::Running;
                 let ends = seat.ends;
-                self.write(uid, Write::Run, wishes);
+                self.write(uid, KubeletWrite::Run, wishes);
                 if let Some((run_for, _)) = ends {
-                    self.after(run_for, uid, Step::Finish, wishes);
+                    self.after(run_for, uid, PodTransition::Finish, wishes);
                 }
             }
-            (Step::Finish, Stage::Running) if !seat.doomed => {
+            (PodTransition::Finish, PodStage::Running) if !seat.doomed => {
                 let exit = seat.ends.map_or(TERMINATED, |(_, exit)| exit);
                 self.leave(uid);
-                self.write(uid, Write::End(exit), wishes);
+                self.write(uid, KubeletWrite::End(exit), wishes);
             }
-            (Step::Stop, stage) => {
+            (PodTransition::Stop, stage) => {
                 self.leave(uid);
-                if matches!(stage, Stage::Starting | Stage::Running) {
-                    self.write(uid, Write::End(TERMINATED), wishes);
+                if matches!(stage, PodStage::Starting | PodStage::Running) {
+                    self.write(uid, KubeletWrite::End(TERMINATED), wishes);
                 }
-                self.write(uid, Write::Delete, wishes);
+                self.write(uid, KubeletWrite::Delete, wishes);
             }
             // The pod went another way in the meantime.
             _ => {}
@@ -210,12 +212,12 @@ impl Kubelets {
         }
         match kubelet.room.admit(uid, &seat.requests) {
             Ok(()) => {
-                seat.stage = Stage::Starting;
-                self.after(self.options.start_after, uid, Step::Start, wishes);
+                seat.stage = PodStage::Starting;
+                self.after(self.options.start_after, uid, PodTransition::Start, wishes);
             }
             Err(rejection) => {
-                seat.stage = Stage::Over;
-                self.write(uid, Write::Reject(rejection), wishes);
+                seat.stage = PodStage::Over;
+                self.write(uid, KubeletWrite::Reject(rejection), wishes);
             }
         }
     }
@@ -224,13 +226,13 @@ impl Kubelets {
     /// told: who learns of it there finds the room free.
     fn leave(&mut self, uid: &str) {
         let Some(seat) = self.seats.get_mut(uid) else { return };
-        seat.stage = Stage::Over;
+        seat.stage = PodStage::Over;
         if let Some(kubelet) = self.kubelets.get_mut(&seat.node) {
             kubelet.room.release(uid);
         }
     }
 
-    fn after(&mut self, delay: Duration, uid: &str, step: Step, wishes: &mut Vec<Wish>) {
+    fn after(&mut self, delay: Duration, uid: &str, step: PodTransition, wishes: &mut Vec<Wish>) {
         if delay.is_zero() {
             self.step(uid, step, wishes);
         } else {
@@ -239,7 +241,7 @@ impl Kubelets {
     }
 
     /// Writes of one pod go out one after the other: a late one would undo a later one.
-    fn write(&mut self, uid: &str, write: Write, wishes: &mut Vec<Wish>) {
+    fn write(&mut self, uid: &str, write: KubeletWrite, wishes: &mut Vec<Wish>) {
         let Some(seat) = self.seats.get_mut(uid) else { return };
         if seat.writes.is_empty() {
             wishes.push(Wish::Write(seat.identity.clone(), write.clone()));
@@ -294,10 +296,10 @@ mod tests {
             Wish::Wait(_, uid, step) => format!("wait {uid} {step:?}"),
             Wish::Write(identity, write) => {
                 let verb = match write {
-                    Write::Reject(_) => "reject",
-                    Write::Run => "run",
-                    Write::End(_) => "end",
-                    Write::Delete => "delete",
+                    KubeletWrite::Reject(_) => "reject",
+                    KubeletWrite::Run => "run",
+                    KubeletWrite::End(_) => "end",
+                    KubeletWrite::Delete => "delete",
                 };
                 format!("{verb} {}", identity.uid)
             }
@@ -334,7 +336,7 @@ mod tests {
         // Until its containers end it holds its devices; from then on others may have them.
         world.pod_applied(&pod("b", "n", 2, false), &mut wishes);
         assert_eq!(short(&mut wishes), ["reject b"]);
-        world.step("a", Step::Stop, &mut wishes);
+        world.step("a", PodTransition::Stop, &mut wishes);
         assert!(short(&mut wishes).is_empty(), "the write of Running is under way");
         world.pod_applied(&pod("c", "n", 2, false), &mut wishes);
         assert_eq!(short(&mut wishes), ["run c"]);
@@ -357,9 +359,9 @@ mod tests {
         assert_eq!(short(&mut wishes), ["wait a Start"]);
         world.pods_listed(vec![pod("b", "n", 1, false)], &mut wishes);
         assert_eq!(short(&mut wishes), ["wait b Start"], "the place of the lost pod is free");
-        world.step("a", Step::Start, &mut wishes);
+        world.step("a", PodTransition::Start, &mut wishes);
         world.pod_applied(&pod("b", "n", 1, true), &mut wishes);
-        world.step("b", Step::Start, &mut wishes);
+        world.step("b", PodTransition::Start, &mut wishes);
         assert_eq!(short(&mut wishes), ["end b"], "no time to terminate: it ends at once");
     }
 
@@ -409,13 +411,13 @@ mod tests {
         }
 
         /// Takes what is told now, and checks that it may be told after what was told before.
-        fn tell(&mut self, uid: &str, write: &Write) {
+        fn tell(&mut self, uid: &str, write: &KubeletWrite) {
             let told = self.told.entry(uid.to_owned()).or_default();
             let (verb, after): (_, &[Option<&str>]) = match write {
-                Write::Run => ("run", &[None]),
-                Write::Reject(_) => ("reject", &[None]),
-                Write::End(_) => ("end", &[None, Some("run")]),
-                Write::Delete => ("delete", &[None, Some("end"), Some("reject")]),
+                KubeletWrite::Run => ("run", &[None]),
+                KubeletWrite::Reject(_) => ("reject", &[None]),
+                KubeletWrite::End(_) => ("end", &[None, Some("run")]),
+                KubeletWrite::Delete => ("delete", &[None, Some("end"), Some("reject")]),
             };
             assert!(after.contains(&told.last().copied()), "{uid}: {verb} after {told:?}");
             told.push(verb);
@@ -426,7 +428,7 @@ mod tests {
     fn grant(
         world: &mut Kubelets,
         books: &mut Books,
-        due: &mut std::collections::VecDeque<(String, Step)>,
+        due: &mut std::collections::VecDeque<(String, PodTransition)>,
         mut wishes: Vec<Wish>,
         plain: bool,
     ) -> Result<(), TestCaseError> {
@@ -444,7 +446,7 @@ mod tests {
                 // Who asks for nothing is welcome on a node that shrank, who starts later was
                 // admitted under another promise, and who ends at once has left before the
                 // server hears of it.
-                if plain && write == Write::Run && gpus(pod) > 0 {
+                if plain && write == KubeletWrite::Run && gpus(pod) > 0 {
                     let node = node_of(pod).unwrap();
                     prop_assert!(books.running_on(node) <= books.promised[node]);
                 }
@@ -470,7 +472,7 @@ mod tests {
             };
             let mut world = Kubelets::new(options);
             let mut books = Books::default();
-            let mut due: std::collections::VecDeque<(String, Step)> = Default::default();
+            let mut due: std::collections::VecDeque<(String, PodTransition)> = Default::default();
             for event in story {
                 let mut wishes = Vec::new();
                 match event {

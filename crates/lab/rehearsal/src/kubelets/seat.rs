@@ -15,18 +15,18 @@ pub(crate) struct Seat {
     pub(crate) node: String,
     pub(crate) identity: Identity,
     pub(crate) requests: Amounts,
-    pub(crate) stage: Stage,
+    pub(crate) stage: PodStage,
     /// Someone asked to delete the pod.
     pub(crate) doomed: bool,
     /// How long the containers run, and how they end.
     pub(crate) ends: Option<(Duration, Exit)>,
     /// What is still to be written, oldest first; the first is under way.
-    pub(crate) writes: VecDeque<Write>,
+    pub(crate) writes: VecDeque<KubeletWrite>,
 }
 
 /// How far a pod is on its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum PodStage {
     /// Not checked yet.
     Queued,
     /// Admitted; its containers do not run yet.
@@ -38,7 +38,7 @@ pub(crate) enum Stage {
 
 /// What happens to a pod when a delay is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum PodTransition {
     /// The node looks at it.
     Admit,
     /// Its containers run.
@@ -51,7 +51,7 @@ pub enum Step {
 
 /// What a kubelet tells the API server of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Write {
+pub enum KubeletWrite {
     /// The node does not take it.
     Reject(Rejection),
     /// Its containers run.
@@ -62,7 +62,7 @@ pub enum Write {
     Delete,
 }
 
-impl Write {
+impl KubeletWrite {
     /// The patch of the pod's status that says so; `None` is the deletion of the object.
     pub fn status(&self, pod: &Identity, now_ms: u64) -> Option<Value> {
         Some(match self {
@@ -80,7 +80,7 @@ impl Seat {
             node: node.to_owned(),
             identity: Identity::of(pod)?,
             requests: requests_of(pod),
-            stage: Stage::Queued,
+            stage: PodStage::Queued,
             doomed: false,
             ends: ends(pod, options),
             writes: VecDeque::new(),

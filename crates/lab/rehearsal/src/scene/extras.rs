@@ -3,8 +3,8 @@
 
 use dovetail_order::{PRESETS, QueueTurns, Turns};
 
-use super::{QueueSpec, Scene, Step, What};
-use crate::dice::Row;
+use super::{QueueSpec, Scene, SceneEvent, What};
+use crate::dice::DrawSequence;
 
 /// Draws of a scene and of what is added to it come from streams of their own.
 const STREAM: u64 = 0x65_7874_7261_7300;
@@ -18,7 +18,7 @@ const SLOW_MS: u64 = 200_000;
 impl Scene {
     /// Adds what the seed says.
     pub(super) fn add_extras(&mut self, seed: u64) {
-        let mut row = Row::new(seed ^ STREAM);
+        let mut row = DrawSequence::new(seed ^ STREAM);
         let which = row.below(8);
         if matches!(which, 3 | 4 | 6) {
             self.add_queues(&mut row);
@@ -34,7 +34,7 @@ impl Scene {
     /// In half of all scenes jobs have an order, in half of these some have reservations, and
     /// owners say how long pods run, some of them wrongly.
     pub(super) fn add_order(&mut self, seed: u64) {
-        let mut row = Row::new(seed ^ ORDER_STREAM);
+        let mut row = DrawSequence::new(seed ^ ORDER_STREAM);
         if row.once_in(2) {
             return;
         }
@@ -58,7 +58,7 @@ impl Scene {
         }
     }
 
-    fn add_queues(&mut self, row: &mut Row) {
+    fn add_queues(&mut self, row: &mut DrawSequence) {
         let gpus: u64 = self.nodes.iter().map(|node| node.gpus).sum();
         let leaves = row.between(1, 3);
         let has_root = row.once_in(2);
@@ -91,11 +91,12 @@ impl Scene {
             queue.guaranteed = row.below(most + 1);
             queue.limit = queue.limit.map(|limit| limit.max(queue.guaranteed));
             queue.borrows = row.once_in(2);
-            self.steps.push(Step { at_ms: row.below(super::SCENE_MS), what: What::Quota(queue) });
+            self.steps
+                .push(SceneEvent { at_ms: row.below(super::SCENE_MS), what: What::Quota(queue) });
         }
     }
 
-    fn add_budgets(&mut self, row: &mut Row) {
+    fn add_budgets(&mut self, row: &mut DrawSequence) {
         self.options.respects_budgets = row.once_in(3);
         for step in &mut self.steps {
             if let What::Submit(workload) = &mut step.what
@@ -107,7 +108,7 @@ impl Scene {
     }
 
     /// Owners come and go and users delete pods, one after the other.
-    fn slow_down(&mut self, row: &mut Row) {
+    fn slow_down(&mut self, row: &mut DrawSequence) {
         (self.options.preempts, self.options.faults) = (true, 0);
         self.steps.retain(|step| {
             let is_slow = matches!(step.what, What::Withdraw { .. } | What::DeletePod { .. });

@@ -5,7 +5,7 @@ mod extras;
 
 use dovetail_order::Turns;
 
-use crate::dice::Row;
+use crate::dice::DrawSequence;
 use crate::recipe::Extras;
 use extras::LEARNED_STREAM;
 
@@ -15,7 +15,7 @@ pub(crate) struct Scene {
     pub(crate) nodes: Vec<NodeSpec>,
     pub(crate) options: Options,
     pub(crate) queues: Vec<QueueSpec>,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<SceneEvent>,
     /// Nothing goes wrong, and between two steps everything comes to rest.
     pub(crate) is_slow: bool,
     /// From then on nothing goes wrong any more.
@@ -68,7 +68,7 @@ pub(crate) struct Options {
 
 /// Something that happens.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
+pub(crate) struct SceneEvent {
     pub(crate) at_ms: u64,
     pub(crate) what: What,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Step {
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     /// An owner makes pods, and makes anew what it loses.
-    Submit(Workload),
+    Submit(SceneWorkload),
     /// An owner and its pods go.
     Withdraw { workload: String },
     /// A user deletes a pod.
@@ -103,7 +103,7 @@ pub(crate) enum What {
 
 /// Pods that belong together.
 #[derive(Clone, Debug)]
-pub(crate) struct Workload {
+pub(crate) struct SceneWorkload {
     pub(crate) name: String,
     pub(crate) pods: u64,
     /// Smallest size of a gang; 0: each pod starts by itself.
@@ -132,7 +132,7 @@ const SCENE_MS: u64 = 20_000;
 impl Scene {
     /// What follows from a seed.
     pub(crate) fn of(seed: u64, extras: Extras) -> Self {
-        let mut row = Row::new(seed);
+        let mut row = DrawSequence::new(seed);
         let nodes: Vec<NodeSpec> =
             (0..row.between(2, 5)).map(|_| NodeSpec { gpus: row.of(&[2, 4, 8, 8]) }).collect();
         let options = options(&mut row);
@@ -140,13 +140,13 @@ impl Scene {
         for at in 0..row.between(2, 7) {
             let at_ms = if row.once_in(2) { 0 } else { row.below(SCENE_MS) };
             let workload = workload(&mut row, at);
-            steps.push(Step { at_ms, what: What::Submit(workload) });
+            steps.push(SceneEvent { at_ms, what: What::Submit(workload) });
         }
-        let names: Vec<String> = steps.iter().filter_map(Step::submits).collect();
+        let names: Vec<String> = steps.iter().filter_map(SceneEvent::submits).collect();
         for _ in 0..row.below(9) {
             let at_ms = row.below(SCENE_MS);
             let what = trouble(&mut row, &names, nodes.len());
-            steps.push(Step { at_ms, what });
+            steps.push(SceneEvent { at_ms, what });
         }
         steps.sort_by_key(|step| step.at_ms);
         let (queues, is_slow, calm_ms) = (Vec::new(), false, SCENE_MS);
@@ -156,7 +156,7 @@ impl Scene {
         }
         if extras == Extras::All {
             scene.add_order(seed);
-            scene.options.keeps_learned = Row::new(seed ^ LEARNED_STREAM).once_in(4);
+            scene.options.keeps_learned = DrawSequence::new(seed ^ LEARNED_STREAM).once_in(4);
         }
         let ends = scene.steps.iter().map(|step| step.at_ms + step.lasts_ms());
         scene.calm_ms = ends.max().unwrap_or_default().max(SCENE_MS);
@@ -178,7 +178,7 @@ impl Scene {
     }
 }
 
-impl Step {
+impl SceneEvent {
     fn submits(&self) -> Option<String> {
         match &self.what {
             What::Submit(workload) => Some(workload.name.clone()),
@@ -199,7 +199,7 @@ impl Step {
     }
 }
 
-fn options(row: &mut Row) -> Options {
+fn options(row: &mut DrawSequence) -> Options {
     Options {
         preempts: row.once_in(2),
         respects_budgets: false,
@@ -218,7 +218,7 @@ fn options(row: &mut Row) -> Options {
     }
 }
 
-fn workload(row: &mut Row, at: u64) -> Workload {
+fn workload(row: &mut DrawSequence, at: u64) -> SceneWorkload {
     let is_gang = row.once_in(2);
     let pods = if is_gang { row.between(2, 5) } else { row.between(1, 4) };
     let min = match is_gang {
@@ -226,7 +226,7 @@ fn workload(row: &mut Row, at: u64) -> Workload {
         true if row.once_in(3) => row.between(2, pods),
         true => pods,
     };
-    Workload {
+    SceneWorkload {
         name: format!("w{at}"),
         pods,
         min,
@@ -242,7 +242,7 @@ fn workload(row: &mut Row, at: u64) -> Workload {
     }
 }
 
-fn trouble(row: &mut Row, names: &[String], nodes: usize) -> What {
+fn trouble(row: &mut DrawSequence, names: &[String], nodes: usize) -> What {
     let workload = names[row.below(names.len() as u64) as usize].clone();
     let node = row.below(nodes as u64) as usize;
     let slot = row.below(2) as usize;

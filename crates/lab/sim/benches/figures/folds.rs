@@ -116,7 +116,7 @@ fn costs(data: &ArenaData, regime: &Regime, candidates: &[(String, Weights)]) ->
     let worlds = SEEDS.map(|seed| regime.recipe.world(data, seed, 0).expect("a world"));
     let worlds: Vec<_> = worlds.collect();
     let mean_of = |spec: &PolicySpec| {
-        let of = |world: &dovetail_sim::arena::World| {
+        let of = |world: &dovetail_sim::arena::RegimeInput| {
             world.run_with(spec.clone()).expect("a run").get(key).copied().unwrap_or(f64::NAN)
         };
         mean(&worlds.par_iter().map(of).collect::<Vec<_>>())

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use dovetail_model::topology::Level;
 use dovetail_model::{
-    Action, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, Job, JobId, Node, Owner, Phase,
-    PodSet, Requirement, Resources, Snapshot, Topology, TopologyRequest,
+    Action, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, HoldingPhase, Job, JobId, Node,
+    Owner, PodSet, Requirement, Resources, Snapshot, Topology, TopologyRequest,
 };
 use dovetail_plan::{Engine, EngineConfig};
 use dovetail_trace::fgd::GoRandom;
@@ -80,7 +80,7 @@ fn held(number: u32) -> Holding {
         id: HoldingId(u64::from(number)),
         node: name(number).into(),
         owner: Owner::Foreign(format!("other-{number}")),
-        phase: Phase::Held { expected_end_ms: None },
+        phase: HoldingPhase::Held { expected_end_ms: None },
         reservation: None,
         resources: Resources::pod(64_000, 1 << 39),
         devices: (0..8).map(|index| (index, DeviceAmount::share(1000, 0))).collect(),

@@ -40,7 +40,8 @@ use std::path::Path;
 use dovetail_plan::PolicySpec;
 use dovetail_policy::weights::Weights;
 use dovetail_sim::arena::{
-    ArenaData, Recipe, Regime, SIMPLE, WAIT_FLOOR_HOURS, WARM_UP_PERCENT, World, mean, regimes,
+    ArenaData, Recipe, Regime, RegimeInput, SIMPLE, WAIT_FLOOR_HOURS, WARM_UP_PERCENT, mean,
+    regimes,
 };
 use dovetail_sim::timed::{Simulation, TimedConfig, TimedWorld};
 use dovetail_trace::synth::{Purpose, Random};
@@ -88,7 +89,8 @@ struct Stream {
 impl Stream {
     fn of(regime: &Regime, data: &ArenaData, seed: u64) -> Self {
         let made = regime.recipe.world(data, seed, 0).expect("a world");
-        let (Recipe::Timed(recipe), World::Timed { world, config, .. }) = (&regime.recipe, made)
+        let (Recipe::Timed(recipe), RegimeInput::Timed { world, config, .. }) =
+            (&regime.recipe, made)
         else {
             panic!("{}: jobs do not finish", regime.name)
         };

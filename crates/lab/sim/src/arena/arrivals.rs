@@ -5,7 +5,7 @@ use dovetail_trace::synth::{Purpose, Random};
 use dovetail_trace::{TraceError, TraceJob, TraceNode};
 
 use crate::arena::data::{ArenaData, DataError, Outside};
-use crate::arena::recipe::{ArenaError, World, shuffle_by};
+use crate::arena::recipe::{ArenaError, RegimeInput, shuffle_by};
 use crate::arena::streams::cluster_milli;
 use crate::arena::transform::{Arrival, Transform, drawn};
 
@@ -21,12 +21,12 @@ pub struct ArrivalRecipe {
     pub transform: Transform,
     /// In which order pods arrive.
     pub arrival: Arrival,
-    pub machines: Machines,
+    pub machines: ArrivalNodes,
 }
 
 /// On which machines pods arrive.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Machines {
+pub enum ArrivalNodes {
     All,
     /// So many, drawn by seed.
     Drawn(usize),
@@ -40,19 +40,19 @@ impl ArrivalRecipe {
     /// Names of the lists that it needs.
     pub(crate) fn lists(&self) -> Vec<&str> {
         match &self.machines {
-            Machines::FilledByBoth(_, other) => vec![&self.list, other],
+            ArrivalNodes::FilledByBoth(_, other) => vec![&self.list, other],
             _ => vec![&self.list],
         }
     }
 
     /// Whether its machines are few, so that draws differ much.
     pub(crate) fn is_small(&self) -> bool {
-        self.machines != Machines::All
+        self.machines != ArrivalNodes::All
     }
 
     /// What the machines lack.
     pub(crate) fn lacks(&self, data: &ArenaData) -> Option<String> {
-        if let Machines::Drawn(count) = self.machines {
+        if let ArrivalNodes::Drawn(count) = self.machines {
             return data.lacks_nodes(count);
         }
         let Transform::OneModel(model) = self.transform else { return None };
@@ -66,10 +66,10 @@ impl ArrivalRecipe {
         data: &ArenaData,
         seed: u64,
         order: u64,
-    ) -> Result<World, ArenaError> {
+    ) -> Result<RegimeInput, ArenaError> {
         let mut pods = self.transform.pods(&data.openb_pods[&self.list]);
         let mut nodes = self.transform.nodes(&data.openb_nodes, seed);
-        if let Machines::Drawn(count) = self.machines {
+        if let ArrivalNodes::Drawn(count) = self.machines {
             nodes = drawn(&nodes, count, seed);
         }
         if cluster_milli(&nodes) == 0 {
@@ -78,9 +78,10 @@ impl ArrivalRecipe {
         }
         let mut orders = orders_of(&self.list, &pods, &nodes, seed)?;
         self.arrival.arrange(&pods, &mut orders.arrivals);
-        if let Machines::FilledBy(count) | Machines::FilledByBoth(count, _) = &self.machines {
+        if let ArrivalNodes::FilledBy(count) | ArrivalNodes::FilledByBoth(count, _) = &self.machines
+        {
             orders.arrivals.truncate(*count);
-            if let Machines::FilledByBoth(count, other) = &self.machines {
+            if let ArrivalNodes::FilledByBoth(count, other) = &self.machines {
                 let others = &data.openb_pods[other];
                 let later = orders_of(other, others, &nodes, seed)?.arrivals;
                 let before = pods.len() as u32;
@@ -92,7 +93,7 @@ impl ArrivalRecipe {
         }
         shuffle_by(&mut orders.nodes, seed, order);
         let (arrivals, node_order) = (orders.arrivals, orders.nodes);
-        Ok(World::Arrivals { nodes, pods, arrivals, node_order })
+        Ok(RegimeInput::Arrivals { nodes, pods, arrivals, node_order })
     }
 }
 
@@ -156,18 +157,18 @@ mod tests {
         }
     }
 
-    fn world(machines: Machines) -> (Vec<TraceNode>, Vec<u32>) {
+    fn world(machines: ArrivalNodes) -> (Vec<TraceNode>, Vec<u32>) {
         let (transform, arrival) = (Transform::Plain, Arrival::Random);
         let recipe = ArrivalRecipe { list: "a".to_owned(), transform, arrival, machines };
         match recipe.world(&data(), 7, 0).unwrap() {
-            World::Arrivals { nodes, arrivals, .. } => (nodes, arrivals),
-            World::Timed { .. } => panic!("pods that stay"),
+            RegimeInput::Arrivals { nodes, arrivals, .. } => (nodes, arrivals),
+            RegimeInput::Timed { .. } => panic!("pods that stay"),
         }
     }
 
     #[test]
     fn a_new_cluster_is_filled_by_its_first_arrivals() {
-        let (nodes, arrivals) = world(Machines::FilledBy(64));
+        let (nodes, arrivals) = world(ArrivalNodes::FilledBy(64));
         assert_eq!(arrivals.len(), 64);
         let gpus: u32 = nodes.iter().map(|node| node.gpu_count).sum();
         // 64 GPUs are 130% of 49.2; the last machine has at most four.
@@ -176,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_mix_changes_after_so_many_arrivals() {
-        let (nodes, arrivals) = world(Machines::FilledByBoth(30, "b".to_owned()));
+        let (nodes, arrivals) = world(ArrivalNodes::FilledByBoth(30, "b".to_owned()));
         assert_eq!(arrivals.len(), 60);
         assert!(arrivals[..30].iter().all(|row| *row < 90));
         assert!(arrivals[30..].iter().all(|row| (90..180).contains(row)));

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::arena::catalogue::OPENB_LISTS;
 use crate::arena::figures::{GPU_WEIGHTED_WAIT, size_in_words};
-use crate::arena::groups::{Group, Ratio, Standing};
-use crate::arena::verdict::Verdict;
+use crate::arena::groups::{GroupRegret, Ratio, RegimeGroup};
+use crate::arena::verdict::RegimeVerdict;
 
 /// One thing that must hold.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -54,7 +54,7 @@ impl Bound {
 }
 
 /// All bounds of a policy that these groups say something about.
-pub fn bounds(groups: &[Group], verdicts: &[Verdict], policy: &str) -> Vec<Bound> {
+pub fn bounds(groups: &[RegimeGroup], verdicts: &[RegimeVerdict], policy: &str) -> Vec<Bound> {
     let mut all = Vec::new();
     for group in groups {
         let Some(standing) = group.by_policy.get(policy) else { continue };
@@ -77,7 +77,7 @@ pub fn bounds(groups: &[Group], verdicts: &[Verdict], policy: &str) -> Vec<Bound
 }
 
 /// Over the oracle, that is `fgd` as published: on average, once every list is there, and on each.
-fn plain(group: &Group, standing: &Standing) -> Vec<Bound> {
+fn plain(group: &RegimeGroup, standing: &GroupRegret) -> Vec<Bound> {
     let (Some(points), Some(refusing)) = (&standing.over_oracle, &standing.refusing_over_oracle)
     else {
         return Vec::new();
@@ -96,7 +96,7 @@ fn plain(group: &Group, standing: &Standing) -> Vec<Bound> {
 }
 
 /// No wait of the demonstration is longer than that of `best-fit`.
-fn month(group: &str, standing: &Standing) -> Vec<Bound> {
+fn month(group: &str, standing: &GroupRegret) -> Vec<Bound> {
     let mut all = against_reference(group, standing);
     for (key, what) in [
         (GPU_WEIGHTED_WAIT, "GPU-weighted wait vs. best-fit"),
@@ -110,7 +110,7 @@ fn month(group: &str, standing: &Standing) -> Vec<Bound> {
 }
 
 /// Best or tied over all transforms together, and the mean regret.
-fn all_transformed(groups: &[Group], policy: &str) -> Vec<Bound> {
+fn all_transformed(groups: &[RegimeGroup], policy: &str) -> Vec<Bound> {
     let transformed = groups.iter().filter(|group| group.family == "transformed");
     let compared: Vec<(f64, f64, f64)> = transformed
         .filter_map(|group| {
@@ -132,7 +132,7 @@ fn all_transformed(groups: &[Group], policy: &str) -> Vec<Bound> {
 }
 
 /// Within half a point of the reference everywhere, and best or tied in many.
-fn transformed(group: &str, standing: &Standing) -> Vec<Bound> {
+fn transformed(group: &str, standing: &GroupRegret) -> Vec<Bound> {
     let at_most = |what, bound, value: Option<f64>| {
         Some(Bound::at_most(group, what, "points", bound, value?))
     };
@@ -147,7 +147,7 @@ fn transformed(group: &str, standing: &Standing) -> Vec<Bound> {
 }
 
 /// Mean over the regimes, and the least regime, over `best-fit`.
-fn over_best_fit(group: &str, standing: &Standing, mean: f64, least: f64) -> Vec<Bound> {
+fn over_best_fit(group: &str, standing: &GroupRegret, mean: f64, least: f64) -> Vec<Bound> {
     let Some(points) = &standing.over_best_fit else { return Vec::new() };
     vec![
         Bound::at_least(group, "mean over best-fit", "points", mean, points.mean.mean),
@@ -156,7 +156,7 @@ fn over_best_fit(group: &str, standing: &Standing, mean: f64, least: f64) -> Vec
     ]
 }
 
-fn small(group: &str, standing: &Standing) -> Vec<Bound> {
+fn small(group: &str, standing: &GroupRegret) -> Vec<Bound> {
     let Some(points) = &standing.over_best_fit else { return Vec::new() };
     let low = points.mean.low.unwrap_or(points.mean.mean);
     vec![
@@ -166,14 +166,14 @@ fn small(group: &str, standing: &Standing) -> Vec<Bound> {
     ]
 }
 
-fn early(group: &str, standing: &Standing) -> Option<Bound> {
+fn early(group: &str, standing: &GroupRegret) -> Option<Bound> {
     let ratio = standing.to_best_fit.as_ref()?;
     let what = "GPU-weighted wait vs. best-fit";
     Some(Bound::at_most(group, what, "times", 1.10, ratio.worst).in_regime(&ratio.worst_regime))
 }
 
 /// Waits of a family against the reference, and against `best-fit`.
-fn waits(group: &str, standing: &Standing) -> Vec<Bound> {
+fn waits(group: &str, standing: &GroupRegret) -> Vec<Bound> {
     let mut all = against_reference(group, standing);
     let what = "GPU-weighted wait vs. best-fit";
     let ratio = standing.to_best_fit.as_ref();
@@ -181,7 +181,7 @@ fn waits(group: &str, standing: &Standing) -> Vec<Bound> {
     all
 }
 
-fn against_reference(group: &str, standing: &Standing) -> Vec<Bound> {
+fn against_reference(group: &str, standing: &GroupRegret) -> Vec<Bound> {
     let mut all = Vec::new();
     let mut add = |what: &str, target: f64, ratio: Option<&Ratio>| {
         all.extend(ratio.map(|ratio| Bound::at_most(group, what, "times", target, ratio.mean)));
@@ -205,7 +205,7 @@ fn against_reference(group: &str, standing: &Standing) -> Vec<Bound> {
 }
 
 /// Estimates that are wrong must do no harm beside none.
-fn estimates(verdicts: &[Verdict], policy: &str) -> Option<Bound> {
+fn estimates(verdicts: &[RegimeVerdict], policy: &str) -> Option<Bound> {
     let wait = |name: &str| {
         let of = verdicts.iter().find(|verdict| verdict.name.starts_with(name))?;
         Some(of.by_policy.get(policy)?.mean)
@@ -216,7 +216,7 @@ fn estimates(verdicts: &[Verdict], policy: &str) -> Option<Bound> {
 }
 
 /// The geometric mean over `best-fit` of all regimes whose waits are judged, early jobs aside.
-fn geometric(groups: &[Group], policy: &str) -> Option<Bound> {
+fn geometric(groups: &[RegimeGroup], policy: &str) -> Option<Bound> {
     let ratios = groups.iter().filter(|group| group.family != "early-jobs").filter_map(|group| {
         let ratio = group.by_policy.get(policy)?.to_best_fit.as_ref()?;
         Some((ratio.regimes as f64, libm::log(ratio.mean)))
@@ -236,9 +236,9 @@ mod tests {
     use crate::arena::groups::Points;
     use crate::arena::statistics::Estimate;
 
-    fn group(family: &'static str, standing: Standing) -> Group {
+    fn group(family: &'static str, standing: GroupRegret) -> RegimeGroup {
         let by_policy = BTreeMap::from([("dovetail".to_owned(), standing)]);
-        Group { family, name: family.to_owned(), regimes: 2, easy: 0, by_policy }
+        RegimeGroup { family, name: family.to_owned(), regimes: 2, easy: 0, by_policy }
     }
 
     fn ratio(mean: f64, worst: f64, regimes: usize) -> Ratio {
@@ -247,14 +247,14 @@ mod tests {
 
     #[test]
     fn waits_are_bounded_by_family_and_in_sum() {
-        let standing = |best_fit: f64, regimes| Standing {
+        let standing = |best_fit: f64, regimes| GroupRegret {
             to_reference: BTreeMap::from([
                 (GPU_WEIGHTED_WAIT.to_owned(), ratio(1.1, 1.3, regimes)),
                 ("p99_wait_hours".to_owned(), ratio(1.26, 2.0, regimes)),
                 ("p99_wait_gang_hours".to_owned(), ratio(1.4, 9.0, regimes)),
             ]),
             to_best_fit: Some(ratio(best_fit, 2.0, regimes)),
-            ..Standing::default()
+            ..GroupRegret::default()
         };
         let groups = [
             group("mixed", standing(0.5, 1)),
@@ -291,26 +291,26 @@ mod tests {
             let least_regime = "w".to_owned();
             Some(Points { mean, tenth_percentile: 0.0, least, least_regime })
         };
-        let plain = |mean, least, refusing| Standing {
+        let plain = |mean, least, refusing| GroupRegret {
             over_oracle: points(mean, least),
             refusing_over_oracle: points(0.0, refusing),
-            ..Standing::default()
+            ..GroupRegret::default()
         };
-        let month = |p99: f64| Standing {
+        let month = |p99: f64| GroupRegret {
             waits_to_best_fit: BTreeMap::from([
                 (GPU_WEIGHTED_WAIT.to_owned(), ratio(1.0, 1.0, 1)),
                 ("p99_wait_hours".to_owned(), ratio(p99, p99, 1)),
             ]),
-            ..Standing::default()
+            ..GroupRegret::default()
         };
-        let regret = |wins: f64, mean: f64| Standing {
+        let regret = |wins: f64, mean: f64| GroupRegret {
             win_percent: Some(wins),
             mean_regret_percent: Some(mean),
             worst_regret_percent: Some(0.0),
-            ..Standing::default()
+            ..GroupRegret::default()
         };
-        let met = |family, regimes, standing: Standing| -> Vec<(String, bool)> {
-            let groups = [Group { regimes, ..group(family, standing) }];
+        let met = |family, regimes, standing: GroupRegret| -> Vec<(String, bool)> {
+            let groups = [RegimeGroup { regimes, ..group(family, standing) }];
             let bounds = bounds(&groups, &[], "dovetail");
             bounds.into_iter().map(|bound| (bound.what, bound.met)).collect()
         };
@@ -349,7 +349,7 @@ mod tests {
         };
         let met = |low: f64, least: f64| -> Vec<bool> {
             let standing =
-                Standing { over_best_fit: Some(points(low, least)), ..Standing::default() };
+                GroupRegret { over_best_fit: Some(points(low, least)), ..GroupRegret::default() };
             let bounds = bounds(&[group("small", standing)], &[], "dovetail");
             bounds.iter().map(|bound| bound.met).collect()
         };

@@ -5,10 +5,10 @@
 use dovetail_plan::Order;
 use dovetail_trace::synth::{PROFILES, SynthProfile};
 
-use crate::arena::arrivals::{ArrivalRecipe, Machines};
+use crate::arena::arrivals::{ArrivalNodes, ArrivalRecipe};
 use crate::arena::figures::{ALLOCATION, DELIVERED, GPU_WEIGHTED_WAIT};
-use crate::arena::machines::Pool;
-use crate::arena::recipe::{Counted, Recipe, TimedRecipe, Twist, Work};
+use crate::arena::machines::MachinePool;
+use crate::arena::recipe::{CountedJobs, Recipe, TimedRecipe, Twist, WorkSource};
 use crate::arena::streams::Tide;
 use crate::arena::transform::{Arrival, Transform};
 
@@ -91,7 +91,7 @@ pub struct Regime {
 
 /// What a regime is judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Figure {
+pub struct RegimeFigure {
     /// Key of the figure of a run.
     pub key: &'static str,
     pub unit: &'static str,
@@ -102,16 +102,16 @@ pub struct Figure {
 impl Regime {
     /// What it is judged by: allocation where nothing ends, GPU-hours where there is more work than
     /// GPUs, else the GPU-weighted wait.
-    pub fn figure(&self) -> Figure {
+    pub fn figure(&self) -> RegimeFigure {
         match &self.recipe {
             Recipe::Arrivals(_) => {
-                Figure { key: ALLOCATION, unit: "percent", higher_is_better: true }
+                RegimeFigure { key: ALLOCATION, unit: "percent", higher_is_better: true }
             }
             Recipe::Timed(recipe) if recipe.load >= 1.0 => {
-                Figure { key: DELIVERED, unit: "GPU-hours", higher_is_better: true }
+                RegimeFigure { key: DELIVERED, unit: "GPU-hours", higher_is_better: true }
             }
             Recipe::Timed(_) => {
-                Figure { key: GPU_WEIGHTED_WAIT, unit: "hours", higher_is_better: false }
+                RegimeFigure { key: GPU_WEIGHTED_WAIT, unit: "hours", higher_is_better: false }
             }
         }
     }
@@ -180,24 +180,28 @@ fn arrivals() -> Vec<Regime> {
         };
         let plain = |arrival, machines| recipe(Transform::Plain, arrival, machines);
         let name = |what: &str| format!("openb/{list}/{what}");
-        all.push(regime("plain", name("plain"), plain(Arrival::Random, Machines::All)));
+        all.push(regime("plain", name("plain"), plain(Arrival::Random, ArrivalNodes::All)));
         for transform in TRANSFORMS {
-            let changed = recipe(transform, Arrival::Random, Machines::All);
+            let changed = recipe(transform, Arrival::Random, ArrivalNodes::All);
             all.push(regime("transformed", name(&transform.name()), changed));
         }
         for arrival in ADVERSARIAL {
-            all.push(regime("adversarial", name(arrival.name()), plain(arrival, Machines::All)));
+            all.push(regime(
+                "adversarial",
+                name(arrival.name()),
+                plain(arrival, ArrivalNodes::All),
+            ));
         }
         for count in SMALL_CLUSTERS {
-            let small = plain(Arrival::Random, Machines::Drawn(count));
+            let small = plain(Arrival::Random, ArrivalNodes::Drawn(count));
             all.push(regime("small", name(&format!("{count}-nodes")), small));
         }
         for count in FIRST {
-            let first = plain(Arrival::Random, Machines::FilledBy(count));
+            let first = plain(Arrival::Random, ArrivalNodes::FilledBy(count));
             all.push(regime("early", name(&format!("first-{count}-arrivals")), first));
         }
         for (_, other) in MIX_CHANGES.iter().filter(|(before, _)| *before == list) {
-            let both = Machines::FilledByBoth(AFTER_CHANGE, (*other).to_owned());
+            let both = ArrivalNodes::FilledByBoth(AFTER_CHANGE, (*other).to_owned());
             let name = format!("openb/{list}-then-{other}/mix-change");
             all.push(regime("mix-change", name, plain(Arrival::Random, both)));
         }
@@ -248,7 +252,7 @@ fn profiles() -> Vec<Regime> {
                     if !is_wanted {
                         continue;
                     }
-                    let work = Work::Profile(profile, nodes);
+                    let work = WorkSource::Profile(profile, nodes);
                     let recipe = TimedRecipe { order, ..TimedRecipe::new(work, load, days) };
                     let name = format!("{family}/{nodes}-nodes/load-{load}/{}", order_name(order));
                     let mut regime = timed(family, name, recipe);
@@ -265,8 +269,9 @@ fn profiles() -> Vec<Regime> {
 fn published() -> Vec<Regime> {
     const DAYS: u32 = 10;
     let mut all = Vec::new();
-    for pool in [Pool::Uniform, Pool::Mixed, Pool::CpuTight] {
-        for (trace, work) in [("philly", Work::Philly(pool)), ("itp", Work::Itp(pool))] {
+    for pool in [MachinePool::Uniform, MachinePool::Mixed, MachinePool::CpuTight] {
+        for (trace, work) in [("philly", WorkSource::Philly(pool)), ("itp", WorkSource::Itp(pool))]
+        {
             for load in [0.7, 0.9] {
                 let recipe = TimedRecipe::new(work, load, DAYS);
                 let name = format!("{trace}/{}/load-{load}", pool.name());
@@ -278,7 +283,7 @@ fn published() -> Vec<Regime> {
     }
     for nodes in [20, 60] {
         for load in LOADS {
-            let work = Work::OpenbPods(nodes);
+            let work = WorkSource::OpenbPods(nodes);
             let recipe = TimedRecipe::new(work, load, DAYS);
             let name = format!("openb-timed/{nodes}-nodes/load-{load}");
             let mut regime = timed("openb-timed", name, recipe);
@@ -294,11 +299,11 @@ fn changing() -> Vec<Regime> {
     let (nodes, days) = SPECIAL;
     let mut all = Vec::new();
     for load in [0.7, 0.9] {
-        let tide = |tide| Work::Tide(SynthProfile::Mixed, nodes, tide);
+        let tide = |tide| WorkSource::Tide(SynthProfile::Mixed, nodes, tide);
         let kinds = [
             ("bursts", tide(Tide::Bursts)),
             ("daily", tide(Tide::Daily)),
-            ("mix-change", Work::MixChange(nodes)),
+            ("mix-change", WorkSource::MixChange(nodes)),
         ];
         for (name, work) in kinds {
             let name = format!("{name}/{nodes}-nodes/load-{load}");
@@ -312,7 +317,7 @@ fn changing() -> Vec<Regime> {
 
 /// What `dovetail demo` replays.
 fn demo_month() -> Regime {
-    let work = Work::Profile(SynthProfile::Mixed, 1_200);
+    let work = WorkSource::Profile(SynthProfile::Mixed, 1_200);
     let recipe = TimedRecipe::new(work, 0.9, 30);
     timed("demo-month", "demo-month/1200-nodes/load-0.9".to_owned(), recipe)
 }
@@ -325,18 +330,18 @@ fn early() -> Vec<Regime> {
         let recipe = TimedRecipe { counted, ..TimedRecipe::new(work, EARLY_LOAD, days) };
         timed("early-jobs", format!("{name}/load-{EARLY_LOAD}"), recipe)
     };
-    let mixed = |nodes| Work::Profile(SynthProfile::Mixed, nodes);
+    let mixed = |nodes| WorkSource::Profile(SynthProfile::Mixed, nodes);
     let mut all: Vec<Regime> = FIRST
         .into_iter()
         .zip(EARLY_NODES)
         .map(|(count, nodes)| {
             let name = format!("first-{count}-jobs/{nodes}-nodes");
-            regime(name, mixed(nodes), EARLY_DAYS, Counted::First(count))
+            regime(name, mixed(nodes), EARLY_DAYS, CountedJobs::First(count))
         })
         .collect();
     let name = format!("{AFTER_CHANGE}-jobs-after-mix-change/{nodes}-nodes");
-    let changed = Counted::FromMiddle(AFTER_CHANGE);
-    all.push(regime(name, Work::MixChange(nodes), days, changed));
+    let changed = CountedJobs::FromMiddle(AFTER_CHANGE);
+    all.push(regime(name, WorkSource::MixChange(nodes), days, changed));
     all
 }
 
@@ -348,7 +353,7 @@ const ESTIMATED: (u32, u32) = (30, 21);
 fn special() -> Vec<Regime> {
     let regime = |family, name: &str, profile, order, twist| {
         let (nodes, days) = if family == "estimates" { ESTIMATED } else { SPECIAL };
-        let work = Work::Profile(profile, nodes);
+        let work = WorkSource::Profile(profile, nodes);
         let recipe = TimedRecipe { order, twist, ..TimedRecipe::new(work, 0.9, days) };
         timed(family, format!("{name}/{nodes}-nodes/load-0.9"), recipe)
     };

@@ -31,7 +31,7 @@ const HOUR_MS: f64 = 3_600_000.0;
 
 /// The part of a run that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct MeasuredWindow {
     /// End of the warm-up: jobs submitted before it are in no wait.
     pub from_ms: u64,
     /// Jobs submitted from then on are in no wait either.
@@ -62,10 +62,10 @@ pub(crate) fn arrival_figures(run: &FgdRun, cluster_milli: i64) -> RunFigures {
 /// Figures of jobs that are submitted, wait, run and end.
 pub(crate) fn timed_figures<'v>(
     jobs: impl Iterator<Item = JobView<'v>>,
-    window: Window,
+    window: MeasuredWindow,
     cluster_milli: u128,
 ) -> RunFigures {
-    let mut waits = Waits::default();
+    let mut waits = JobWaits::default();
     let mut delivered_milli_ms = 0;
     let (mut restarts, mut repeated_milli_ms) = (0, 0);
     for view in jobs {
@@ -89,7 +89,7 @@ pub(crate) fn timed_figures<'v>(
 }
 
 /// Milli-GPU times ms that a job worked inside the window, in the attempt that was not lost.
-fn delivered(view: &JobView<'_>, window: Window) -> u128 {
+fn delivered(view: &JobView<'_>, window: MeasuredWindow) -> u128 {
     let run_ms = view.job.duration_ms.unwrap_or(0);
     let attempt = match (view.outcome.end_ms, view.running_since_ms) {
         (Some(end_ms), _) => (end_ms.saturating_sub(run_ms), end_ms),
@@ -102,7 +102,7 @@ fn delivered(view: &JobView<'_>, window: Window) -> u128 {
 
 /// Waits of the jobs that count. One that never started waits to the end.
 #[derive(Default)]
-struct Waits {
+struct JobWaits {
     all_ms: Vec<u64>,
     by_size: BTreeMap<&'static str, Vec<u64>>,
     slowdowns: Vec<f64>,
@@ -110,7 +110,7 @@ struct Waits {
     milli: u128,
 }
 
-impl Waits {
+impl JobWaits {
     fn add(&mut self, view: &JobView<'_>, end_ms: u64) {
         let started_ms = view.outcome.start_ms.unwrap_or(end_ms);
         let wait_ms = started_ms - view.outcome.submit_ms;
@@ -232,7 +232,7 @@ mod tests {
             outcome,
             running_since_ms,
         });
-        let window = Window { from_ms: 2 * HOUR, until_ms: 10 * HOUR, end_ms: 10 * HOUR };
+        let window = MeasuredWindow { from_ms: 2 * HOUR, until_ms: 10 * HOUR, end_ms: 10 * HOUR };
         let figures = timed_figures(views, window, 8_000);
         let is = |key: &str, value: f64| {
             assert!((figures[key] - value).abs() < 1e-12, "{key}: {}", figures[key]);

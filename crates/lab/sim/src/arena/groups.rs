@@ -9,7 +9,7 @@ use crate::arena::catalogue::Regime;
 use crate::arena::figures::{ALLOCATION, GPU_WEIGHTED_WAIT, REFUSING_FROM};
 use crate::arena::statistics::{Estimate, mean};
 use crate::arena::verdict::{
-    BySeed, ORACLE, Run, Verdict, WAIT_FLOOR_HOURS, by_policy, by_policy_or, other_half,
+    ArenaRun, BySeed, ORACLE, RegimeVerdict, WAIT_FLOOR_HOURS, by_policy, by_policy_or, other_half,
 };
 
 /// The simple policy that every other one is compared with as well, whether it is the reference or
@@ -20,15 +20,14 @@ const BEST_FIT: &str = "best-fit";
 #[derive(Clone, Copy, Debug)]
 pub struct Judged<'r> {
     pub regime: &'r Regime,
-    pub runs: &'r [Run],
+    pub runs: &'r [ArenaRun],
     /// What they say.
-    pub verdict: &'r Verdict,
+    pub verdict: &'r RegimeVerdict,
 }
 
 /// Regimes that share a bound.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Group {
-    /// Family of its regimes.
+pub struct RegimeGroup {
     pub family: &'static str,
     /// The transform, the order of arrival or the size where pods stay, else the family.
     pub name: String,
@@ -36,12 +35,12 @@ pub struct Group {
     pub regimes: usize,
     /// Regimes that are easy and count in nothing.
     pub easy: usize,
-    pub by_policy: BTreeMap<String, Standing>,
+    pub by_policy: BTreeMap<String, GroupRegret>,
 }
 
 /// A policy in a group of regimes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Standing {
+pub struct GroupRegret {
     /// Mean of its regrets in percent (points for allocation); `None` if there is no reference.
     pub mean_regret_percent: Option<f64>,
     /// Largest of them.
@@ -88,7 +87,7 @@ pub struct Points {
 }
 
 /// All groups, in the order of the regimes.
-pub fn groups(judged: &[Judged<'_>]) -> Vec<Group> {
+pub fn groups(judged: &[Judged<'_>]) -> Vec<RegimeGroup> {
     let mut keys: Vec<(&'static str, &str)> =
         judged.iter().map(|one| (one.regime.family, one.regime.group())).collect();
     let mut seen = std::collections::BTreeSet::new();
@@ -102,7 +101,7 @@ pub fn groups(judged: &[Judged<'_>]) -> Vec<Group> {
         policies.sort_unstable();
         policies.dedup();
         let by_policy = policies.into_iter().map(|name| (name.clone(), standing(&count, name)));
-        Group {
+        RegimeGroup {
             family,
             name: name.to_owned(),
             regimes: count.len(),
@@ -113,7 +112,7 @@ pub fn groups(judged: &[Judged<'_>]) -> Vec<Group> {
     keys.into_iter().map(group).collect()
 }
 
-fn standing(judged: &[Judged<'_>], policy: &str) -> Standing {
+fn standing(judged: &[Judged<'_>], policy: &str) -> GroupRegret {
     let regrets: Vec<f64> =
         judged.iter().filter_map(|one| one.verdict.regret_percent.get(policy).copied()).collect();
     let compared = judged.iter().filter(|one| one.verdict.reference.is_some());
@@ -140,7 +139,7 @@ fn standing(judged: &[Judged<'_>], policy: &str) -> Standing {
         };
         Some((key.clone(), Ratio::of(&waits, of)?))
     });
-    Standing {
+    GroupRegret {
         mean_regret_percent: mean(&regrets),
         worst_regret_percent: regrets.iter().copied().reduce(f64::max),
         win_percent: mean(&wins).map(|share| 100.0 * share),
@@ -161,7 +160,7 @@ fn standing(judged: &[Judged<'_>], policy: &str) -> Standing {
 
 /// Mean waits of a policy over those of another, both at least 6 minutes: over the seeds on which
 /// policies are compared, or over all.
-fn ratio(runs: &[Run], key: &str, policy: &str, base: &str, is_compared: bool) -> Option<f64> {
+fn ratio(runs: &[ArenaRun], key: &str, policy: &str, base: &str, is_compared: bool) -> Option<f64> {
     let values = by_policy(runs, key);
     let (own, base) = (values.get(policy)?, values.get(base)?);
     let all: Vec<u64> = own.keys().filter(|seed| base.contains_key(seed)).copied().collect();
@@ -173,7 +172,7 @@ fn ratio(runs: &[Run], key: &str, policy: &str, base: &str, is_compared: bool) -
     Some(of(own)? / of(base)?)
 }
 
-fn seeds_of(runs: &[Run]) -> Vec<u64> {
+fn seeds_of(runs: &[ArenaRun]) -> Vec<u64> {
     let mut seeds: Vec<u64> = runs.iter().map(|run| run.seed).collect();
     seeds.sort_unstable();
     seeds.dedup();

@@ -11,7 +11,7 @@ const MINUTE_MS: u64 = 60_000;
 
 /// Which machines there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pool {
+pub enum MachinePool {
     /// Eight GPUs, 96 cores, 768 GiB each.
     Uniform,
     /// Of four machines two with eight GPUs and 96 cores, one with four and 48, one with four and 32.
@@ -24,7 +24,7 @@ pub enum Pool {
 /// One kind of machine: GPUs, cores, GiB.
 type Kind = (u32, i64, i64);
 
-impl Pool {
+impl MachinePool {
     /// The name of its regimes.
     pub fn name(self) -> &'static str {
         match self {

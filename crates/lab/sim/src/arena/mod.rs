@@ -34,20 +34,23 @@ mod streams;
 mod transform;
 mod verdict;
 
-pub use arrivals::{ArrivalRecipe, Machines};
+pub use arrivals::{ArrivalNodes, ArrivalRecipe};
 pub use bounds::{Bound, bounds};
-pub use catalogue::{Figure, OPENB_LISTS, Regime, families, regimes};
+pub use catalogue::{OPENB_LISTS, Regime, RegimeFigure, families, regimes};
 pub use data::{ArenaData, DataError, Outside};
-pub use figures::{ALLOCATION, DELIVERED, GPU_WEIGHTED_WAIT, RunFigures, Window};
-pub use groups::{Group, Judged, Points, Ratio, Standing, groups};
-pub use machines::Pool;
-pub use plan::{Plan, WorldKey};
-pub use recipe::{ArenaError, Counted, Recipe, TimedRecipe, Twist, WARM_UP_PERCENT, Work, World};
-pub use record::{Record, RecordError, Resumed, Settings, resumed};
+pub use figures::{ALLOCATION, DELIVERED, GPU_WEIGHTED_WAIT, MeasuredWindow, RunFigures};
+pub use groups::{GroupRegret, Judged, Points, Ratio, RegimeGroup, groups};
+pub use machines::MachinePool;
+pub use plan::{ArenaPlan, WorldKey};
+pub use recipe::{
+    ArenaError, CountedJobs, Recipe, RegimeInput, TimedRecipe, Twist, WARM_UP_PERCENT, WorkSource,
+};
+pub use record::{Resumed, RunRecord, RunRecordError, Settings, resumed};
 pub use run::{LOAD, POOL_NODE_HOURS};
 pub use statistics::{Estimate, mean};
 pub use streams::{Tide, demand_inside};
 pub use transform::{Arrival, Transform};
 pub use verdict::{
-    ORACLE, Run, SIMPLE, Summary, TIE_PERCENT, Verdict, WAIT_FLOOR_HOURS, simple_not_run, summary,
+    ArenaRun, ORACLE, RegimeVerdict, SIMPLE, Summary, TIE_PERCENT, WAIT_FLOOR_HOURS,
+    simple_not_run, summary,
 };

@@ -3,11 +3,11 @@
 use crate::arena::catalogue::Regime;
 use crate::arena::data::ArenaData;
 use crate::arena::recipe::ArenaError;
-use crate::arena::verdict::Run;
+use crate::arena::verdict::ArenaRun;
 
 /// Everything that is to be run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct ArenaPlan {
     /// Regimes whose data is there.
     pub regimes: Vec<Regime>,
     /// Policies, by name.
@@ -29,7 +29,7 @@ pub struct WorldKey {
     pub order: u64,
 }
 
-impl Plan {
+impl ArenaPlan {
     /// Every world, regime by regime.
     pub fn worlds(&self) -> Vec<WorldKey> {
         let mut keys = Vec::new();
@@ -55,12 +55,12 @@ impl Plan {
         data: &ArenaData,
         key: WorldKey,
         policies: &[&str],
-    ) -> Result<Vec<Run>, ArenaError> {
+    ) -> Result<Vec<ArenaRun>, ArenaError> {
         let world = self.regimes[key.regime].recipe.world(data, key.seed, key.order)?;
         let run = |policy: &&str| {
             let figures = world.run(policy, key.seed)?;
             let policy = (*policy).to_owned();
-            Ok(Run { seed: key.seed, order: key.order, policy, figures })
+            Ok(ArenaRun { seed: key.seed, order: key.order, policy, figures })
         };
         policies.iter().map(run).collect()
     }

@@ -9,8 +9,8 @@ use thiserror::Error;
 
 use crate::arena::arrivals::ArrivalRecipe;
 use crate::arena::data::{ArenaData, DataError, Outside};
-use crate::arena::figures::Window;
-use crate::arena::machines::{self, Pool};
+use crate::arena::figures::MeasuredWindow;
+use crate::arena::machines::{self, MachinePool};
 use crate::arena::streams::{self, Tide, Unfillable};
 use crate::arena::transform::drawn;
 use crate::timed::{Estimates, FaultModel, TimedConfig, TimedError, TimedWorld};
@@ -42,7 +42,7 @@ pub enum Recipe {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimedRecipe {
     /// Where jobs and machines come from.
-    pub work: Work,
+    pub work: WorkSource,
     /// GPU-time that the jobs can use inside the stream, over that of the machines.
     pub load: f64,
     /// Length of the stream.
@@ -50,14 +50,14 @@ pub struct TimedRecipe {
     /// In which order waiting jobs start.
     pub order: Order,
     /// Whose waits count.
-    pub counted: Counted,
+    pub counted: CountedJobs,
     /// What else is special.
     pub twist: Twist,
 }
 
 /// Whose waits count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
+pub enum CountedJobs {
     /// Jobs submitted after the warm-up.
     AfterWarmUp,
     /// So many jobs of the beginning, when nothing is known.
@@ -68,7 +68,7 @@ pub enum Counted {
 
 /// Where jobs and machines come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum WorkSource {
     /// A generated stream on its generated cluster.
     Profile(SynthProfile, u32),
     /// Shapes and run times of a generated stream that come at other times.
@@ -76,9 +76,9 @@ pub enum Work {
     /// Jobs of `sharing` in the first half of the stream, of `training` in the second.
     MixChange(u32),
     /// A window of Philly, with CPU and memory drawn, on as many machines as give the load.
-    Philly(Pool),
+    Philly(MachinePool),
     /// A window of ITP, likewise.
-    Itp(Pool),
+    Itp(MachinePool),
     /// Pods of openb's default list with run times of Philly, on openb machines drawn by seed.
     OpenbPods(usize),
 }
@@ -129,7 +129,7 @@ pub enum ArenaError {
 
 /// One world: what every policy is given alike.
 #[derive(Clone, Debug)]
-pub enum World {
+pub enum RegimeInput {
     /// Pods that stay.
     Arrivals {
         /// Machines.
@@ -147,7 +147,7 @@ pub enum World {
         /// The engine's configuration but for the policy.
         config: Box<TimedConfig>,
         /// The part that counts.
-        window: Window,
+        window: MeasuredWindow,
     },
 }
 
@@ -165,7 +165,7 @@ impl Recipe {
         }
         match self {
             Self::Arrivals(recipe) => recipe.lacks(data),
-            Self::Timed(TimedRecipe { work: Work::OpenbPods(count), .. }) => {
+            Self::Timed(TimedRecipe { work: WorkSource::OpenbPods(count), .. }) => {
                 data.lacks_nodes(*count)
             }
             Self::Timed(_) => None,
@@ -188,10 +188,14 @@ impl Recipe {
                 .chain(recipe.lists().into_iter().map(pods))
                 .collect(),
             Self::Timed(recipe) => match recipe.work {
-                Work::Profile(..) | Work::Tide(..) | Work::MixChange(_) => Vec::new(),
-                Work::Philly(_) => vec![Outside::Philly],
-                Work::Itp(_) => vec![Outside::Itp],
-                Work::OpenbPods(_) => vec![Outside::Nodes, pods(OPENB_TIMED), Outside::Philly],
+                WorkSource::Profile(..) | WorkSource::Tide(..) | WorkSource::MixChange(_) => {
+                    Vec::new()
+                }
+                WorkSource::Philly(_) => vec![Outside::Philly],
+                WorkSource::Itp(_) => vec![Outside::Itp],
+                WorkSource::OpenbPods(_) => {
+                    vec![Outside::Nodes, pods(OPENB_TIMED), Outside::Philly]
+                }
             },
         }
     }
@@ -201,7 +205,12 @@ impl Recipe {
     ///
     /// # Errors
     /// [`ArenaError`] if the trace cannot be made.
-    pub fn world(&self, data: &ArenaData, seed: u64, order: u64) -> Result<World, ArenaError> {
+    pub fn world(
+        &self,
+        data: &ArenaData,
+        seed: u64,
+        order: u64,
+    ) -> Result<RegimeInput, ArenaError> {
         match self {
             Self::Arrivals(recipe) => recipe.world(data, seed, order),
             Self::Timed(recipe) => recipe.world(data, seed, order),
@@ -216,9 +225,9 @@ pub(crate) fn shuffle_by<T>(items: &mut [T], seed: u64, order: u64) {
     }
 }
 
-impl Counted {
+impl CountedJobs {
     /// The part of a stream of jobs, in order of submission, that counts.
-    fn window(self, jobs: &[TraceJob], end_ms: u64) -> Window {
+    fn window(self, jobs: &[TraceJob], end_ms: u64) -> MeasuredWindow {
         let (from_ms, count) = match self {
             Self::AfterWarmUp => (end_ms * WARM_UP_PERCENT / 100, usize::MAX),
             Self::First(count) => (0, count),
@@ -226,18 +235,18 @@ impl Counted {
         };
         let mut later = jobs.iter().skip_while(|job| job.submit_ms < from_ms);
         let until_ms = later.nth(count).map_or(end_ms, |job| job.submit_ms);
-        Window { from_ms, until_ms, end_ms }
+        MeasuredWindow { from_ms, until_ms, end_ms }
     }
 }
 
 impl TimedRecipe {
     /// In order of submission with passing over, after a warm-up, with nothing special.
-    pub fn new(work: Work, load: f64, days: u32) -> Self {
-        let (counted, twist) = (Counted::AfterWarmUp, Twist::None);
+    pub fn new(work: WorkSource, load: f64, days: u32) -> Self {
+        let (counted, twist) = (CountedJobs::AfterWarmUp, Twist::None);
         Self { work, load, days, order: Order::FifoSkip, counted, twist }
     }
 
-    fn world(&self, data: &ArenaData, seed: u64, order: u64) -> Result<World, ArenaError> {
+    fn world(&self, data: &ArenaData, seed: u64, order: u64) -> Result<RegimeInput, ArenaError> {
         let end_ms = u64::from(self.days) * DAY_MS;
         let (mut nodes, jobs) = self.work(data, seed)?;
         let (jobs, queues) = self.twisted(seed, &mut nodes, jobs);
@@ -251,7 +260,11 @@ impl TimedRecipe {
         let window = self.counted.window(&jobs, end_ms);
         let world =
             TimedWorld { nodes, jobs, queues, gang_level, autoscaler, ..TimedWorld::default() };
-        Ok(World::Timed { world: Box::new(world), config: Box::new(self.config(seed)), window })
+        Ok(RegimeInput::Timed {
+            world: Box::new(world),
+            config: Box::new(self.config(seed)),
+            window,
+        })
     }
 
     fn config(&self, seed: u64) -> TimedConfig {
@@ -290,13 +303,13 @@ impl TimedRecipe {
         };
         let mut random = Random::new(seed, Purpose::Arrivals);
         Ok(match self.work {
-            Work::Profile(profile, nodes) => generated(profile, nodes)?,
-            Work::Tide(profile, nodes, tide) => {
+            WorkSource::Profile(profile, nodes) => generated(profile, nodes)?,
+            WorkSource::Tide(profile, nodes, tide) => {
                 let (nodes, pool) = generated(profile, nodes)?;
                 let milli_ms = asked(&nodes, end_ms);
                 (nodes, streams::fill(&mut random, &pool, tide, (0, end_ms), (milli_ms, end_ms))?)
             }
-            Work::MixChange(nodes) => {
+            WorkSource::MixChange(nodes) => {
                 let (_, mut first) = generated(SynthProfile::Sharing, nodes)?;
                 let (_, mut second) = generated(SynthProfile::Training, nodes)?;
                 let (nodes, _) = generated(SynthProfile::Mixed, nodes)?;
@@ -311,13 +324,13 @@ impl TimedRecipe {
                 jobs.extend(streams::fill(&mut random, &second, even, later, half)?);
                 (nodes, jobs)
             }
-            Work::Philly(pool) => {
+            WorkSource::Philly(pool) => {
                 self.published(seed, &mut random, (Outside::Philly, &data.philly), pool)?
             }
-            Work::Itp(pool) => {
+            WorkSource::Itp(pool) => {
                 self.published(seed, &mut random, (Outside::Itp, &data.itp), pool)?
             }
-            Work::OpenbPods(count) => {
+            WorkSource::OpenbPods(count) => {
                 let nodes = drawn(&data.openb_nodes, count, seed);
                 let pods = &data.openb_pods[OPENB_TIMED];
                 let mut pool = streams::with_run_times(seed, pods, &data.philly)
@@ -344,7 +357,7 @@ impl TimedRecipe {
         seed: u64,
         random: &mut Random,
         (trace, jobs): (Outside, &[TraceJob]),
-        pool: Pool,
+        pool: MachinePool,
     ) -> Result<(Vec<TraceNode>, Vec<TraceJob>), ArenaError> {
         let jobs = streams::window(random, jobs, self.days);
         let mut jobs = streams::with_requests(seed, jobs);

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_units::place::{CARRIAGE_RETURNS, Place, bad_json};
+use dovetail_units::place::{CARRIAGE_RETURNS, FilePosition, bad_json};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::arena::figures::RunFigures;
-use crate::arena::plan::Plan;
-use crate::arena::verdict::Run;
+use crate::arena::plan::ArenaPlan;
+use crate::arena::verdict::ArenaRun;
 
 /// Form of the file; another number is another form.
 const FORMAT: u32 = 2;
@@ -38,7 +38,7 @@ pub struct Settings {
 
 /// One finished run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct RunRecord {
     /// Name of the regime.
     pub regime: String,
     /// Name of the policy.
@@ -53,7 +53,7 @@ pub struct Record {
 
 /// Why a file of runs cannot be resumed. Texts begin with the file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum RecordError {
+pub enum RunRecordError {
     /// It is not such a file.
     #[error("{0}")]
     Line(String),
@@ -61,7 +61,7 @@ pub enum RecordError {
     #[error(
         "{}: its runs used other settings ({setting}: {found} in the file, {wanted} now); use the \
          same flags, program and data, or another file",
-        Place::file(.file)
+        FilePosition::file(.file)
     )]
     Other {
         file: String,
@@ -76,7 +76,7 @@ pub enum RecordError {
 
 impl Settings {
     /// The settings of a plan.
-    pub fn of(plan: &Plan, build: &str, data: &str) -> Self {
+    pub fn of(plan: &ArenaPlan, build: &str, data: &str) -> Self {
         Self {
             dovetail_arena: FORMAT,
             build: build.to_owned(),
@@ -89,7 +89,7 @@ impl Settings {
     }
 
     /// Refuses a file of another comparison, and says what differs.
-    fn check(&self, file: &str, found: &Self) -> Result<(), RecordError> {
+    fn check(&self, file: &str, found: &Self) -> Result<(), RunRecordError> {
         let list = |names: &[String]| match names {
             [one] => one.clone(),
             [first, .., last] => format!("{} from {first} to {last}", names.len()),
@@ -103,7 +103,7 @@ impl Settings {
             ("data", found.data.clone(), self.data.clone()),
         ];
         let other = |setting, found, wanted| {
-            Err(RecordError::Other { file: file.to_owned(), setting, found, wanted })
+            Err(RunRecordError::Other { file: file.to_owned(), setting, found, wanted })
         };
         for (setting, found, wanted) in settings {
             if found != wanted {
@@ -129,25 +129,26 @@ impl Settings {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resumed {
     /// Runs that finished.
-    pub records: Vec<Record>,
+    pub records: Vec<RunRecord>,
     /// Bytes up to the end of the last whole line: what is behind them was cut off.
     pub whole_bytes: usize,
 }
 
 /// What is wrong with a line, after its place.
-fn bad_line(file: &str, line: usize, problem: &str) -> RecordError {
+fn bad_line(file: &str, line: usize, problem: &str) -> RunRecordError {
     const WHAT: &str = "not a file that `sim arena --resume` writes";
-    RecordError::Line(bad_json(file, line as u64, WHAT, problem))
+    RunRecordError::Line(bad_json(file, line as u64, WHAT, problem))
 }
 
 /// Reads the runs of a file, of which `text` is the content; an empty one has none.
 ///
 /// # Errors
-/// [`RecordError`] if it is not such a file, of another comparison, or has a run that was edited.
-pub fn resumed(file: &str, text: &str, wanted: &Settings) -> Result<Resumed, RecordError> {
+/// [`RunRecordError`] if it is not such a file, of another comparison, or has a run that was
+/// edited.
+pub fn resumed(file: &str, text: &str, wanted: &Settings) -> Result<Resumed, RunRecordError> {
     if text.lines().next().is_some_and(|first| first.trim_end().contains('\r')) {
-        let place = Place::line(file, 1);
-        return Err(RecordError::Line(format!("{place}: {CARRIAGE_RETURNS}")));
+        let place = FilePosition::line(file, 1);
+        return Err(RunRecordError::Line(format!("{place}: {CARRIAGE_RETURNS}")));
     }
     let mut found = Resumed::default();
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
@@ -162,7 +163,7 @@ pub fn resumed(file: &str, text: &str, wanted: &Settings) -> Result<Resumed, Rec
             settings = line;
             continue;
         }
-        let record: Record = serde_json::from_str(line).map_err(|e| bad(e.to_string()))?;
+        let record: RunRecord = serde_json::from_str(line).map_err(|e| bad(e.to_string()))?;
         // To the byte: a key that is there twice, or that nobody reads, is an edit, too.
         if run_line_after(settings, &record).trim_end() != line {
             return Err(bad(
@@ -183,7 +184,7 @@ pub fn resumed(file: &str, text: &str, wanted: &Settings) -> Result<Resumed, Rec
 
 /// What is behind the last whole line is to be taken off: it must be the beginning of a line that
 /// this comparison writes, not somebody's text.
-fn check_cut(file: &str, lines: &str, cut: &str, wanted: &Settings) -> Result<(), RecordError> {
+fn check_cut(file: &str, lines: &str, cut: &str, wanted: &Settings) -> Result<(), RunRecordError> {
     const RECORD: &str = "{\"regime\":\"";
     let is_cut = match lines {
         "" => wanted.line().starts_with(cut),
@@ -203,13 +204,13 @@ impl Settings {
     }
 
     /// The line of a finished run.
-    pub fn run_line(&self, record: &Record) -> String {
+    pub fn run_line(&self, record: &RunRecord) -> String {
         run_line_after(&json(self), record)
     }
 }
 
 /// The line of a run in a file whose first line, without its end, is `settings`.
-fn run_line_after(settings: &str, record: &Record) -> String {
+fn run_line_after(settings: &str, record: &RunRecord) -> String {
     let mut line = json(record);
     let digest = Sha256::new().chain_update(settings).chain_update(&line).finalize();
     let hash: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -221,19 +222,19 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("settings and runs have only plain values")
 }
 
-impl Record {
+impl RunRecord {
     /// A finished run of a regime. Figures take the way through text that those of a file take, so
     /// that a comparison that was resumed gives the same bytes as one that was not.
-    pub fn of(regime: &str, run: Run) -> Self {
-        let Run { seed, order, policy, figures } = run;
+    pub fn of(regime: &str, run: ArenaRun) -> Self {
+        let ArenaRun { seed, order, policy, figures } = run;
         let record = Self { regime: regime.to_owned(), policy, seed, order, figures };
         serde_json::from_str(&json(&record)).expect("JSON that was just written can be read")
     }
 
     /// The run.
-    pub fn run(self) -> Run {
+    pub fn run(self) -> ArenaRun {
         let Self { policy, seed, order, figures, .. } = self;
-        Run { seed, order, policy, figures }
+        ArenaRun { seed, order, policy, figures }
     }
 }
 
@@ -245,8 +246,8 @@ mod tests {
 
     const REGIME: &str = "training/10-nodes/load-0.7/fifo-skip";
 
-    fn plan(seeds: &[u64]) -> Plan {
-        Plan {
+    fn plan(seeds: &[u64]) -> ArenaPlan {
+        ArenaPlan {
             regimes: regimes().into_iter().filter(|regime| regime.name == REGIME).collect(),
             policies: vec!["p".into(), "q".into()],
             seeds: seeds.to_vec(),
@@ -258,17 +259,17 @@ mod tests {
         Settings::of(&plan(seeds), "b", "none")
     }
 
-    fn read(text: &str, seeds: &[u64]) -> Result<Resumed, RecordError> {
+    fn read(text: &str, seeds: &[u64]) -> Result<Resumed, RunRecordError> {
         resumed("runs", text, &settings(seeds))
     }
 
-    fn record(policy: &str, wait: f64) -> Record {
+    fn record(policy: &str, wait: f64) -> RunRecord {
         let figures = RunFigures::from([(GPU_WEIGHTED_WAIT.to_owned(), wait)]);
-        let run = Run { seed: 1, order: 0, policy: policy.into(), figures };
-        Record::of(REGIME, run)
+        let run = ArenaRun { seed: 1, order: 0, policy: policy.into(), figures };
+        RunRecord::of(REGIME, run)
     }
 
-    fn line(record: &Record, seeds: &[u64]) -> String {
+    fn line(record: &RunRecord, seeds: &[u64]) -> String {
         settings(seeds).run_line(record)
     }
 
@@ -294,7 +295,7 @@ mod tests {
         assert!(error.contains("seeds: [1, 2] in the file, [1] now"), "{error}");
         let with = |policies: &[&str]| {
             let policies = policies.iter().map(|name| (*name).to_owned()).collect();
-            let other = Plan { policies, ..plan(&[1, 2]) };
+            let other = ArenaPlan { policies, ..plan(&[1, 2]) };
             resumed("runs", &text, &Settings::of(&other, "b", "none"))
         };
         let error = with(&["p"]).unwrap_err().to_string();

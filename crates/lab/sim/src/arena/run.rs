@@ -3,7 +3,7 @@
 use dovetail_plan::{EngineConfig, PolicySpec};
 
 use crate::arena::figures::{RunFigures, arrival_figures, timed_figures};
-use crate::arena::recipe::{ArenaError, World};
+use crate::arena::recipe::{ArenaError, RegimeInput};
 use crate::arena::streams;
 use crate::fgd::{FgdWorld, run_fgd};
 use crate::timed::Simulation;
@@ -15,7 +15,7 @@ pub const POOL_NODE_HOURS: &str = "pool_node_hours";
 /// out.
 pub const LOAD: &str = "load";
 
-impl World {
+impl RegimeInput {
     /// Runs a policy, which knows nothing at the beginning but for `fgd`: that is told the mix. The
     /// seed is that of `random`.
     ///

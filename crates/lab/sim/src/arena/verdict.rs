@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::arena::catalogue::{Figure, Regime};
+use crate::arena::catalogue::{Regime, RegimeFigure};
 use crate::arena::figures::{GPU_WEIGHTED_WAIT, RunFigures};
 use crate::arena::recipe::Recipe;
 use crate::arena::statistics::{Estimate, mean};
@@ -33,7 +33,7 @@ pub const TIE_PERCENT: f64 = 0.1;
 
 /// Figures of one run with what was run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Run {
+pub struct ArenaRun {
     /// Seed of the jobs.
     pub seed: u64,
     /// Order of the machines.
@@ -46,8 +46,7 @@ pub struct Run {
 
 /// The result of one regime.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Verdict {
-    /// Name of the regime.
+pub struct RegimeVerdict {
     pub name: String,
     pub family: &'static str,
     /// What it is judged by.
@@ -100,9 +99,9 @@ pub fn simple_not_run(policies: &[String]) -> Vec<&'static str> {
 /// Figures of a policy by seed, averaged over the orders of the machines.
 pub(crate) type BySeed = BTreeMap<u64, f64>;
 
-impl Verdict {
+impl RegimeVerdict {
     /// Judges the runs of a regime.
-    pub fn of(regime: &Regime, runs: &[Run]) -> Self {
+    pub fn of(regime: &Regime, runs: &[ArenaRun]) -> Self {
         let figure = regime.figure();
         let by_policy = by_policy(runs, figure.key);
         let mut seeds: Vec<u64> = runs.iter().map(|run| run.seed).collect();
@@ -145,7 +144,7 @@ impl Verdict {
         own: &BySeed,
         base: &BySeed,
         seeds: &[u64],
-        figure: Figure,
+        figure: RegimeFigure,
     ) {
         let sign = if figure.higher_is_better { -1.0 } else { 1.0 };
         let pairs: Vec<(f64, f64)> =
@@ -170,7 +169,7 @@ impl Verdict {
 }
 
 /// How much worse than the reference, in percent of it; percents are compared in points.
-fn percent(own: f64, base: f64, figure: Figure) -> f64 {
+fn percent(own: f64, base: f64, figure: RegimeFigure) -> f64 {
     match (figure.unit, figure.higher_is_better) {
         ("percent", _) => base - own,
         (_, true) => 100.0 * (base - own) / base.abs().max(f64::MIN_POSITIVE),
@@ -179,7 +178,7 @@ fn percent(own: f64, base: f64, figure: Figure) -> f64 {
 }
 
 /// Every policy over the regimes that are not easy.
-pub fn summary(verdicts: &[Verdict]) -> BTreeMap<String, Summary> {
+pub fn summary(verdicts: &[RegimeVerdict]) -> BTreeMap<String, Summary> {
     let mut sums: BTreeMap<String, (Vec<f64>, usize)> = BTreeMap::new();
     for verdict in verdicts.iter().filter(|verdict| !verdict.easy) {
         let winners = verdict.winners();
@@ -205,7 +204,7 @@ pub fn summary(verdicts: &[Verdict]) -> BTreeMap<String, Summary> {
 fn reference(
     by_policy: &BTreeMap<String, BySeed>,
     seeds: &[u64],
-    figure: Figure,
+    figure: RegimeFigure,
 ) -> Option<String> {
     let chosen_on = half(seeds);
     let mean_of = |values: &BySeed| {
@@ -236,7 +235,7 @@ pub(crate) fn other_half(seeds: &[u64]) -> Vec<u64> {
 }
 
 /// Whether waits are asked for and every simple policy waits less than 6 minutes.
-fn is_easy(regime: &Regime, runs: &[Run]) -> bool {
+fn is_easy(regime: &Regime, runs: &[ArenaRun]) -> bool {
     if matches!(regime.recipe, Recipe::Arrivals(_)) || regime.figure().key != GPU_WEIGHTED_WAIT {
         return false;
     }
@@ -248,13 +247,13 @@ fn is_easy(regime: &Regime, runs: &[Run]) -> bool {
 }
 
 /// A figure of each policy by seed.
-pub(crate) fn by_policy(runs: &[Run], key: &str) -> BTreeMap<String, BySeed> {
+pub(crate) fn by_policy(runs: &[ArenaRun], key: &str) -> BTreeMap<String, BySeed> {
     by_policy_or(runs, key, None)
 }
 
 /// The same, with a value for runs that have no such figure.
 pub(crate) fn by_policy_or(
-    runs: &[Run],
+    runs: &[ArenaRun],
     key: &str,
     absent: Option<f64>,
 ) -> BTreeMap<String, BySeed> {
@@ -273,7 +272,7 @@ pub(crate) fn by_policy_or(
     found
 }
 
-fn order_spread(runs: &[Run], key: &str) -> BTreeMap<String, f64> {
+fn order_spread(runs: &[ArenaRun], key: &str) -> BTreeMap<String, f64> {
     let mut lists: BTreeMap<(&str, u64), Vec<f64>> = BTreeMap::new();
     for run in runs {
         if let Some(value) = run.figures.get(key) {
@@ -297,7 +296,7 @@ fn most(key: &str) -> f64 {
     if key == "allocation_percent" { 100.0 } else { f64::INFINITY }
 }
 
-fn other_figures(runs: &[Run], primary: &str) -> BTreeMap<String, BTreeMap<String, Estimate>> {
+fn other_figures(runs: &[ArenaRun], primary: &str) -> BTreeMap<String, BTreeMap<String, Estimate>> {
     let mut keys: Vec<&str> =
         runs.iter().flat_map(|run| run.figures.keys()).map(String::as_str).collect();
     keys.sort_unstable();
@@ -324,9 +323,9 @@ mod tests {
     }
 
     /// Runs of policies with a wait for each seed, from seed 1 on.
-    fn runs(key: &str, waits: &[(&str, &[f64])]) -> Vec<Run> {
+    fn runs(key: &str, waits: &[(&str, &[f64])]) -> Vec<ArenaRun> {
         let of = |(policy, waits): &(&str, &[f64])| {
-            let run = |(at, wait): (usize, &f64)| Run {
+            let run = |(at, wait): (usize, &f64)| ArenaRun {
                 seed: at as u64 + 1,
                 order: 0,
                 policy: (*policy).to_owned(),
@@ -352,7 +351,7 @@ mod tests {
                 ("random", &[0.5, 0.5, 0.5, 0.5]),
             ],
         );
-        let verdict = Verdict::of(&regime, &runs);
+        let verdict = RegimeVerdict::of(&regime, &runs);
         assert_eq!(verdict.reference.as_deref(), Some("best-fit"), "neither oracle nor random");
         assert_eq!(verdict.regret["dovetail"], 0.0);
         assert_eq!(verdict.regret["first-fit"], -4.0);
@@ -372,7 +371,7 @@ mod tests {
         let mut again = runs(GPU_WEIGHTED_WAIT, &[("best-fit", &[3.0, 7.0])]);
         again.iter_mut().for_each(|run| run.order = 1);
         both.extend(again);
-        let verdict = Verdict::of(&regime, &both);
+        let verdict = RegimeVerdict::of(&regime, &both);
         // Seeds 2 and 6: mean 4, standard error 2; no wait is below 0.
         let estimate = verdict.by_policy["best-fit"];
         assert_eq!((estimate.low, estimate.high), (Some(0.0), Some(4.0 + 2.0 * 12.706)));
@@ -388,7 +387,7 @@ mod tests {
                 ("first-fit", &[first_fit, first_fit]),
                 ("dovetail", &[dovetail, dovetail]),
             ];
-            Verdict::of(&regime, &runs(GPU_WEIGHTED_WAIT, &waits))
+            RegimeVerdict::of(&regime, &runs(GPU_WEIGHTED_WAIT, &waits))
         };
         assert!(is_easy(0.09, 3.0).easy, "the default waits long, and no simple policy does");
         assert!(!is_easy(0.11, 0.0).easy);
@@ -410,7 +409,7 @@ mod tests {
                 ("fgd-learnt", &[92.0, 96.0]),
             ],
         );
-        let verdict = Verdict::of(&regime, &runs);
+        let verdict = RegimeVerdict::of(&regime, &runs);
         assert_eq!(verdict.reference.as_deref(), Some("best-fit"));
         assert_eq!(verdict.regret_percent["kube-default"], 3.0);
         assert!((verdict.regret["dovetail"] + 2.95).abs() < 1e-9);

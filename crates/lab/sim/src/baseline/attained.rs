@@ -1,6 +1,8 @@
 //! Least attained service in three queues (Tiresias, NSDI 2019; constants of the Muri artefact).
 
-use super::{BaselineCluster, BaselineError, MICROS_PER_SECOND, placed::Nodes, replay::Replay};
+use super::{
+    BaselineCluster, BaselineError, MICROS_PER_SECOND, placed::NodeAssignments, replay::Replay,
+};
 
 /// A job leaves the first and the second queue when it has attained this many GPU-seconds.
 const DEMOTION_GPU_SECONDS: [u64; 2] = [3_250, 7_200];
@@ -18,8 +20,8 @@ pub(super) fn run(
     cluster: &BaselineCluster,
     is_placed: bool,
 ) -> Result<(), BaselineError> {
-    let mut nodes = is_placed.then(|| Nodes::new(cluster, replay.jobs_in_total()));
-    let mut queues = Queues::new(replay.jobs_in_total());
+    let mut nodes = is_placed.then(|| NodeAssignments::new(cluster, replay.jobs_in_total()));
+    let mut queues = AttainedQueues::new(replay.jobs_in_total());
     let mut next_demotion_us: Option<u64> = None;
     while let Some(event_us) = replay.next_event_us().into_iter().chain(next_demotion_us).min() {
         let elapsed_us = replay.advance_to(event_us);
@@ -46,14 +48,14 @@ pub(super) fn run(
     Ok(())
 }
 
-struct Queues {
+struct AttainedQueues {
     queues: [Vec<u32>; LAST_QUEUE + 1],
     queue_of: Vec<usize>,
     attained_us: Vec<u64>,
     waiting: Vec<u32>,
 }
 
-impl Queues {
+impl AttainedQueues {
     fn new(jobs: usize) -> Self {
         Self {
             queues: Default::default(),

@@ -4,7 +4,7 @@ use dovetail_model::InterruptionCost;
 
 /// Where a job stands. Times in microseconds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Attempt {
+pub(super) struct AttemptState {
     costs: Option<InterruptionCost>,
     /// Work that nothing keeps yet, as of the start of the running attempt.
     work_us: u64,
@@ -14,7 +14,7 @@ pub(super) struct Attempt {
     pub(super) lost_us: u64,
 }
 
-impl Attempt {
+impl AttemptState {
     /// A job that has not started.
     pub(super) fn new(service_us: u64, costs: Option<InterruptionCost>) -> Self {
         Self { costs, work_us: service_us, started_us: 0, stops: 0, lost_us: 0 }

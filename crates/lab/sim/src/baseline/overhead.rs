@@ -14,11 +14,11 @@ const OVERHEAD: usize = 2;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StartOverheads {
     file: String,
-    by_gpus: BTreeMap<u32, BTreeMap<String, Row>>,
+    by_gpus: BTreeMap<u32, BTreeMap<String, OverheadRow>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Row {
+struct OverheadRow {
     overhead_us: u64,
     line: u64,
 }
@@ -52,7 +52,7 @@ impl StartOverheads {
             let model = row.name(MODEL)?;
             let overhead_us = row.seconds_as_us(OVERHEAD)?;
             let rows = overheads.by_gpus.entry(gpus).or_default();
-            match rows.insert(model, Row { overhead_us, line: row.line }) {
+            match rows.insert(model, OverheadRow { overhead_us, line: row.line }) {
                 None => Ok(()),
                 Some(first) => {
                     let problem = format!("is a duplicate of line {} (GPUs: {gpus})", first.line);

@@ -8,7 +8,7 @@ type Places = Vec<(usize, u32)>;
 /// Which job holds what, while the running set is chosen. A job that runs keeps its nodes unless
 /// one before it took them. One that waits goes where nobody runs if there is room, and else to the
 /// place of jobs behind it.
-pub(super) struct Nodes<'a> {
+pub(super) struct NodeAssignments<'a> {
     capacity: &'a [u32],
     largest_node: u32,
     /// Beside the jobs that were chosen so far.
@@ -21,7 +21,7 @@ pub(super) struct Nodes<'a> {
     holds: Vec<bool>,
 }
 
-impl<'a> Nodes<'a> {
+impl<'a> NodeAssignments<'a> {
     pub(super) fn new(cluster: &'a BaselineCluster, jobs: usize) -> Self {
         let capacity = cluster.gpus_per_node();
         Self {

@@ -1,8 +1,8 @@
 //! What every order shares: the clock, the progress of running jobs, and the event stream.
 
 use super::{
-    BaselineError, BaselineEvent, BaselineEventKind, BaselineJob, JobOutcome, attempt::Attempt,
-    job::Arrival,
+    BaselineError, BaselineEvent, BaselineEventKind, BaselineJob, JobOutcome,
+    attempt::AttemptState, job::Arrival,
 };
 
 /// State of a replay between two events. Jobs are numbered by arrival.
@@ -13,7 +13,7 @@ pub(super) struct Replay<'a> {
     now_us: u64,
     arrived: usize,
     remaining_us: Vec<u64>,
-    attempts: Vec<Attempt>,
+    attempts: Vec<AttemptState>,
     is_running: Vec<bool>,
     /// Numbers of the running jobs, ascending.
     running: Vec<u32>,
@@ -36,7 +36,10 @@ impl<'a> Replay<'a> {
             now_us: 0,
             arrived: 0,
             remaining_us: arrivals.iter().map(|arrival| arrival.service_us).collect(),
-            attempts: arrivals.iter().map(|a| Attempt::new(a.service_us, a.stop_costs)).collect(),
+            attempts: arrivals
+                .iter()
+                .map(|a| AttemptState::new(a.service_us, a.stop_costs))
+                .collect(),
             is_running: vec![false; arrivals.len()],
             running: Vec::new(),
             next_end_us: None,

@@ -2,12 +2,12 @@
 
 use super::BaselineCluster;
 
-/// Free GPUs while a cluster is being filled; nothing is given back until [`Room::clear`].
+/// Free GPUs while a cluster is being filled; nothing is given back until [`FreeGpus::clear`].
 ///
 /// A job no larger than the largest node goes on the first node with room. A larger one takes whole
 /// idle nodes in node order as long as they are no larger than what is left of the job, and the
 /// rest goes on the first other node with room.
-pub(super) struct Room<'a> {
+pub(super) struct FreeGpus<'a> {
     capacity: &'a [u32],
     largest_node: u32,
     total_gpus: u32,
@@ -18,7 +18,7 @@ pub(super) struct Room<'a> {
     taken_whole: Vec<usize>,
 }
 
-impl<'a> Room<'a> {
+impl<'a> FreeGpus<'a> {
     pub(super) fn new(cluster: &'a BaselineCluster) -> Self {
         let capacity = cluster.gpus_per_node();
         Self {

@@ -1,6 +1,6 @@
 //! Shortest remaining time and shortest remaining service first.
 
-use super::{BaselineCluster, BaselineError, replay::Replay, room::Room};
+use super::{BaselineCluster, BaselineError, replay::Replay, room::FreeGpus};
 
 /// What makes a job short.
 #[derive(Debug, Clone, Copy)]
@@ -10,7 +10,7 @@ pub(super) enum Shortness {
 }
 
 /// A job that has arrived and not ended.
-struct Waiting {
+struct RemainingJob {
     key: u128,
     job: u32,
     num_gpu: u32,
@@ -24,8 +24,8 @@ pub(super) fn run(
     cluster: &BaselineCluster,
     shortness: Shortness,
 ) -> Result<(), BaselineError> {
-    let mut room = Room::new(cluster);
-    let mut order: Vec<Waiting> = Vec::new();
+    let mut room = FreeGpus::new(cluster);
+    let mut order: Vec<RemainingJob> = Vec::new();
     while let Some(time_us) = replay.next_event_us() {
         replay.advance_to(time_us);
         order.retain(|waiting| !replay.has_ended(waiting.job));
@@ -36,7 +36,7 @@ pub(super) fn run(
         }
         for job in replay.take_arrivals() {
             let key = shortness.key(replay, job);
-            order.push(Waiting { key, job, num_gpu: replay.num_gpu(job) });
+            order.push(RemainingJob { key, job, num_gpu: replay.num_gpu(job) });
         }
         order.sort_by_key(|waiting| waiting.key);
         replay.run_only(choose(&order, &mut room))?;
@@ -44,7 +44,7 @@ pub(super) fn run(
     Ok(())
 }
 
-fn choose(order: &[Waiting], room: &mut Room<'_>) -> Vec<u32> {
+fn choose(order: &[RemainingJob], room: &mut FreeGpus<'_>) -> Vec<u32> {
     room.clear();
     let mut chosen = Vec::new();
     for waiting in order {

@@ -5,7 +5,7 @@ pub const POINTS: usize = 131;
 
 /// State after one arrival.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
+pub struct CurveSample {
     /// Milli-GPU requested by all pods so far, the dropped ones included.
     pub arrived_milli: i64,
     /// Milli-GPU allocated.
@@ -25,7 +25,7 @@ pub struct Curves {
 
 /// Discretises samples: each counts for its arrived percent, rounded half to even; a percent
 /// without samples takes those within one percent of it; figures are means, rounded to two places.
-pub fn curves(samples: &[Sample], cluster_milli: i64) -> Curves {
+pub fn curves(samples: &[CurveSample], cluster_milli: i64) -> Curves {
     let percent = |milli: i64| 100.0 * milli as f64 / cluster_milli as f64;
     let mut buckets: Vec<Bucket> = Vec::new();
     for sample in samples {

@@ -8,7 +8,7 @@ use dovetail_trace::{TraceJob, TraceNode};
 use std::collections::BTreeMap;
 
 use crate::event_log::EventLog;
-use crate::fgd::curve::{Curves, Sample, curves};
+use crate::fgd::curve::{CurveSample, Curves, curves};
 use crate::world::{self, JobFactory};
 
 /// What the protocol runs on.
@@ -44,7 +44,7 @@ pub struct FgdRun {
     /// Hash of everything that happened.
     pub event_log_hash: String,
     /// State after each arrival.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<CurveSample>,
     /// What a learning policy knew at the end.
     pub learnt: Option<Learnt>,
 }
@@ -95,7 +95,7 @@ pub fn run_fgd(
 ) -> Result<FgdRun, EngineError> {
     let mix = world.target_mix();
     let (mut engine, _) = world.engine(config)?;
-    let mut tally = Tally::new(world, &mut engine, &mix);
+    let mut tally = RunningTotals::new(world, &mut engine, &mix);
     let mut factory = JobFactory::for_nodes(world.nodes);
     for (number, row) in world.arrivals.iter().enumerate() {
         let pod = &world.pods[*row as usize];
@@ -123,13 +123,12 @@ pub fn run_fgd(
     Ok(tally.finish(world, &engine))
 }
 
-/// Running totals.
-struct Tally {
+struct RunningTotals {
     meter: FragmentationMeter,
     node_fragments: BTreeMap<NodeName, f64>,
     log: EventLog,
-    now: Sample,
-    samples: Vec<Sample>,
+    now: CurveSample,
+    samples: Vec<CurveSample>,
     failed_pods: u64,
     first_rejection_milli: Option<i64>,
     latencies_ns: Vec<u32>,
@@ -137,7 +136,7 @@ struct Tally {
     index_ns: u64,
 }
 
-impl Tally {
+impl RunningTotals {
     fn new(world: &FgdWorld<'_>, engine: &mut Engine, mix: &[TargetPod]) -> Self {
         let mut meter = FragmentationMeter::new(engine, mix);
         let mut node_fragments = BTreeMap::new();
@@ -151,7 +150,7 @@ impl Tally {
             meter,
             node_fragments,
             log: EventLog::default(),
-            now: Sample { arrived_milli: 0, allocated_milli: 0, fragmented_milli },
+            now: CurveSample { arrived_milli: 0, allocated_milli: 0, fragmented_milli },
             samples: Vec::with_capacity(world.arrivals.len()),
             failed_pods: 0,
             first_rejection_milli: None,

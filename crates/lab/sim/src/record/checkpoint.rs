@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::timed::{Progress, Simulation, TimedConfig, TimedError, TimedWorld};
+use crate::timed::{Simulation, SimulationProgress, TimedConfig, TimedError, TimedWorld};
 
 /// Version of the checkpoint's form.
 const FORMAT: u32 = 1;
@@ -24,7 +24,7 @@ pub struct Checkpoint {
     /// The engine.
     pub snapshot: Snapshot,
     /// Where the simulation stands.
-    pub progress: Progress,
+    pub progress: SimulationProgress,
 }
 
 /// Why a checkpoint cannot be used.

@@ -11,16 +11,17 @@ mod what_if;
 
 use dovetail_model::{Action, Event, Snapshot};
 use dovetail_plan::EngineConfig;
-use dovetail_units::place::Place;
+use dovetail_units::place::FilePosition;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use recorder::{LineWriter, Recorder};
 pub use replay::{
-    Decision, Divergence, Line, Lines, ReplayReport, first_difference, replay, replay_lines,
+    ComparedDecision, Divergence, JsonLines, RecordLine, ReplayReport, first_difference, replay,
+    replay_lines,
 };
-pub use what_if::{Asked, Difference, WhatIf, what_if, what_if_lines};
+pub use what_if::{ComparedPolicy, Difference, WhatIf, what_if, what_if_lines};
 
 /// Version of the recording of an engine. Form 1 had no end mark, in form 2 every step decided.
 pub const FORMAT: u32 = 3;
@@ -45,7 +46,7 @@ pub struct Header {
 
 /// Every line between the first and the last: what happened at one instant, and what was decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct RecordedStep {
     /// When.
     pub now_ms: u64,
     /// What the engine was told, in order.
@@ -71,7 +72,7 @@ fn is_yes(decides: &bool) -> bool {
 /// Last line of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndMark {
-    /// Lines of [`Step`]s before it.
+    /// Lines of [`RecordedStep`]s before it.
     pub end_of_steps: u64,
     /// Hash of everything that happened and was decided in them.
     pub event_log_hash: String,
@@ -88,7 +89,7 @@ pub enum RecordError {
         source: std::io::Error,
     },
     /// A line is not what belongs there.
-    #[error("{}: {problem}", Place::line(.file, *.line))]
+    #[error("{}: {problem}", FilePosition::line(.file, *.line))]
     Line {
         file: String,
         /// Line, from 1.

@@ -7,7 +7,7 @@ use dovetail_plan::{Engine, EngineConfig};
 use serde::Serialize;
 
 use crate::event_log::EventLog;
-use crate::record::{EndMark, FORMAT, Header, RecordError, Step};
+use crate::record::{EndMark, FORMAT, Header, RecordError, RecordedStep};
 use crate::timed::Observer;
 
 /// Writes a recording; the first error stops it and is kept for [`Recorder::finish`].
@@ -42,7 +42,7 @@ impl<W: Write> Recorder<W> {
     pub fn step(&mut self, now_ms: u64, events: &[Event], plan: &Plan) {
         events.iter().for_each(|event| self.log.happened(now_ms, event));
         plan.actions.iter().for_each(|action| self.log.decided(action));
-        self.lines.step(&Step {
+        self.lines.step(&RecordedStep {
             now_ms,
             events: events.to_vec(),
             actions: plan.actions.clone(),

@@ -9,7 +9,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::event_log::EventLog;
-use crate::record::{EndMark, FORMAT, Header, LIVE_FORMAT, OLDEST_FORMAT, RecordError, Step};
+use crate::record::{
+    EndMark, FORMAT, Header, LIVE_FORMAT, OLDEST_FORMAT, RecordError, RecordedStep,
+};
 
 /// What a replay found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -37,15 +39,15 @@ pub struct Divergence {
     /// Virtual time.
     pub now_ms: u64,
     /// What was recorded, from the first difference on; `None`: nothing more.
-    pub recorded: Option<Decision>,
+    pub recorded: Option<ComparedDecision>,
     /// What the replay decided.
-    pub replayed: Option<Decision>,
+    pub replayed: Option<ComparedDecision>,
 }
 
 /// What is compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum Decision {
+pub enum ComparedDecision {
     /// What an engine decided.
     Action(Action),
     /// A request to the API server, as its recording has it.
@@ -59,24 +61,24 @@ pub enum Decision {
 /// [`RecordError`] names the line that cannot be read or that the engine refuses, or says that the
 /// recording was cut off within its first line.
 pub fn replay(file: &str, input: impl BufRead) -> Result<ReplayReport, RecordError> {
-    replay_lines(Lines::of(file, input)?)
+    replay_lines(JsonLines::of(file, input)?)
 }
 
 /// Replays the recording of an engine, of which the first line has been read.
 ///
 /// # Errors
 /// As [`replay`].
-pub fn replay_lines(mut lines: Lines<'_, impl BufRead>) -> Result<ReplayReport, RecordError> {
+pub fn replay_lines(mut lines: JsonLines<'_, impl BufRead>) -> Result<ReplayReport, RecordError> {
     let header: Header = lines.header(FORMAT)?;
     let mut engine = Engine::new(header.engine, &header.snapshot)
         .map_err(|error| lines.problem(&error.to_string()))?;
     let mut log = EventLog::default();
     let mut report = ReplayReport::of(header.build);
     let end = loop {
-        let step: Step = match lines.next_line()? {
-            Line::Step(step) => step,
-            Line::End(end) => break Some(end),
-            Line::CutOff => {
+        let step: RecordedStep = match lines.next_line()? {
+            RecordLine::Step(step) => step,
+            RecordLine::End(end) => break Some(end),
+            RecordLine::CutOff => {
                 report.cut_off_after_line = Some(lines.line - 1);
                 break None;
             }
@@ -89,7 +91,8 @@ pub fn replay_lines(mut lines: Lines<'_, impl BufRead>) -> Result<ReplayReport, 
         plan.actions.iter().for_each(|action| log.decided(action));
         report.steps += 1;
         report.actions += plan.actions.len() as u64;
-        let both = [step.actions, plan.actions].map(|all| all.into_iter().map(Decision::Action));
+        let both =
+            [step.actions, plan.actions].map(|all| all.into_iter().map(ComparedDecision::Action));
         report.divergence = first_difference(lines.line, step.now_ms, both);
         if report.divergence.is_some() {
             break None;
@@ -120,7 +123,7 @@ impl ReplayReport {
 pub fn first_difference(
     line: u64,
     now_ms: u64,
-    [mut recorded, mut replayed]: [impl Iterator<Item = Decision>; 2],
+    [mut recorded, mut replayed]: [impl Iterator<Item = ComparedDecision>; 2],
 ) -> Option<Divergence> {
     loop {
         match (recorded.next(), replayed.next()) {
@@ -132,7 +135,7 @@ pub fn first_difference(
 }
 
 /// Lines of JSON, counted.
-pub struct Lines<'f, R> {
+pub struct JsonLines<'f, R> {
     file: &'f str,
     input: R,
     line: u64,
@@ -140,7 +143,7 @@ pub struct Lines<'f, R> {
 }
 
 /// A line after the first.
-pub enum Line<S> {
+pub enum RecordLine<S> {
     /// What happened in one step.
     Step(S),
     /// The recording is whole.
@@ -163,7 +166,7 @@ const HEADER: &str = "{\"dovetail_recording\"";
 /// How the end mark begins, and no step does.
 const END: &str = "{\"end_of_steps\"";
 
-impl<'f, R: BufRead> Lines<'f, R> {
+impl<'f, R: BufRead> JsonLines<'f, R> {
     /// A recording whose first line is read.
     ///
     /// # Errors
@@ -217,15 +220,15 @@ impl<'f, R: BufRead> Lines<'f, R> {
     ///
     /// # Errors
     /// When it is none of a recording.
-    pub fn next_line<S: DeserializeOwned>(&mut self) -> Result<Line<S>, RecordError> {
+    pub fn next_line<S: DeserializeOwned>(&mut self) -> Result<RecordLine<S>, RecordError> {
         match self.advance() {
             Ok(true) => {}
-            Ok(false) | Err(RecordError::CutOff { .. }) => return Ok(Line::CutOff),
+            Ok(false) | Err(RecordError::CutOff { .. }) => return Ok(RecordLine::CutOff),
             Err(error) => return Err(error),
         }
         match self.text.starts_with(END) {
-            true => self.parsed().map(Line::End),
-            false => self.parsed().map(Line::Step),
+            true => self.parsed().map(RecordLine::End),
+            false => self.parsed().map(RecordLine::Step),
         }
     }
 

@@ -8,14 +8,14 @@
 use std::io::BufRead;
 
 use dovetail_model::{
-    Action, Event, HeldDevices, Holding, HoldingId, Job, JobId, NodeName, Owner, Phase, PodId,
-    Snapshot,
+    Action, Event, HeldDevices, Holding, HoldingId, HoldingPhase, Job, JobId, NodeName, Owner,
+    PodId, Snapshot,
 };
 use dovetail_plan::{Batch, Engine, EngineConfig, PolicySpec};
 use serde::Serialize;
 
-use super::replay::{Line, Lines};
-use crate::record::{FORMAT, Header, RecordError, Step};
+use super::replay::{JsonLines, RecordLine};
+use crate::record::{FORMAT, Header, RecordError, RecordedStep};
 
 /// Differences that are listed; the rest is counted.
 const LISTED: usize = 20;
@@ -66,7 +66,7 @@ type Placed = (PodId, NodeName, HeldDevices);
 /// # Errors
 /// As [`replay`](super::replay()).
 pub fn what_if(file: &str, input: impl BufRead, policy: PolicySpec) -> Result<WhatIf, RecordError> {
-    what_if_lines(Lines::of(file, input)?, policy)
+    what_if_lines(JsonLines::of(file, input)?, policy)
 }
 
 /// Asks another policy about the recording of an engine, of which the first line has been read.
@@ -74,21 +74,21 @@ pub fn what_if(file: &str, input: impl BufRead, policy: PolicySpec) -> Result<Wh
 /// # Errors
 /// As [`replay`](super::replay()).
 pub fn what_if_lines(
-    mut lines: Lines<'_, impl BufRead>,
+    mut lines: JsonLines<'_, impl BufRead>,
     policy: PolicySpec,
 ) -> Result<WhatIf, RecordError> {
     let header: Header = lines.header(FORMAT)?;
-    let mut asked = Asked::of(header.build, policy);
+    let mut asked = ComparedPolicy::of(header.build, policy);
     let begun = asked.engine(header.engine, &header.snapshot);
     begun.map_err(|problem| lines.problem(&problem))?;
     loop {
         match lines.next_line()? {
-            Line::Step(step) => {
+            RecordLine::Step(step) => {
                 let followed = asked.step(step, lines.line());
                 followed.map_err(|problem| lines.problem(&problem))?;
             }
-            Line::End(_) => return Ok(asked.report),
-            Line::CutOff => {
+            RecordLine::End(_) => return Ok(asked.report),
+            RecordLine::CutOff => {
                 asked.report.cut_off_after_line = Some(lines.line() - 1);
                 return Ok(asked.report);
             }
@@ -97,14 +97,14 @@ pub fn what_if_lines(
 }
 
 /// Another policy, asked about one recorded engine after the other.
-pub struct Asked {
+pub struct ComparedPolicy {
     policy: PolicySpec,
     engine: Option<Engine>,
     /// What it would have chosen so far.
     pub report: WhatIf,
 }
 
-impl Asked {
+impl ComparedPolicy {
     /// A policy that was not asked yet.
     pub fn of(recorded_by: String, policy: PolicySpec) -> Self {
         let report = WhatIf {
@@ -136,20 +136,25 @@ impl Asked {
     ///
     /// # Errors
     /// When the engine does not take what was recorded.
-    pub fn step(&mut self, step: Step, line: u64) -> Result<(), String> {
+    pub fn step(&mut self, step: RecordedStep, line: u64) -> Result<(), String> {
         let Some(engine) = &mut self.engine else { return Ok(()) };
         follow(engine, step, line, &mut self.report)
     }
 }
 
-fn follow(engine: &mut Engine, step: Step, line: u64, report: &mut WhatIf) -> Result<(), String> {
+fn follow(
+    engine: &mut Engine,
+    step: RecordedStep,
+    line: u64,
+    report: &mut WhatIf,
+) -> Result<(), String> {
     let now_ms = step.now_ms;
     let told = engine.step(Batch::of(step.events).undecided(), now_ms);
     told.map_err(|error| error.to_string())?;
     for decision in decisions(step.actions) {
         let (id, placed) = match decision {
-            Decision::Started(job, placed) => (job, placed),
-            Decision::Other(action) => {
+            JobDecision::Started(job, placed) => (job, placed),
+            JobDecision::Other(action) => {
                 engine.follow(&action);
                 continue;
             }
@@ -179,7 +184,7 @@ fn follow(engine: &mut Engine, step: Step, line: u64, report: &mut WhatIf) -> Re
 }
 
 /// What was decided about one job.
-enum Decision {
+enum JobDecision {
     /// It starts: all of its binds that follow each other.
     Started(JobId, Vec<Placed>),
     /// Anything else.
@@ -187,18 +192,18 @@ enum Decision {
 }
 
 /// The decisions of an instant, in their order.
-fn decisions(actions: Vec<Action>) -> Vec<Decision> {
-    let mut decisions: Vec<Decision> = Vec::new();
+fn decisions(actions: Vec<Action>) -> Vec<JobDecision> {
+    let mut decisions: Vec<JobDecision> = Vec::new();
     for action in actions {
         let Action::Bind { pod, node, devices } = action else {
-            decisions.push(Decision::Other(action));
+            decisions.push(JobDecision::Other(action));
             continue;
         };
         match decisions.last_mut() {
-            Some(Decision::Started(job, placed)) if *job == pod.job => {
+            Some(JobDecision::Started(job, placed)) if *job == pod.job => {
                 placed.push((pod, node, devices));
             }
-            _ => decisions.push(Decision::Started(pod.job, vec![(pod, node, devices)])),
+            _ => decisions.push(JobDecision::Started(pod.job, vec![(pod, node, devices)])),
         }
     }
     decisions
@@ -221,7 +226,7 @@ fn carry_out(
             id: HoldingId(0),
             node,
             owner: Owner::Pod(pod),
-            phase: Phase::Assumed,
+            phase: HoldingPhase::Assumed,
             reservation: None,
             resources: set.requirement.resources.clone(),
             devices,

@@ -9,7 +9,7 @@ use dovetail_model::{
 };
 use dovetail_plan::{Batch, Engine, EngineConfig, EngineError};
 
-use crate::slices::{Places, Slice, SlicesWorld};
+use crate::slices::{Places, SlicePosition, SlicesWorld};
 
 /// An engine over the GPUs of a world.
 pub struct ByEngine<'w> {
@@ -52,9 +52,9 @@ impl<'w> ByEngine<'w> {
     }
 
     /// Where a holding on a device begins.
-    fn slice(&self, node: &NodeName, index: u16, mask: u16) -> Slice {
+    fn slice(&self, node: &NodeName, index: u16, mask: u16) -> SlicePosition {
         let first = self.first.get(node).copied().unwrap_or(0);
-        Slice { gpu: first + usize::from(index), start: mask.trailing_zeros() as u8 }
+        SlicePosition { gpu: first + usize::from(index), start: mask.trailing_zeros() as u8 }
     }
 }
 
@@ -64,7 +64,7 @@ impl Places for ByEngine<'_> {
         pod: u64,
         profile: usize,
         now_ms: u64,
-    ) -> Result<Option<Slice>, EngineError> {
+    ) -> Result<Option<SlicePosition>, EngineError> {
         let id = JobId(pod);
         let name = &self.world.table.profiles[profile].name;
         let job = Job::single(id, name, now_ms, Arc::clone(&self.requirements[profile]));

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use dovetail_model::{MigProfile, MigTable};
-use dovetail_partition::Cut;
+use dovetail_partition::GpuCut;
 use dovetail_plan::EngineError;
 use dovetail_trace::synth::{Purpose, Random};
 
-use crate::slices::{Places, Slice, SlicesWorld};
+use crate::slices::{Places, SlicePosition, SlicesWorld};
 
 /// The rules by name, with what they do.
 pub const RULES: [(&str, &str); 5] = [
@@ -25,7 +25,7 @@ pub const RULES: [(&str, &str); 5] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rule {
+enum PlacementRule {
     KubeDefault,
     Random,
     FirstFit,
@@ -36,16 +36,16 @@ enum Rule {
 /// A rule at work.
 #[derive(Debug)]
 pub struct ByRule {
-    rule: Rule,
+    rule: PlacementRule,
     table: MigTable,
     /// Numbers of the first GPUs of the nodes, and the number of all GPUs at the end.
     nodes: Vec<usize>,
-    gpus: Vec<Cut>,
+    gpus: Vec<GpuCut>,
     /// By profile: 1 for those without media engines and without extra memory.
     weights: Vec<i64>,
     /// By profile: no instance is idle.
     idle: Vec<u8>,
-    pods: BTreeMap<u64, (usize, Slice)>,
+    pods: BTreeMap<u64, (usize, SlicePosition)>,
     random: Random,
 }
 
@@ -53,11 +53,11 @@ impl ByRule {
     /// A rule by its name; `None` if there is no such rule.
     pub fn named(name: &str, world: &SlicesWorld) -> Option<Self> {
         let rule = match name {
-            "kube-default" => Rule::KubeDefault,
-            "random" => Rule::Random,
-            "first-fit" => Rule::FirstFit,
-            "best-fit" => Rule::BestFit,
-            "least-room-lost" => Rule::LeastRoomLost,
+            "kube-default" => PlacementRule::KubeDefault,
+            "random" => PlacementRule::Random,
+            "first-fit" => PlacementRule::FirstFit,
+            "best-fit" => PlacementRule::BestFit,
+            "least-room-lost" => PlacementRule::LeastRoomLost,
             _ => return None,
         };
         let mut nodes = vec![0];
@@ -70,20 +70,20 @@ impl ByRule {
             idle: vec![0; world.table.profiles.len()],
             table: world.table.clone(),
             nodes,
-            gpus: vec![Cut::default(); world.gpus()],
+            gpus: vec![GpuCut::default(); world.gpus()],
             pods: BTreeMap::new(),
             random: Random::new(world.seed, Purpose::Machines),
         })
     }
 
-    fn choose(&mut self, profile: &MigProfile) -> Option<Slice> {
+    fn choose(&mut self, profile: &MigProfile) -> Option<SlicePosition> {
         let first = |gpu: usize| self.first_on(gpu, profile);
         match self.rule {
-            Rule::FirstFit => (0..self.gpus.len()).find_map(first),
-            Rule::BestFit => {
+            PlacementRule::FirstFit => (0..self.gpus.len()).find_map(first),
+            PlacementRule::BestFit => {
                 (0..self.gpus.len()).filter_map(first).min_by_key(|slice| self.left(slice.gpu))
             }
-            Rule::KubeDefault => {
+            PlacementRule::KubeDefault => {
                 let fitting = self.fitting_nodes(profile);
                 let left = |node: usize| -> u32 {
                     (self.nodes[node]..self.nodes[node + 1])
@@ -93,7 +93,7 @@ impl ByRule {
                 let node = fitting.into_iter().rev().max_by_key(|node| left(*node))?;
                 (self.nodes[node]..self.nodes[node + 1]).find_map(first)
             }
-            Rule::Random => {
+            PlacementRule::Random => {
                 let fitting = self.fitting_nodes(profile);
                 if fitting.is_empty() {
                     return None;
@@ -101,7 +101,7 @@ impl ByRule {
                 let node = fitting[self.random.below(fitting.len())];
                 (self.nodes[node]..self.nodes[node + 1]).find_map(|gpu| self.first_on(gpu, profile))
             }
-            Rule::LeastRoomLost => {
+            PlacementRule::LeastRoomLost => {
                 let all = (0..self.gpus.len()).flat_map(|gpu| self.starts_on(gpu, profile));
                 all.min_by_key(|slice| self.room_lost(*slice, profile))
             }
@@ -124,18 +124,18 @@ impl ByRule {
         &'s self,
         gpu: usize,
         profile: &'s MigProfile,
-    ) -> impl Iterator<Item = Slice> + 's {
+    ) -> impl Iterator<Item = SlicePosition> + 's {
         let fits = move |start: &&u8| self.gpus[gpu].with(&self.table, profile, **start).is_some();
-        profile.starts.iter().filter(fits).map(move |start| Slice { gpu, start: *start })
+        profile.starts.iter().filter(fits).map(move |start| SlicePosition { gpu, start: *start })
     }
 
-    fn first_on(&self, gpu: usize, profile: &MigProfile) -> Option<Slice> {
+    fn first_on(&self, gpu: usize, profile: &MigProfile) -> Option<SlicePosition> {
         self.starts_on(gpu, profile).next()
     }
 
     /// Room as Σ over basic profiles of compute slices × how many would fit.
-    fn room_lost(&self, slice: Slice, profile: &MigProfile) -> i64 {
-        let room = |cut: Cut| cut.room(&self.table, &self.weights, &self.idle);
+    fn room_lost(&self, slice: SlicePosition, profile: &MigProfile) -> i64 {
+        let room = |cut: GpuCut| cut.room(&self.table, &self.weights, &self.idle);
         let now = self.gpus[slice.gpu];
         let after = now.with(&self.table, profile, slice.start);
         room(now) - after.map_or(0, room)
@@ -152,7 +152,12 @@ fn basic(table: &MigTable) -> Vec<i64> {
 }
 
 impl Places for ByRule {
-    fn place(&mut self, pod: u64, profile: usize, _: u64) -> Result<Option<Slice>, EngineError> {
+    fn place(
+        &mut self,
+        pod: u64,
+        profile: usize,
+        _: u64,
+    ) -> Result<Option<SlicePosition>, EngineError> {
         let of = self.table.profiles[profile].clone();
         let Some(slice) = self.choose(&of) else { return Ok(None) };
         let cut = self.gpus[slice.gpu].with(&self.table, &of, slice.start);

@@ -14,5 +14,5 @@ mod stream;
 pub use by_engine::ByEngine;
 pub use by_rule::{ByRule, RULES};
 pub use mix::{MIXES, Mix};
-pub use run::{Moves, Places, Slice, SlicesError, SlicesRun, run_slices};
+pub use run::{Moves, Places, SlicePosition, SlicesError, SlicesRun, run_slices};
 pub use stream::{SliceRequest, SlicesWorld};

@@ -12,7 +12,7 @@ use crate::slices::{SliceRequest, SlicesWorld};
 
 /// Where a slice lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slice {
+pub struct SlicePosition {
     /// Number of the GPU, over all nodes.
     pub gpu: usize,
     /// Memory slice at which it starts.
@@ -30,7 +30,7 @@ pub trait Places {
         pod: u64,
         profile: usize,
         now_ms: u64,
-    ) -> Result<Option<Slice>, EngineError>;
+    ) -> Result<Option<SlicePosition>, EngineError>;
 
     /// A pod that was placed has ended.
     ///
@@ -86,8 +86,11 @@ pub fn run_slices(
     moves: Moves,
 ) -> Result<SlicesRun, SlicesError> {
     let stream = world.stream();
-    let mut state =
-        Run { world, live: Live::new(&world.table, world.gpus()), spent: Spent::default() };
+    let mut state = SlicesRunner {
+        world,
+        live: Live::new(&world.table, world.gpus()),
+        spent: Spent::default(),
+    };
     let mut ends: BinaryHeap<Reverse<(u64, u64)>> = BinaryHeap::new();
     let mut result = SlicesRun::default();
     let warm_up = stream.len() / 4;
@@ -124,13 +127,13 @@ struct Spent {
     served_gpu_s: f64,
 }
 
-struct Run<'w> {
+struct SlicesRunner<'w> {
     world: &'w SlicesWorld,
     live: Live<'w>,
     spent: Spent,
 }
 
-impl Run<'_> {
+impl SlicesRunner<'_> {
     /// Places a pod, if need be after a move; true if it runs.
     fn serve(
         &mut self,
@@ -156,7 +159,7 @@ impl Run<'_> {
         pod: u64,
         request: &SliceRequest,
         moves: Moves,
-    ) -> Result<Option<Slice>, SlicesError> {
+    ) -> Result<Option<SlicePosition>, SlicesError> {
         let (table, live) = (&self.world.table, &self.live);
         let SliceRequest { at_ms, profile, .. } = *request;
         let Some(found) = move_for(table, &live.instances(), profile) else { return Ok(None) };
@@ -206,8 +209,8 @@ impl<'t> Live<'t> {
         (pod, instance.profile)
     }
 
-    fn check(&self, pod: u64, profile: usize, slice: Slice) -> Result<(), SlicesError> {
-        let Slice { gpu, start } = slice;
+    fn check(&self, pod: u64, profile: usize, slice: SlicePosition) -> Result<(), SlicesError> {
+        let SlicePosition { gpu, start } = slice;
         let new = &self.table.profiles[profile];
         let lies = self.gpus.get(gpu).is_some_and(|held| {
             let profiles =
@@ -224,7 +227,7 @@ impl<'t> Live<'t> {
         if lies { Ok(()) } else { Err(SlicesError::Overlap { pod, gpu, start }) }
     }
 
-    fn begin(&mut self, pod: u64, profile: usize, slice: Slice) -> Result<(), SlicesError> {
+    fn begin(&mut self, pod: u64, profile: usize, slice: SlicePosition) -> Result<(), SlicesError> {
         self.check(pod, profile, slice)?;
         self.gpus[slice.gpu].push((pod, Instance { profile, start: slice.start }));
         self.of.insert(pod, slice.gpu);

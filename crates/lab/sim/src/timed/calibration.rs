@@ -32,7 +32,7 @@ pub struct Calibration {
 
 /// Sums of which a [`Calibration`] is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Sums {
+struct CalibrationSums {
     jobs: u64,
     within_p50: u64,
     within_p90: u64,
@@ -48,7 +48,7 @@ struct Sums {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Calibrations {
-    sums: Vec<(EstimateSource, Sums)>,
+    sums: Vec<(EstimateSource, CalibrationSums)>,
     /// The newest run times of each queue.
     recent: BTreeMap<String, VecDeque<u64>>,
 }
@@ -58,7 +58,7 @@ impl Calibrations {
     pub(crate) fn started(&mut self, queue: &str, estimate: Estimate, run_ms: u64) {
         let place = self.sums.iter().position(|(source, _)| *source == estimate.source);
         let place = place.unwrap_or_else(|| {
-            self.sums.push((estimate.source, Sums::default()));
+            self.sums.push((estimate.source, CalibrationSums::default()));
             self.sums.len() - 1
         });
         let sums = &mut self.sums[place].1;
@@ -87,7 +87,7 @@ impl Calibrations {
     /// The figures by source.
     pub(crate) fn figures(&self) -> BTreeMap<&'static str, Calibration> {
         let mean_s = |sum: u128, jobs: u64| sum as f64 / jobs as f64 / 1e6;
-        let of = |sums: &Sums| Calibration {
+        let of = |sums: &CalibrationSums| Calibration {
             jobs: sums.jobs,
             within_p50: sums.within_p50 as f64 / sums.jobs as f64,
             within_p90: sums.within_p90 as f64 / sums.jobs as f64,

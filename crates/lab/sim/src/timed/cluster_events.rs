@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::io::Read;
 
-use dovetail_trace::{Cluster, SmallTable, TraceError};
+use dovetail_trace::{SmallTable, TraceCluster, TraceError};
 use serde::{Deserialize, Serialize};
 
 /// One thing that happens to one machine.
@@ -67,7 +67,7 @@ const NODE: usize = 2;
 pub fn read_cluster_events(
     input: impl Read + 'static,
     file: &str,
-    cluster: &Cluster,
+    cluster: &TraceCluster,
 ) -> Result<Vec<ClusterEvent>, TraceError> {
     let nodes: BTreeSet<&str> = cluster.nodes.iter().map(|node| node.name.as_str()).collect();
     let mut events = SmallTable::new(input, file, &COLUMNS)?.rows(|row| {

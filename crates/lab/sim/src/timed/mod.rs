@@ -30,7 +30,7 @@ pub use calibration::Calibration;
 pub use faults::FaultModel;
 pub use impossible::{ImpossibleJob, impossible_jobs};
 pub use metrics::{JobOutcome, TimedMetrics, lost_percent};
-pub use progress::Progress;
+pub use progress::SimulationProgress;
 pub use queues::{FinishTimes, QueueFigures, QueueWatch, QueueWeek};
 pub use run::{JobView, Observer, Simulation};
 pub use starts::{StartEstimate, StartWatch};

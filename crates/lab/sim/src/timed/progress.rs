@@ -38,7 +38,7 @@ pub(crate) struct JobProgress {
 
 /// Where a simulation stands.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Progress {
+pub struct SimulationProgress {
     pub(crate) now_ms: u64,
     /// Jobs submitted so far, in order of submission.
     pub(crate) submitted: usize,
@@ -71,7 +71,7 @@ fn is_zero(value: &usize) -> bool {
     *value == 0
 }
 
-impl Progress {
+impl SimulationProgress {
     /// Virtual time.
     pub fn now_ms(&self) -> u64 {
         self.now_ms

@@ -3,15 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Action, Condition, Event, HowEnded, JobId, NodeName, Plan, Snapshot};
+use dovetail_model::{Action, Event, HowEnded, JobId, NodeAvailability, NodeName, Plan, Snapshot};
 use dovetail_plan::{Batch, Engine, TargetPod};
-use dovetail_trace::{Outcome, TraceJob};
+use dovetail_trace::{RecordedOutcome, TraceJob};
 
 use crate::timed::autoscale::PoolDue;
 use crate::timed::cluster_events::{ClusterEvent, NodeAction};
 use crate::timed::faults::FaultDraws;
 use crate::timed::metrics::{JobOutcome, TimedMetrics};
-use crate::timed::progress::{Due, JobProgress, Progress};
+use crate::timed::progress::{Due, JobProgress, SimulationProgress};
 use crate::timed::{Calibration, Estimates, LAST_MS, TimedConfig, TimedError, TimedWorld};
 use crate::world::{self, JobFactory};
 
@@ -41,7 +41,7 @@ pub struct JobView<'s> {
 pub struct Simulation {
     /// The engine under test.
     pub engine: Engine,
-    progress: Progress,
+    progress: SimulationProgress,
     world: TimedWorld,
     config: TimedConfig,
     factory: JobFactory,
@@ -60,11 +60,11 @@ impl Simulation {
         let engine = Engine::new(config.engine.clone(), &snapshot)?;
         let order = check_and_sort(&world)?;
         let jobs = order.iter().map(|row| fresh(&world.jobs[*row as usize])).collect();
-        let mut progress = Progress {
+        let mut progress = SimulationProgress {
             unfinished: order.len(),
             faults: config.faults.map(FaultDraws::new),
             jobs,
-            ..Progress::default()
+            ..SimulationProgress::default()
         };
         if let Some(draws) = &mut progress.faults {
             for node in 0..world.nodes.len() as u32 {
@@ -82,7 +82,7 @@ impl Simulation {
         world: TimedWorld,
         config: TimedConfig,
         snapshot: &Snapshot,
-        progress: Progress,
+        progress: SimulationProgress,
     ) -> Result<Self, TimedError> {
         let order = check_and_sort(&world)?;
         let engine = Engine::new(config.engine.clone(), snapshot)?;
@@ -91,7 +91,7 @@ impl Simulation {
     }
 
     /// Where it stands.
-    pub fn progress(&self) -> &Progress {
+    pub fn progress(&self) -> &SimulationProgress {
         &self.progress
     }
 
@@ -289,7 +289,7 @@ impl Simulation {
                 Due::Failure(node) => {
                     let name = self.world.nodes[node as usize].name.clone();
                     self.lose_jobs(&name, now_ms, events);
-                    self.condition(&name, Condition::NotReady, events);
+                    self.condition(&name, NodeAvailability::NotReady, events);
                     if let Some(draws) = &mut self.progress.faults {
                         let repaired_ms = now_ms + draws.until_repair_ms();
                         self.progress.due.push(Reverse((repaired_ms, Due::Repair(node))));
@@ -298,7 +298,7 @@ impl Simulation {
                 Due::Pool(due) => self.pool_due(due, now_ms, events),
                 Due::Repair(node) => {
                     let name = self.world.nodes[node as usize].name.clone();
-                    self.condition(&name, Condition::Ready, events);
+                    self.condition(&name, NodeAvailability::Ready, events);
                     if let Some(draws) = &mut self.progress.faults {
                         let failed_ms = now_ms + draws.until_failure_ms();
                         self.progress.due.push(Reverse((failed_ms, Due::Failure(node))));
@@ -319,13 +319,15 @@ impl Simulation {
             self.progress.cluster_events += 1;
             let change = change.clone();
             match change.action {
-                NodeAction::Cordon => self.condition(&change.node, Condition::Cordoned, events),
+                NodeAction::Cordon => {
+                    self.condition(&change.node, NodeAvailability::Cordoned, events)
+                }
                 NodeAction::Uncordon | NodeAction::Repair => {
-                    self.condition(&change.node, Condition::Ready, events);
+                    self.condition(&change.node, NodeAvailability::Ready, events);
                 }
                 NodeAction::Fail => {
                     self.lose_jobs(&change.node, now_ms, events);
-                    self.condition(&change.node, Condition::NotReady, events);
+                    self.condition(&change.node, NodeAvailability::NotReady, events);
                 }
                 NodeAction::Remove => {
                     self.lose_jobs(&change.node, now_ms, events);
@@ -368,7 +370,7 @@ impl Simulation {
         events.push(Event::Submitted(Box::new(job)));
     }
 
-    fn condition(&self, node: &str, condition: Condition, events: &mut Vec<Event>) {
+    fn condition(&self, node: &str, condition: NodeAvailability, events: &mut Vec<Event>) {
         if self.engine.supply().has_node(node) {
             events.push(Event::NodeCondition { node: node.into(), condition });
         }
@@ -418,8 +420,8 @@ impl Simulation {
         job.finish(&stop_costs, trace.total_gpu_milli(), now_ms);
         self.progress.unfinished -= 1;
         let how = match trace.outcome {
-            Outcome::Failed | Outcome::Killed => HowEnded::Failed,
-            Outcome::Completed | Outcome::Unknown => HowEnded::Completed,
+            RecordedOutcome::Failed | RecordedOutcome::Killed => HowEnded::Failed,
+            RecordedOutcome::Completed | RecordedOutcome::Unknown => HowEnded::Completed,
         };
         Event::Ended { job: id, how }
     }

@@ -41,7 +41,7 @@ pub struct StartEstimate {
 
 /// Sums of which a [`StartEstimate`] is made; losses in thousandths of ms.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct StartSums {
     forecasts: u64,
     jobs: u64,
     unknown: u64,
@@ -57,7 +57,7 @@ struct Sums {
 
 /// What was expected of a pending job when it was first asked.
 #[derive(Clone, Copy, Debug)]
-struct Forecast {
+struct FirstForecast {
     at_ms: u64,
     /// As the engine said: times until the start, median and 90th percentile.
     raw_ms: [Option<u64>; 2],
@@ -68,10 +68,10 @@ struct Forecast {
 }
 
 #[derive(Clone, Debug)]
-struct Pending {
+struct PendingStart {
     queue: String,
     submit_ms: u64,
-    forecast: Option<Forecast>,
+    forecast: Option<FirstForecast>,
 }
 
 /// Asks a simulated engine every so often when its pending jobs start. A job is judged by the first
@@ -81,11 +81,11 @@ pub struct StartWatch {
     every_ms: u64,
     next_ms: u64,
     foresight: Foresight,
-    pending: BTreeMap<JobId, Pending>,
+    pending: BTreeMap<JobId, PendingStart>,
     /// The newest waits of each queue.
     recent: BTreeMap<String, VecDeque<u64>>,
     past: PastForecasts,
-    sums: Sums,
+    sums: StartSums,
 }
 
 impl StartWatch {
@@ -98,7 +98,7 @@ impl StartWatch {
             pending: BTreeMap::new(),
             recent: BTreeMap::new(),
             past: PastForecasts::default(),
-            sums: Sums::default(),
+            sums: StartSums::default(),
         }
     }
 
@@ -107,7 +107,8 @@ impl StartWatch {
             // A job that runs again has had its first start.
             Event::Submitted(job) if self.is_first(engine, job.id) => {
                 let queue = job.queue.to_string();
-                self.pending.insert(job.id, Pending { queue, submit_ms: now_ms, forecast: None });
+                self.pending
+                    .insert(job.id, PendingStart { queue, submit_ms: now_ms, forecast: None });
             }
             _ => {}
         }
@@ -118,7 +119,7 @@ impl StartWatch {
     }
 
     fn started(&mut self, job: JobId, now_ms: u64) {
-        let Some(Pending { queue, submit_ms, forecast }) = self.pending.remove(&job) else {
+        let Some(PendingStart { queue, submit_ms, forecast }) = self.pending.remove(&job) else {
             return;
         };
         if let Some(forecast) = forecast {
@@ -147,7 +148,7 @@ impl StartWatch {
             let start_ms = self.past.corrected(raw_ms).map(|ms| Some(now_ms.saturating_add(ms?)));
             let recent = self.recent.get(&pending.queue).and_then(median);
             let recent_ms = recent.map(|wait_ms| (pending.submit_ms + wait_ms).max(now_ms));
-            pending.forecast = Some(Forecast { at_ms: now_ms, raw_ms, start_ms, recent_ms });
+            pending.forecast = Some(FirstForecast { at_ms: now_ms, raw_ms, start_ms, recent_ms });
         }
     }
 
@@ -171,8 +172,8 @@ impl StartWatch {
     }
 }
 
-impl Sums {
-    fn take(&mut self, forecast: &Forecast, start_ms: u64) {
+impl StartSums {
+    fn take(&mut self, forecast: &FirstForecast, start_ms: u64) {
         let [Some(p50_ms), p90_ms] = forecast.start_ms else {
             self.unknown += 1;
             return;
@@ -201,7 +202,7 @@ impl Observer for StartWatch {
                 self.started(pod.job, now_ms);
             }
         }
-        let is_asked = |pending: &Pending| pending.forecast.is_some();
+        let is_asked = |pending: &PendingStart| pending.forecast.is_some();
         if now_ms >= self.next_ms && !self.pending.values().all(is_asked) {
             self.forecast(engine, now_ms);
             self.next_ms = now_ms.saturating_add(self.every_ms);

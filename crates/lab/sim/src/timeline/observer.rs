@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::timed::Observer;
 use crate::timeline::gpu_time::ModelTimes;
 use crate::timeline::series::{Bins, Series};
-use crate::timeline::waiting::Waiting;
+use crate::timeline::waiting::PendingJobSizes;
 
 /// Watches a simulation from its first submission on.
 ///
@@ -62,7 +62,7 @@ struct Begun {
     times: ModelTimes,
     cause_samples: u64,
     bins: Bins,
-    waiting: Waiting,
+    waiting: PendingJobSizes,
 }
 
 /// Why there is no account.
@@ -211,7 +211,7 @@ impl Observer for Timeline {
                 times: ModelTimes::default(),
                 cause_samples: 0,
                 bins: Bins::new(now_ms),
-                waiting: Waiting::default(),
+                waiting: PendingJobSizes::default(),
             });
         }
         if let Some(begun) = &mut self.state.begun {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_model::{Action, Condition, Event, FreeCause, JobId, NodeName, Plan};
+use dovetail_model::{Action, Event, FreeCause, JobId, NodeAvailability, NodeName, Plan};
 use dovetail_plan::{Engine, PolicySpec};
 use dovetail_trace::synth::{SynthConfig, SynthProfile, Synthetic, synth};
 
@@ -93,7 +93,7 @@ impl Observer for SecondCount {
                 Event::Ended { job, .. } => {
                     self.running.remove(job);
                 }
-                Event::NodeCondition { node, condition: Condition::NotReady } => {
+                Event::NodeCondition { node, condition: NodeAvailability::NotReady } => {
                     self.lost.insert(node.clone(), self.gpus_of_node[node]);
                 }
                 Event::NodeCondition { node, .. } => {

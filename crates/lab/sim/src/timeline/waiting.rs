@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 /// Jobs that wait, with the milli-GPU of their smallest size.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<(JobId, i64)>", into = "Vec<(JobId, i64)>")]
-pub(crate) struct Waiting {
+pub(crate) struct PendingJobSizes {
     gpu_milli_of: BTreeMap<JobId, i64>,
     gpu_milli: i64,
 }
 
-impl Waiting {
+impl PendingJobSizes {
     pub(crate) fn jobs(&self) -> i64 {
         self.gpu_milli_of.len() as i64
     }
@@ -47,15 +47,15 @@ impl Waiting {
     }
 }
 
-impl From<Vec<(JobId, i64)>> for Waiting {
+impl From<Vec<(JobId, i64)>> for PendingJobSizes {
     fn from(jobs: Vec<(JobId, i64)>) -> Self {
         let gpu_milli = jobs.iter().map(|(_, milli)| milli).sum();
         Self { gpu_milli_of: jobs.into_iter().collect(), gpu_milli }
     }
 }
 
-impl From<Waiting> for Vec<(JobId, i64)> {
-    fn from(waiting: Waiting) -> Self {
+impl From<PendingJobSizes> for Vec<(JobId, i64)> {
+    fn from(waiting: PendingJobSizes) -> Self {
         waiting.gpu_milli_of.into_iter().collect()
     }
 }

@@ -1,8 +1,8 @@
 //! The arena as a whole, on small worlds.
 
 use dovetail_sim::arena::{
-    ArenaData, ArenaError, Outside, Plan, Recipe, Record, Regime, Run, Settings, TimedRecipe,
-    Verdict, Work, World, regimes, resumed,
+    ArenaData, ArenaError, ArenaPlan, ArenaRun, Outside, Recipe, Regime, RegimeInput,
+    RegimeVerdict, RunRecord, Settings, TimedRecipe, WorkSource, regimes, resumed,
 };
 use dovetail_trace::synth::SynthProfile;
 use dovetail_trace::{TraceJob, TraceNode};
@@ -11,17 +11,17 @@ use rayon::prelude::*;
 const HOUR_MS: u64 = 3_600_000;
 
 /// Two kinds of worlds, cut down to ten machines and four days.
-fn plan() -> Plan {
+fn plan() -> ArenaPlan {
     let small = |name: &str| {
         let mut regime =
             regimes().into_iter().find(|regime| regime.name == name).expect("a regime");
         if let Recipe::Timed(recipe) = &mut regime.recipe {
             recipe.days = 4;
-            recipe.work = Work::Profile(SynthProfile::Sharing, 10);
+            recipe.work = WorkSource::Profile(SynthProfile::Sharing, 10);
         }
         regime
     };
-    Plan {
+    ArenaPlan {
         regimes: vec![
             small("failing-nodes/50-nodes/load-0.9"),
             small("weighted-queues/50-nodes/load-0.9"),
@@ -32,26 +32,26 @@ fn plan() -> Plan {
     }
 }
 
-fn verdicts(plan: &Plan, runs: &[Record]) -> String {
+fn verdicts(plan: &ArenaPlan, runs: &[RunRecord]) -> String {
     let of = |regime: &Regime| {
         let own = runs.iter().filter(|record| record.regime == regime.name);
-        let own: Vec<Run> = own.cloned().map(Record::run).collect();
-        Verdict::of(regime, &own)
+        let own: Vec<ArenaRun> = own.cloned().map(RunRecord::run).collect();
+        RegimeVerdict::of(regime, &own)
     };
-    let verdicts: Vec<Verdict> = plan.regimes.iter().map(of).collect();
+    let verdicts: Vec<RegimeVerdict> = plan.regimes.iter().map(of).collect();
     serde_json::to_string(&verdicts).unwrap()
 }
 
-fn run_all(plan: &Plan, threads: usize) -> Vec<Record> {
+fn run_all(plan: &ArenaPlan, threads: usize) -> Vec<RunRecord> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let policies: Vec<&str> = plan.policies.iter().map(String::as_str).collect();
     let world = |key: &dovetail_sim::arena::WorldKey| {
         let runs = plan.run(&ArenaData::default(), *key, &policies).unwrap();
         let name = &plan.regimes[key.regime].name;
-        runs.into_iter().map(|run| Record::of(name, run)).collect::<Vec<_>>()
+        runs.into_iter().map(|run| RunRecord::of(name, run)).collect::<Vec<_>>()
     };
     let worlds = plan.worlds();
-    let runs: Vec<Vec<Record>> = pool.install(|| worlds.par_iter().map(world).collect());
+    let runs: Vec<Vec<RunRecord>> = pool.install(|| worlds.par_iter().map(world).collect());
     runs.into_iter().flatten().collect()
 }
 
@@ -70,7 +70,7 @@ fn threads_and_pauses_change_nothing() {
     let kept = resumed("runs", &text[..cut], &settings).unwrap().records;
     assert_eq!(kept.len(), 8);
     let rest = runs.iter().filter(|run| !kept.contains(run)).cloned();
-    let resumed: Vec<Record> = kept.iter().cloned().chain(rest).collect();
+    let resumed: Vec<RunRecord> = kept.iter().cloned().chain(rest).collect();
     assert_eq!(verdicts(&plan, &resumed), whole);
 }
 
@@ -106,7 +106,7 @@ fn every_synthetic_regime_has_its_load_and_no_job_that_cannot_run() {
 
 fn load_of(regime: &Regime, recipe: &TimedRecipe, data: &ArenaData, seed: u64) -> f64 {
     let world = regime.recipe.world(data, seed, 0).unwrap();
-    let World::Timed { world, window, .. } = world else { panic!("{}", regime.name) };
+    let RegimeInput::Timed { world, window, .. } = world else { panic!("{}", regime.name) };
     assert_eq!(window.end_ms, u64::from(recipe.days) * 86_400_000);
     assert!(world.jobs.is_sorted_by_key(|job| job.submit_ms), "{}", regime.name);
     let asked = dovetail_sim::arena::demand_inside(&world.jobs, window.end_ms) as f64;
@@ -141,8 +141,8 @@ fn node_orders_move_machines_and_nothing_else() {
     let worlds =
         [0, 1, 2].map(|order| plan.regimes[0].recipe.world(&ArenaData::default(), 42, order));
     let worlds = worlds.map(|world| match world.unwrap() {
-        World::Timed { world, .. } => world,
-        World::Arrivals { .. } => panic!("a timed world"),
+        RegimeInput::Timed { world, .. } => world,
+        RegimeInput::Arrivals { .. } => panic!("a timed world"),
     });
     let sorted = |world: &dovetail_sim::timed::TimedWorld| {
         let mut names: Vec<String> = world.nodes.iter().map(|node| node.name.clone()).collect();

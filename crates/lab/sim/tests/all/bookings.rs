@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use dovetail_check::{Judge, Violation};
 use dovetail_model::{
-    Beneficiary, Booked, Booking, DeviceRequest, Event, Owner, Plan, Requirement, Snapshot, Verdict,
+    Beneficiary, Booked, Booking, BookingVerdict, DeviceRequest, Event, Owner, Plan, Requirement,
+    Snapshot,
 };
 use dovetail_plan::{Engine, EngineConfig, Order, PolicySpec, ReserveConfig};
 use dovetail_sim::timed::cluster_events::{ClusterEvent, NodeAction};
@@ -56,7 +57,7 @@ struct Judged {
     judge: Judge,
     found: Vec<Violation>,
     /// Every verdict that another followed, by booking.
-    verdicts: Vec<(String, Verdict)>,
+    verdicts: Vec<(String, BookingVerdict)>,
     last: Option<Snapshot>,
     lent: usize,
     used: usize,
@@ -86,7 +87,7 @@ impl Judged {
             return;
         }
         self.verdicts.push(entry);
-        if booked.verdict != Verdict::Active {
+        if booked.verdict != BookingVerdict::Active {
             return;
         }
         // GPUs that are kept for it, or that it has taken in this very step.
@@ -124,8 +125,8 @@ impl Observer for Judged {
             };
             let inside = booked.claim.awaited.iter().filter(in_it).count();
             match booked.verdict {
-                Verdict::Admitted => self.lent += inside,
-                Verdict::Active => self.used += inside,
+                BookingVerdict::Admitted => self.lent += inside,
+                BookingVerdict::Active => self.used += inside,
                 _ => {}
             }
         }
@@ -189,8 +190,12 @@ fn booked_room_is_lent_until_its_time_and_then_its_queue_alone_starts_there() {
         for (id, hour) in expected {
             assert_eq!(of(&starts, id), hour, "{id} {starts:?}");
         }
-        let of_night: Vec<Verdict> = judged.verdicts.iter().map(|(_, verdict)| *verdict).collect();
-        assert_eq!(of_night, [Verdict::Admitted, Verdict::Active, Verdict::Ended]);
+        let of_night: Vec<BookingVerdict> =
+            judged.verdicts.iter().map(|(_, verdict)| *verdict).collect();
+        assert_eq!(
+            of_night,
+            [BookingVerdict::Admitted, BookingVerdict::Active, BookingVerdict::Ended]
+        );
     }
 }
 
@@ -205,13 +210,13 @@ fn what_there_is_no_room_for_is_refused_with_the_earliest_time_that_works() {
     let (_, judged) = run(world, 0);
     assert_eq!(judged.found, []);
     let first = |name: &str| judged.verdicts.iter().find(|(of, _)| of == name).unwrap().1;
-    let refused = |hour: u64| Verdict::Refused { earliest_ms: Some(hour * HOUR_MS) };
-    assert_eq!(first("night"), Verdict::Admitted);
+    let refused = |hour: u64| BookingVerdict::Refused { earliest_ms: Some(hour * HOUR_MS) };
+    assert_eq!(first("night"), BookingVerdict::Admitted);
     // The busy job ends at hour 10, but then the night is booked.
     assert_eq!(first("early"), refused(20));
     assert_eq!(first("beside"), refused(20));
-    assert_eq!(first("after"), Verdict::Admitted);
-    assert_eq!(first("never"), Verdict::Refused { earliest_ms: None });
+    assert_eq!(first("after"), BookingVerdict::Admitted);
+    assert_eq!(first("never"), BookingVerdict::Refused { earliest_ms: None });
 }
 
 #[test]
@@ -290,7 +295,7 @@ fn what_was_admitted_is_there_at_its_time_if_run_times_are_known() {
         assert_eq!(judged.short, [""; 0], "seed {seed}");
         (whole, lent, used) = (whole + judged.whole, lent + judged.lent, used + judged.used);
         for (name, verdict) in judged.verdicts {
-            if matches!(verdict, Verdict::Refused { earliest_ms: Some(_) }) {
+            if matches!(verdict, BookingVerdict::Refused { earliest_ms: Some(_) }) {
                 refused.insert((seed, name));
             }
         }
@@ -307,7 +312,7 @@ fn the_judge_finds_what_would_be_wrong_with_a_booking() {
     let (_, judged) = run(classic([job("mine", "a", 2, 8, 5), job("last", "b", 18, 1, 1)]), 0);
     let last = judged.last.expect("a step");
     let booked = last.bookings[0].clone();
-    let lie = |verdict: Verdict, change: &dyn Fn(&mut Booked)| {
+    let lie = |verdict: BookingVerdict, change: &dyn Fn(&mut Booked)| {
         let mut snapshot = last.clone();
         let mut booked = Booked { verdict, ..booked.clone() };
         booked.claim.places = vec![dovetail_model::Place {
@@ -320,14 +325,14 @@ fn the_judge_finds_what_would_be_wrong_with_a_booking() {
         judged.judge.compare(&snapshot)
     };
     let is_booking = |found: &Violation| matches!(found, Violation::Booking { .. });
-    assert_eq!(lie(Verdict::Active, &|_| {}), []);
+    assert_eq!(lie(BookingVerdict::Active, &|_| {}), []);
     let wrong: [&dyn Fn(&mut Booked); 3] = [
         &|booked| booked.claim.places[0].node = "nowhere".into(),
         &|booked| booked.booking.count = 0,
         &|booked| booked.claim.places[0].devices[0].0 = 99,
     ];
     for change in wrong {
-        assert!(lie(Verdict::Active, change).iter().any(is_booking));
-        assert_eq!(lie(Verdict::Ended, change), []);
+        assert!(lie(BookingVerdict::Active, change).iter().any(is_booking));
+        assert_eq!(lie(BookingVerdict::Ended, change), []);
     }
 }

@@ -14,7 +14,7 @@ use dovetail_sim::timed::{
 };
 use dovetail_sim::timeline::{Timeline, TimelineConfig, TimelineError, UsageReport};
 use dovetail_trace::{
-    Cluster, ReadOptions, Trace, TraceError, read_cluster_from, read_trace_from, stats,
+    ReadOptions, Trace, TraceCluster, TraceError, read_cluster_from, read_trace_from, stats,
     write_job_table, write_trace,
 };
 use proptest::prelude::*;
@@ -177,7 +177,7 @@ fn simulate(world: TimedWorld, trace: &Trace, kind: usize) -> Result<(), TestCas
 }
 
 /// The published orders on what was read.
-fn replay(trace: &Trace, cluster: &Cluster, overheads: &StartOverheads) {
+fn replay(trace: &Trace, cluster: &TraceCluster, overheads: &StartOverheads) {
     let Ok(jobs) = BaselineJob::of_trace(trace) else { return };
     let gpus = cluster.nodes.iter().map(|node| node.gpu_count).collect();
     let Ok(pool) = BaselineCluster::new(gpus) else { return };

@@ -6,8 +6,8 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Action, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, Job, JobId, Node, Owner, Phase,
-    Requirement, Resources, Snapshot,
+    Action, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, HoldingPhase, Job, JobId, Node,
+    Owner, Requirement, Resources, Snapshot,
 };
 use dovetail_plan::{Engine, EngineConfig, PolicySpec, PreemptionConfig};
 use dovetail_sim::record::{Checkpoint, RecordError, Recorder, replay, what_if};
@@ -199,7 +199,7 @@ fn the_policy_that_decided_would_choose_the_same_again_and_another_would_not() {
 }
 
 /// Room of four GPUs on `b`, where somebody outside keeps it.
-fn kept_room(phase: Phase) -> Event {
+fn kept_room(phase: HoldingPhase) -> Event {
     Event::ForeignHeld(Box::new(Holding {
         id: HoldingId(0),
         node: "b".into(),
@@ -237,12 +237,12 @@ fn who_is_asked_stands_before_the_room_that_was_kept_and_given_up() {
     let mut recorder = Recorder::start("log", Vec::new(), "test", &config, &engine);
     let events = [
         four_gpus(1, |job| job.priority = 9),
-        kept_room(Phase::Kept { priority: 0 }),
+        kept_room(HoldingPhase::Kept { priority: 0 }),
         four_gpus(2, |job| job.priority = 5),
         Event::ended(JobId(2)),
         four_gpus(3, |_| {}),
         Event::ended(JobId(3)),
-        kept_room(Phase::Held { expected_end_ms: None }),
+        kept_room(HoldingPhase::Held { expected_end_ms: None }),
         four_gpus(4, |job| job.kept_room = BTreeSet::from(["kept".to_owned()])),
         Event::ended(JobId(4)),
         four_gpus(5, |_| {}),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::error::TraceError;
-use crate::read::{Cell, LineReader, RowProblem, empty};
+use crate::read::{LineReader, RowProblem, TextCell, empty};
 
 /// Reads the arrival order for a seed.
 ///
@@ -18,7 +18,7 @@ pub fn read_arrival_order(
     seed: i64,
     pod_count: usize,
 ) -> Result<Vec<u32>, TraceError> {
-    Order::open(path, None, seed)?.rows(pod_count)
+    OrderLine::open(path, None, seed)?.rows(pod_count)
 }
 
 /// Reads the order of nodes for a trace and a seed; the first wins ties.
@@ -32,7 +32,7 @@ pub fn read_node_order(
     seed: i64,
     node_count: usize,
 ) -> Result<Vec<u32>, TraceError> {
-    let mut lines = Order::open(path, Some(trace), seed)?;
+    let mut lines = OrderLine::open(path, Some(trace), seed)?;
     let order = lines.rows(node_count)?;
     let mut seen = vec![false; node_count];
     for row in &order {
@@ -59,13 +59,13 @@ pub fn trace_name(pods_file: &Path) -> String {
 }
 
 /// The one line that was asked for.
-struct Order {
+struct OrderLine {
     file: String,
     line: u64,
     rows: String,
 }
 
-impl Order {
+impl OrderLine {
     /// The line of a seed, and of a trace where lines begin with one.
     fn open(path: &Path, trace: Option<&str>, seed: i64) -> Result<Self, TraceError> {
         let mut lines = LineReader::open(path)?;
@@ -104,7 +104,7 @@ impl Order {
     fn rows(&mut self, row_count: usize) -> Result<Vec<u32>, TraceError> {
         let rows = std::mem::take(&mut self.rows);
         let highest = row_count.saturating_sub(1) as u64;
-        let parse = |text| Cell { column: "row", text }.whole(highest.min(u32::MAX.into()));
+        let parse = |text| TextCell { column: "row", text }.whole(highest.min(u32::MAX.into()));
         let order: Result<Vec<u32>, RowProblem> =
             rows.split(' ').map(|text| parse(text).map(|row| row as u32)).collect();
         order.map_err(|problem| TraceError::Row(Box::new(problem.at(&self.file, self.line))))
@@ -130,7 +130,7 @@ fn key_and_rows(bytes: &[u8], has_trace: bool) -> Result<Line<'_>, RowProblem> {
         false => (None, text),
     };
     let (seed, rows) = rest.split_once(',').ok_or_else(bad)?;
-    let seed = Cell { column: "seed", text: seed }.whole(i64::MAX as u64)?;
+    let seed = TextCell { column: "seed", text: seed }.whole(i64::MAX as u64)?;
     Ok(((trace, seed), rows))
 }
 

@@ -45,12 +45,12 @@ impl From<Violation> for RowProblem {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Cell<'a> {
+pub(crate) struct TextCell<'a> {
     pub(crate) column: &'a str,
     pub(crate) text: &'a str,
 }
 
-impl<'a> Cell<'a> {
+impl<'a> TextCell<'a> {
     pub(crate) fn is_empty(self) -> bool {
         self.text.is_empty()
     }
@@ -87,7 +87,7 @@ impl<'a> Cell<'a> {
         Ok(self.integer(lowest.into(), highest.into())? as u64)
     }
 
-    /// As [`Cell::whole`], or `None` when the cell is empty.
+    /// As [`TextCell::whole`], or `None` when the cell is empty.
     pub(crate) fn optional_whole(self, highest: u64) -> Result<Option<u64>, RowProblem> {
         if self.has_no_number() { Ok(None) } else { self.whole(highest).map(Some) }
     }
@@ -139,7 +139,7 @@ impl<'a> Cell<'a> {
         read.map_err(|problem| self.bad(problem, expected()))
     }
 
-    /// As [`Cell::seconds_as_ms`], or `None` when the cell is empty.
+    /// As [`TextCell::seconds_as_ms`], or `None` when the cell is empty.
     pub(crate) fn optional_seconds_as_ms(self) -> Result<Option<u64>, RowProblem> {
         if self.has_no_number() { Ok(None) } else { self.seconds_as_ms().map(Some) }
     }
@@ -149,8 +149,8 @@ impl<'a> Cell<'a> {
 mod tests {
     use super::*;
 
-    fn cell(text: &str) -> Cell<'_> {
-        Cell { column: "c", text }
+    fn cell(text: &str) -> TextCell<'_> {
+        TextCell { column: "c", text }
     }
 
     #[test]

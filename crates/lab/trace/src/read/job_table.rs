@@ -3,41 +3,44 @@
 //! The columns are described in `docs/reference/trace-formats.md`.
 
 use super::cell::RowProblem;
-use super::{Cell, Column, RowView, Table, read_rows};
+use super::{FileTable, RowView, TableColumn, TextCell, read_rows};
 use crate::error::TraceError;
 use crate::format::ReadOptions;
-use crate::job::{ExactTimes, Outcome, StopCosts, TraceJob};
+use crate::job::{ExactTimes, RecordedOutcome, StopCosts, TraceJob};
 use crate::limits::{MAX_GPUS, MAX_PODS};
-use crate::trace::{Known, Trace};
+use crate::trace::{KnownFields, Trace};
 
 /// Words for each way of ending, in lower case; those of Philly, Slurm and Kubernetes among them.
-const OUTCOMES: [(Outcome, &[&str]); 4] = [
-    (Outcome::Completed, &["pass", "passed", "completed", "succeeded", "success"]),
-    (Outcome::Failed, &["failed", "fail", "error", "timeout", "node_fail", "out_of_memory"]),
-    (Outcome::Killed, &["killed", "cancelled", "canceled", "preempted", "stopped"]),
-    (Outcome::Unknown, &["", "unknown", "running", "pending"]),
+const OUTCOMES: [(RecordedOutcome, &[&str]); 4] = [
+    (RecordedOutcome::Completed, &["pass", "passed", "completed", "succeeded", "success"]),
+    (
+        RecordedOutcome::Failed,
+        &["failed", "fail", "error", "timeout", "node_fail", "out_of_memory"],
+    ),
+    (RecordedOutcome::Killed, &["killed", "cancelled", "canceled", "preempted", "stopped"]),
+    (RecordedOutcome::Unknown, &["", "unknown", "running", "pending"]),
 ];
 
 struct Columns {
-    job_id: Column,
-    submit: Column,
-    duration: Column,
-    num_gpu: Column,
-    gpu_milli: Option<Column>,
-    nodes: Option<Column>,
-    model: Option<Column>,
-    deadline: Option<Column>,
-    queue: Option<Column>,
-    status: Option<Column>,
-    user: Option<Column>,
-    estimate: Option<Column>,
-    priority: Option<Column>,
-    checkpoint_interval: Option<Column>,
-    checkpoint_cost: Option<Column>,
-    restart_cost: Option<Column>,
+    job_id: TableColumn,
+    submit: TableColumn,
+    duration: TableColumn,
+    num_gpu: TableColumn,
+    gpu_milli: Option<TableColumn>,
+    nodes: Option<TableColumn>,
+    model: Option<TableColumn>,
+    deadline: Option<TableColumn>,
+    queue: Option<TableColumn>,
+    status: Option<TableColumn>,
+    user: Option<TableColumn>,
+    estimate: Option<TableColumn>,
+    priority: Option<TableColumn>,
+    checkpoint_interval: Option<TableColumn>,
+    checkpoint_cost: Option<TableColumn>,
+    restart_cost: Option<TableColumn>,
 }
 
-pub(crate) fn read(mut table: Table, options: &ReadOptions) -> Result<Trace, TraceError> {
+pub(crate) fn read(mut table: FileTable, options: &ReadOptions) -> Result<Trace, TraceError> {
     let columns = Columns::of(&mut table)?;
     let rows = read_rows(
         &mut table,
@@ -51,7 +54,7 @@ pub(crate) fn read(mut table: Table, options: &ReadOptions) -> Result<Trace, Tra
         source: table.file().to_owned(),
         format: table.format(),
         lines: rows.lines,
-        known: Known {
+        known: KnownFields {
             submit_times: true,
             cpu: false,
             memory: false,
@@ -64,7 +67,7 @@ pub(crate) fn read(mut table: Table, options: &ReadOptions) -> Result<Trace, Tra
 }
 
 impl Columns {
-    fn of(table: &mut Table) -> Result<Self, TraceError> {
+    fn of(table: &mut FileTable) -> Result<Self, TraceError> {
         let duration = match (table.optional("duration_s"), table.optional("service_s")) {
             (Some(_), Some(_)) => {
                 let expected = "one of duration_s and service_s";
@@ -96,8 +99,8 @@ impl Columns {
     }
 
     fn job(&self, row: RowView<'_>) -> Result<TraceJob, RowProblem> {
-        let text = |column| row.maybe(column).map_or(Ok(None), Cell::text);
-        let seconds = |column| row.maybe(column).map_or(Ok(None), Cell::optional_seconds_as_ms);
+        let text = |column| row.maybe(column).map_or(Ok(None), TextCell::text);
+        let seconds = |column| row.maybe(column).map_or(Ok(None), TextCell::optional_seconds_as_ms);
         let (pod_count, gpu_count) = self.pods(row)?;
         let (submit, duration) = (row.cell(self.submit), row.cell(self.duration));
         let (submit_ms, duration_ms) = (submit.seconds_as_ms()?, duration.seconds_as_ms()?);
@@ -119,14 +122,14 @@ impl Columns {
             user: text(self.user)?,
             queue: text(self.queue)?,
             model: text(self.model)?,
-            priority: row.maybe(self.priority).map_or(Ok(0), Cell::signed)?,
+            priority: row.maybe(self.priority).map_or(Ok(0), TextCell::signed)?,
             deadline_ms: seconds(self.deadline)?,
             stop_costs: StopCosts {
                 checkpoint_interval_ms: seconds(self.checkpoint_interval)?,
                 checkpoint_cost_ms: seconds(self.checkpoint_cost)?,
                 restart_cost_ms: seconds(self.restart_cost)?,
             },
-            outcome: row.maybe(self.status).map_or(Ok(Outcome::Unknown), outcome)?,
+            outcome: row.maybe(self.status).map_or(Ok(RecordedOutcome::Unknown), outcome)?,
             ..TraceJob::default()
         };
         Ok(job)
@@ -161,7 +164,7 @@ impl Columns {
     }
 }
 
-fn outcome(cell: Cell<'_>) -> Result<Outcome, RowProblem> {
+fn outcome(cell: TextCell<'_>) -> Result<RecordedOutcome, RowProblem> {
     let word = cell.text.to_ascii_lowercase();
     let known = OUTCOMES.iter().find(|(_, words)| words.contains(&word.as_str()));
     known.map(|(outcome, _)| *outcome).ok_or_else(|| {

@@ -14,17 +14,17 @@ mod table;
 use std::io::Read;
 use std::path::Path;
 
-pub(crate) use cell::Cell;
 pub use cell::RowProblem;
+pub(crate) use cell::TextCell;
 pub(crate) use lines::LineReader;
 pub(crate) use own::{JOB_COLUMNS, NODE_COLUMNS};
 pub(crate) use rows::{ClusterGpus, read_rows};
 pub use small::{SmallRow, SmallTable};
-pub(crate) use table::{Column, RowView, Table};
+pub(crate) use table::{FileTable, RowView, TableColumn};
 
 use crate::error::{TraceError, shortened};
-use crate::format::{FORMATS, Format, ReadOptions};
-use crate::node::Cluster;
+use crate::format::{FORMATS, ReadOptions, TraceFormat};
+use crate::node::TraceCluster;
 use crate::trace::Trace;
 
 /// Reads the jobs of a file, plain or gzip.
@@ -51,7 +51,7 @@ pub fn read_trace_from(
 ///
 /// # Errors
 /// [`TraceError`] for anything unreadable; the first bad row unless `options.skip_bad_rows`.
-pub fn read_cluster(path: &Path, options: &ReadOptions) -> Result<Cluster, TraceError> {
+pub fn read_cluster(path: &Path, options: &ReadOptions) -> Result<TraceCluster, TraceError> {
     cluster_of(LineReader::open(path)?, options)
 }
 
@@ -63,7 +63,7 @@ pub fn read_cluster_from(
     input: impl Read + 'static,
     name: &str,
     options: &ReadOptions,
-) -> Result<Cluster, TraceError> {
+) -> Result<TraceCluster, TraceError> {
     cluster_of(LineReader::new(input, name)?, options)
 }
 
@@ -71,18 +71,18 @@ pub fn read_cluster_from(
 ///
 /// # Errors
 /// [`TraceError::UnknownFormat`] when it is none of [`FORMATS`], or the file cannot be read.
-pub fn detect_format(path: &Path) -> Result<Format, TraceError> {
+pub fn detect_format(path: &Path) -> Result<TraceFormat, TraceError> {
     format_of(&mut LineReader::open(path)?, None)
 }
 
 fn trace_of(mut lines: LineReader, options: &ReadOptions) -> Result<Trace, TraceError> {
     let format = format_of(&mut lines, options.format)?;
     match format {
-        Format::Jobs => own::read_jobs(Table::csv(lines, format)?, options),
-        Format::JobTable => job_table::read(Table::csv(lines, format)?, options),
-        Format::OpenbPods => openb::read_pods(Table::csv(lines, format)?, options),
-        Format::Swf => swf::read(Table::blanks(lines, format, &swf::FIELDS), options),
-        Format::Nodes | Format::OpenbNodes => Err(TraceError::WrongKind {
+        TraceFormat::Jobs => own::read_jobs(FileTable::csv(lines, format)?, options),
+        TraceFormat::JobTable => job_table::read(FileTable::csv(lines, format)?, options),
+        TraceFormat::OpenbPods => openb::read_pods(FileTable::csv(lines, format)?, options),
+        TraceFormat::Swf => swf::read(FileTable::blanks(lines, format, &swf::FIELDS), options),
+        TraceFormat::Nodes | TraceFormat::OpenbNodes => Err(TraceError::WrongKind {
             file: lines.file().to_owned(),
             found: format,
             holds: "nodes",
@@ -91,11 +91,11 @@ fn trace_of(mut lines: LineReader, options: &ReadOptions) -> Result<Trace, Trace
     }
 }
 
-fn cluster_of(mut lines: LineReader, options: &ReadOptions) -> Result<Cluster, TraceError> {
+fn cluster_of(mut lines: LineReader, options: &ReadOptions) -> Result<TraceCluster, TraceError> {
     let format = format_of(&mut lines, options.format)?;
     match format {
-        Format::Nodes => own::read_nodes(Table::csv(lines, format)?, options),
-        Format::OpenbNodes => openb::read_nodes(Table::csv(lines, format)?, options),
+        TraceFormat::Nodes => own::read_nodes(FileTable::csv(lines, format)?, options),
+        TraceFormat::OpenbNodes => openb::read_nodes(FileTable::csv(lines, format)?, options),
         _ => Err(TraceError::WrongKind {
             file: lines.file().to_owned(),
             found: format,
@@ -117,21 +117,24 @@ pub(crate) fn empty(lines: &LineReader, expected: String) -> TraceError {
 }
 
 /// The forced format, or the one of the first line, which stays unread.
-fn format_of(lines: &mut LineReader, forced: Option<Format>) -> Result<Format, TraceError> {
+fn format_of(
+    lines: &mut LineReader,
+    forced: Option<TraceFormat>,
+) -> Result<TraceFormat, TraceError> {
     if let Some(format) = forced {
         return Ok(format);
     }
-    let known = || FORMATS.map(Format::description).join("; ");
+    let known = || FORMATS.map(TraceFormat::description).join("; ");
     if !lines.advance()? {
         return Err(empty(lines, format!("a header, which is one of: {}", known())));
     }
     lines.push_back();
     let first = String::from_utf8_lossy(lines.bytes());
-    if Format::looks_like_swf(&first) {
-        return Ok(Format::Swf);
+    if TraceFormat::looks_like_swf(&first) {
+        return Ok(TraceFormat::Swf);
     }
     let columns: Vec<String> = first.split(',').map(|name| name.trim_matches('"').into()).collect();
-    Format::of_header(&columns).ok_or_else(|| TraceError::UnknownFormat {
+    TraceFormat::of_header(&columns).ok_or_else(|| TraceError::UnknownFormat {
         file: lines.file().to_owned(),
         header: shortened(&first),
         known: known(),

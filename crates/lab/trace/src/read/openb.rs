@@ -6,36 +6,36 @@
 //! no model wish, whatever those columns say; and a share above 1000 means a whole GPU.
 
 use super::cell::RowProblem;
-use super::{Cell, ClusterGpus, Column, RowView, Table, read_rows};
+use super::{ClusterGpus, FileTable, RowView, TableColumn, TextCell, read_rows};
 use crate::error::TraceError;
 use crate::format::ReadOptions;
-use crate::job::{Outcome, TraceJob};
+use crate::job::{RecordedOutcome, TraceJob};
 use crate::limits::{MAX_CPU_MILLI, MAX_GPUS, MAX_MEMORY_BYTES, MAX_NODE_GPUS};
-use crate::node::{Cluster, TraceNode};
-use crate::trace::{Known, Trace};
+use crate::node::{TraceCluster, TraceNode};
+use crate::trace::{KnownFields, Trace};
 
 const MIB: u64 = 1 << 20;
 
 /// Columns that every pod file has, then those of the files with times.
 struct PodColumns {
-    name: Column,
-    cpu_milli: Column,
-    memory_mib: Column,
-    num_gpu: Column,
-    gpu_milli: Column,
-    gpu_spec: Option<Column>,
-    qos: Option<Column>,
+    name: TableColumn,
+    cpu_milli: TableColumn,
+    memory_mib: TableColumn,
+    num_gpu: TableColumn,
+    gpu_milli: TableColumn,
+    gpu_spec: Option<TableColumn>,
+    qos: Option<TableColumn>,
     times: Option<PodTimes>,
 }
 
 struct PodTimes {
-    phase: Column,
-    creation: Column,
-    deletion: Column,
-    scheduled: Column,
+    phase: TableColumn,
+    creation: TableColumn,
+    deletion: TableColumn,
+    scheduled: TableColumn,
 }
 
-pub(crate) fn read_pods(mut table: Table, options: &ReadOptions) -> Result<Trace, TraceError> {
+pub(crate) fn read_pods(mut table: FileTable, options: &ReadOptions) -> Result<Trace, TraceError> {
     let columns = PodColumns::of(&mut table)?;
     let rows = read_rows(
         &mut table,
@@ -49,17 +49,20 @@ pub(crate) fn read_pods(mut table: Table, options: &ReadOptions) -> Result<Trace
         source: table.file().to_owned(),
         format: table.format(),
         lines: rows.lines,
-        known: Known {
+        known: KnownFields {
             submit_times: columns.times.is_some(),
             gpu_models: columns.gpu_spec.is_some(),
-            ..Known::default()
+            ..KnownFields::default()
         },
         skipped: rows.skipped,
         notes: table.notes(),
     })
 }
 
-pub(crate) fn read_nodes(mut table: Table, options: &ReadOptions) -> Result<Cluster, TraceError> {
+pub(crate) fn read_nodes(
+    mut table: FileTable,
+    options: &ReadOptions,
+) -> Result<TraceCluster, TraceError> {
     let name = table.require("sn")?;
     let cpu_milli = table.require("cpu_milli")?;
     let memory_mib = table.require("memory_mib")?;
@@ -87,7 +90,7 @@ pub(crate) fn read_nodes(mut table: Table, options: &ReadOptions) -> Result<Clus
             Ok(Some(node))
         },
     )?;
-    Ok(Cluster {
+    Ok(TraceCluster {
         nodes: rows.values,
         source: table.file().to_owned(),
         skipped: rows.skipped,
@@ -96,7 +99,7 @@ pub(crate) fn read_nodes(mut table: Table, options: &ReadOptions) -> Result<Clus
 }
 
 impl PodColumns {
-    fn of(table: &mut Table) -> Result<Self, TraceError> {
+    fn of(table: &mut FileTable) -> Result<Self, TraceError> {
         let times = match table.optional("creation_time") {
             None => None,
             Some(creation) => Some(PodTimes {
@@ -127,7 +130,7 @@ impl PodColumns {
             memory_bytes: memory_bytes(row.cell(self.memory_mib))?,
             gpu_count,
             gpu_milli: share(row.cell(self.gpu_milli), gpu_count)?,
-            service_class: row.maybe(self.qos).map_or(Ok(None), Cell::text)?,
+            service_class: row.maybe(self.qos).map_or(Ok(None), TextCell::text)?,
             ..TraceJob::default()
         };
         if let Some(cell) = row.maybe(self.gpu_spec) {
@@ -171,16 +174,16 @@ impl PodTimes {
 }
 
 /// `Running` was the last phase seen before the pod was deleted, which tells nothing of its end.
-fn outcome(phase: Cell<'_>) -> Result<Outcome, RowProblem> {
+fn outcome(phase: TextCell<'_>) -> Result<RecordedOutcome, RowProblem> {
     match phase.text {
-        "Succeeded" => Ok(Outcome::Completed),
-        "Failed" => Ok(Outcome::Failed),
-        "Running" | "Pending" | "Unknown" => Ok(Outcome::Unknown),
+        "Succeeded" => Ok(RecordedOutcome::Completed),
+        "Failed" => Ok(RecordedOutcome::Failed),
+        "Running" | "Pending" | "Unknown" => Ok(RecordedOutcome::Unknown),
         _ => Err(phase.bad("is not a pod phase", "Pending, Running, Succeeded, Failed or Unknown")),
     }
 }
 
-fn share(cell: Cell<'_>, gpu_count: u32) -> Result<i64, RowProblem> {
+fn share(cell: TextCell<'_>, gpu_count: u32) -> Result<i64, RowProblem> {
     let milli = cell.whole(u64::from(MAX_GPUS) * 1000)?.min(1000) as i64;
     match (gpu_count, milli) {
         (0, _) => Ok(0),
@@ -194,7 +197,7 @@ fn share(cell: Cell<'_>, gpu_count: u32) -> Result<i64, RowProblem> {
     }
 }
 
-fn gpu_models(cell: Cell<'_>) -> Result<Vec<String>, RowProblem> {
+fn gpu_models(cell: TextCell<'_>) -> Result<Vec<String>, RowProblem> {
     let Some(text) = cell.text()? else {
         return Ok(Vec::new());
     };
@@ -205,6 +208,6 @@ fn gpu_models(cell: Cell<'_>) -> Result<Vec<String>, RowProblem> {
     Ok(models)
 }
 
-fn memory_bytes(cell: Cell<'_>) -> Result<i64, RowProblem> {
+fn memory_bytes(cell: TextCell<'_>) -> Result<i64, RowProblem> {
     Ok((cell.whole(MAX_MEMORY_BYTES as u64 / MIB)? * MIB) as i64)
 }

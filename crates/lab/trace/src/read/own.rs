@@ -1,15 +1,15 @@
 //! dovetail's own CSV of jobs and of machines: every value of the types, nothing else.
 
 use super::cell::RowProblem;
-use super::{Cell, ClusterGpus, Column, RowView, Table, read_rows};
+use super::{ClusterGpus, FileTable, RowView, TableColumn, TextCell, read_rows};
 use crate::error::TraceError;
 use crate::format::ReadOptions;
-use crate::job::{Cut, Outcome, StopCosts, TraceJob};
+use crate::job::{RecordedOutcome, StopCosts, TraceJob, UnseenEnds};
 use crate::limits::{
     MAX_CPU_MILLI, MAX_GPUS, MAX_MEMORY_BYTES, MAX_NODE_GPUS, MAX_PODS, MAX_TIME_MS,
 };
-use crate::node::{Cluster, TraceNode};
-use crate::trace::{Known, Trace};
+use crate::node::{TraceCluster, TraceNode};
+use crate::trace::{KnownFields, Trace};
 
 /// Columns of the jobs file, in the order in which they are written.
 pub(crate) const JOB_COLUMNS: [&str; 22] = [
@@ -52,12 +52,12 @@ pub(crate) const NODE_COLUMNS: [&str; 8] = [
 /// The columns that are there, by their place in the list of names.
 struct Present<'n> {
     names: &'n [&'static str],
-    columns: Vec<Option<Column>>,
+    columns: Vec<Option<TableColumn>>,
 }
 
 impl<'n> Present<'n> {
     /// Looks the names up; a column of another name is refused, since it would be lost.
-    fn of(table: &mut Table, names: &'n [&'static str]) -> Result<Self, TraceError> {
+    fn of(table: &mut FileTable, names: &'n [&'static str]) -> Result<Self, TraceError> {
         let columns = names.iter().map(|name| table.optional(name)).collect();
         let stranger = table.unused().next().map(str::to_owned);
         match stranger {
@@ -73,13 +73,13 @@ impl<'n> Present<'n> {
         self.column(name).is_some()
     }
 
-    fn column(&self, name: &str) -> Option<Column> {
+    fn column(&self, name: &str) -> Option<TableColumn> {
         let index = self.names.iter().position(|known| *known == name)?;
         self.columns[index]
     }
 
     fn text(&self, row: RowView<'_>, name: &str) -> Result<Option<String>, RowProblem> {
-        row.maybe(self.column(name)).map_or(Ok(None), Cell::text)
+        row.maybe(self.column(name)).map_or(Ok(None), TextCell::text)
     }
 
     fn whole(&self, row: RowView<'_>, name: &str, highest: u64) -> Result<Option<u64>, RowProblem> {
@@ -108,12 +108,12 @@ impl<'n> Present<'n> {
 
     fn gpu_memory_bytes(&self, row: RowView<'_>) -> Result<Option<i64>, RowProblem> {
         let cell = row.maybe(self.column("gpu_memory_bytes")).filter(|cell| !cell.has_no_number());
-        let read = |cell: Cell<'_>| cell.whole_within(1, MAX_MEMORY_BYTES as u64);
+        let read = |cell: TextCell<'_>| cell.whole_within(1, MAX_MEMORY_BYTES as u64);
         Ok(cell.map(read).transpose()?.map(|bytes| bytes as i64))
     }
 }
 
-pub(crate) fn read_jobs(mut table: Table, options: &ReadOptions) -> Result<Trace, TraceError> {
+pub(crate) fn read_jobs(mut table: FileTable, options: &ReadOptions) -> Result<Trace, TraceError> {
     for name in ["job_id", "duration_ms", "gpu_count"] {
         table.require(name)?;
     }
@@ -130,7 +130,7 @@ pub(crate) fn read_jobs(mut table: Table, options: &ReadOptions) -> Result<Trace
         source: table.file().to_owned(),
         format: table.format(),
         lines: rows.lines,
-        known: Known {
+        known: KnownFields {
             submit_times: present.has("submit_ms"),
             cpu: present.has("cpu_milli"),
             memory: present.has("memory_bytes"),
@@ -142,7 +142,10 @@ pub(crate) fn read_jobs(mut table: Table, options: &ReadOptions) -> Result<Trace
     })
 }
 
-pub(crate) fn read_nodes(mut table: Table, options: &ReadOptions) -> Result<Cluster, TraceError> {
+pub(crate) fn read_nodes(
+    mut table: FileTable,
+    options: &ReadOptions,
+) -> Result<TraceCluster, TraceError> {
     for name in ["node_name", "cpu_milli", "memory_bytes", "gpu_count"] {
         table.require(name)?;
     }
@@ -169,7 +172,7 @@ pub(crate) fn read_nodes(mut table: Table, options: &ReadOptions) -> Result<Clus
             Ok(Some(node))
         },
     )?;
-    Ok(Cluster {
+    Ok(TraceCluster {
         nodes: rows.values,
         source: table.file().to_owned(),
         skipped: rows.skipped,
@@ -199,29 +202,31 @@ fn job(present: &Present<'_>, row: RowView<'_>) -> Result<TraceJob, RowProblem> 
         queue: present.text(row, "queue")?,
         model: present.text(row, "model")?,
         service_class: present.text(row, "service_class")?,
-        priority: row.maybe(present.column("priority")).map_or(Ok(0), Cell::signed)?,
+        priority: row.maybe(present.column("priority")).map_or(Ok(0), TextCell::signed)?,
         deadline_ms: time_ms("deadline_ms")?,
         stop_costs: StopCosts {
             checkpoint_interval_ms: time_ms("checkpoint_interval_ms")?,
             checkpoint_cost_ms: time_ms("checkpoint_cost_ms")?,
             restart_cost_ms: time_ms("restart_cost_ms")?,
         },
-        outcome: row.maybe(present.column("outcome")).map_or(Ok(Outcome::Unknown), outcome)?,
-        cut: row.maybe(present.column("cut")).map_or(Ok(Cut::Nowhere), cut)?,
+        outcome: row
+            .maybe(present.column("outcome"))
+            .map_or(Ok(RecordedOutcome::Unknown), outcome)?,
+        cut: row.maybe(present.column("cut")).map_or(Ok(UnseenEnds::Nowhere), cut)?,
         exact: None,
     };
     job.check()?;
     Ok(job)
 }
 
-fn outcome(cell: Cell<'_>) -> Result<Outcome, RowProblem> {
-    use Outcome::{Completed, Failed, Killed, Unknown};
+fn outcome(cell: TextCell<'_>) -> Result<RecordedOutcome, RowProblem> {
+    use RecordedOutcome::{Completed, Failed, Killed, Unknown};
     let all = [Completed, Failed, Killed, Unknown];
     let known = all.into_iter().find(|outcome| outcome.name() == cell.text);
-    known.ok_or_else(|| cell.bad("is not an outcome", all.map(Outcome::name).join(", ")))
+    known.ok_or_else(|| cell.bad("is not an outcome", all.map(RecordedOutcome::name).join(", ")))
 }
 
-fn cut(cell: Cell<'_>) -> Result<Cut, RowProblem> {
-    let known = Cut::ALL.into_iter().find(|cut| cut.name() == cell.text);
+fn cut(cell: TextCell<'_>) -> Result<UnseenEnds, RowProblem> {
+    let known = UnseenEnds::ALL.into_iter().find(|cut| cut.name() == cell.text);
     known.ok_or_else(|| cell.bad("is not a valid value", "nothing, begin, end or both"))
 }

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::table::Next;
-use super::{RowProblem, RowView, Table};
+use super::table::NextRow;
+use super::{FileTable, RowProblem, RowView};
 use crate::error::{RowError, SkippedRow, TraceError, shortened};
 use crate::format::ReadOptions;
 use crate::limits::MAX_GPUS;
@@ -21,7 +21,7 @@ pub(crate) struct Rows<T> {
 ///
 /// `id` gives a value's name, which must be unique, and `id_column` the column it stands in.
 pub(crate) fn read_rows<T>(
-    table: &mut Table,
+    table: &mut FileTable,
     options: &ReadOptions,
     id_column: &'static str,
     id: impl Fn(&T) -> &str,
@@ -31,9 +31,9 @@ pub(crate) fn read_rows<T>(
     let mut first_lines: HashMap<String, u64> = HashMap::new();
     loop {
         let parsed = match table.advance()? {
-            Next::End => break,
-            Next::Bad(problem) => Err(problem),
-            Next::Row => parse(table.row()).and_then(|value| match value {
+            NextRow::End => break,
+            NextRow::Bad(problem) => Err(problem),
+            NextRow::Row => parse(table.row()).and_then(|value| match value {
                 Some(value) => unique(&mut first_lines, id_column, id(&value), table.line())
                     .map(|()| Some(value)),
                 None => Ok(None),
@@ -98,7 +98,7 @@ fn unique(
     }
 }
 
-fn no_rows(table: &Table, skipped: &[SkippedRow]) -> TraceError {
+fn no_rows(table: &FileTable, skipped: &[SkippedRow]) -> TraceError {
     let first = skipped.first().map(|row| format!("line {}: {}", row.line, row.reason));
     TraceError::NoRows {
         file: table.file().to_owned(),

@@ -3,20 +3,20 @@
 use std::io::Read;
 use std::path::Path;
 
-use super::table::Next;
-use super::{Cell, Column, LineReader, RowProblem, RowView, Table};
+use super::table::NextRow;
+use super::{FileTable, LineReader, RowProblem, RowView, TableColumn, TextCell};
 use crate::error::TraceError;
 
 /// A CSV file that is neither a trace nor a list of machines.
 pub struct SmallTable {
-    table: Table,
-    columns: Vec<Column>,
+    table: FileTable,
+    columns: Vec<TableColumn>,
 }
 
 /// One row of a [`SmallTable`]. Columns are named by their position in the list given.
 pub struct SmallRow<'t> {
     row: RowView<'t>,
-    columns: &'t [Column],
+    columns: &'t [TableColumn],
     /// Line in the file, from 1, the header included.
     pub line: u64,
 }
@@ -43,7 +43,7 @@ impl SmallTable {
     }
 
     fn of(lines: LineReader, names: &[&'static str]) -> Result<Self, TraceError> {
-        let mut table = Table::other(lines, names)?;
+        let mut table = FileTable::other(lines, names)?;
         let columns = names.iter().map(|name| table.require(name)).collect::<Result<_, _>>()?;
         let stranger = table.unused().next().map(str::to_owned);
         if let Some(name) = stranger {
@@ -64,9 +64,9 @@ impl SmallTable {
         let mut values = Vec::new();
         loop {
             let parsed = match self.table.advance()? {
-                Next::End => return Ok(values),
-                Next::Bad(problem) => Err(problem),
-                Next::Row => parse(&SmallRow {
+                NextRow::End => return Ok(values),
+                NextRow::Bad(problem) => Err(problem),
+                NextRow::Row => parse(&SmallRow {
                     row: self.table.row(),
                     columns: &self.columns,
                     line: self.table.line(),
@@ -79,7 +79,7 @@ impl SmallTable {
 }
 
 impl SmallRow<'_> {
-    fn cell(&self, column: usize) -> Cell<'_> {
+    fn cell(&self, column: usize) -> TextCell<'_> {
         self.row.cell(self.columns[column])
     }
 

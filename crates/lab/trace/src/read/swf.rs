@@ -8,12 +8,12 @@
 use std::num::NonZeroU32;
 
 use super::cell::RowProblem;
-use super::{Cell, RowView, Table, read_rows};
+use super::{FileTable, RowView, TextCell, read_rows};
 use crate::error::TraceError;
 use crate::format::{ReadOptions, SwfProcessors};
-use crate::job::{Outcome, TraceJob};
+use crate::job::{RecordedOutcome, TraceJob};
 use crate::limits::{MAX_GPUS, MAX_MEMORY_BYTES, MAX_TIME_MS};
-use crate::trace::{Known, Trace};
+use crate::trace::{KnownFields, Trace};
 use dovetail_units::number::Number;
 
 /// Names of the 18 fields, in order.
@@ -40,7 +40,7 @@ pub(crate) const FIELDS: [&str; 18] = [
 
 const KIB: u64 = 1024;
 
-pub(crate) fn read(mut table: Table, options: &ReadOptions) -> Result<Trace, TraceError> {
+pub(crate) fn read(mut table: FileTable, options: &ReadOptions) -> Result<Trace, TraceError> {
     let mut partial_runs = 0_u64;
     let fields = Fields::of(&mut table)?;
     let rows = read_rows(
@@ -52,10 +52,10 @@ pub(crate) fn read(mut table: Table, options: &ReadOptions) -> Result<Trace, Tra
             fields.check_numbers(row)?;
             let status = fields.cell(row, "status");
             let outcome = match status.signed() {
-                Ok(0) => Outcome::Failed,
-                Ok(1) => Outcome::Completed,
-                Ok(5) => Outcome::Killed,
-                Ok(-1) => Outcome::Unknown,
+                Ok(0) => RecordedOutcome::Failed,
+                Ok(1) => RecordedOutcome::Completed,
+                Ok(5) => RecordedOutcome::Killed,
+                Ok(-1) => RecordedOutcome::Unknown,
                 Ok(2..=4) => {
                     partial_runs += 1;
                     return Ok(None);
@@ -65,7 +65,7 @@ pub(crate) fn read(mut table: Table, options: &ReadOptions) -> Result<Trace, Tra
             fields.job(row, outcome, options.swf_processors).map(Some)
         },
     )?;
-    let known = Known {
+    let known = KnownFields {
         submit_times: true,
         cpu: options.swf_processors != SwfProcessors::AsGpus,
         memory: rows.values.iter().any(|job| job.memory_bytes > 0),
@@ -89,14 +89,14 @@ pub(crate) fn read(mut table: Table, options: &ReadOptions) -> Result<Trace, Tra
 }
 
 /// The columns in file order.
-struct Fields(Vec<super::Column>);
+struct Fields(Vec<super::TableColumn>);
 
 impl Fields {
-    fn of(table: &mut Table) -> Result<Self, TraceError> {
+    fn of(table: &mut FileTable) -> Result<Self, TraceError> {
         FIELDS.iter().map(|name| table.require(name)).collect::<Result<_, _>>().map(Self)
     }
 
-    fn cell<'a>(&self, row: RowView<'a>, name: &str) -> Cell<'a> {
+    fn cell<'a>(&self, row: RowView<'a>, name: &str) -> TextCell<'a> {
         let index = FIELDS.iter().position(|field| *field == name);
         row.cell(self.0[index.unwrap_or_default()])
     }
@@ -116,10 +116,10 @@ impl Fields {
     fn job(
         &self,
         row: RowView<'_>,
-        outcome: Outcome,
+        outcome: RecordedOutcome,
         meaning: SwfProcessors,
     ) -> Result<TraceJob, RowProblem> {
-        let seconds = |name| known(self.cell(row, name), Cell::seconds_as_ms);
+        let seconds = |name| known(self.cell(row, name), TextCell::seconds_as_ms);
         let number = |name| known(self.cell(row, name), |cell| cell.whole(u64::MAX >> 1));
         let submit = self.cell(row, "submit_time");
         let submit_ms = submit.seconds_as_ms()?;
@@ -174,8 +174,8 @@ impl Fields {
 
 /// `None` for -1, the format's unknown.
 fn known<'a, T>(
-    cell: Cell<'a>,
-    read: impl Fn(Cell<'a>) -> Result<T, RowProblem>,
+    cell: TextCell<'a>,
+    read: impl Fn(TextCell<'a>) -> Result<T, RowProblem>,
 ) -> Result<Option<T>, RowProblem> {
     if cell.signed() == Ok(-1) { Ok(None) } else { read(cell).map(Some) }
 }

@@ -1,15 +1,15 @@
 //! Rows of a file by column name.
 
-use super::cell::{Cell, RowProblem};
+use super::cell::{RowProblem, TextCell};
 use super::csv_row::Fields;
 use super::lines::LineReader;
 use crate::error::{TraceError, shortened};
-use crate::format::Format;
+use crate::format::TraceFormat;
 
 /// A file as a table: named columns, and one current row.
-pub(crate) struct Table {
+pub(crate) struct FileTable {
     lines: LineReader,
-    format: Option<Format>,
+    format: Option<TraceFormat>,
     /// What the file should hold, for messages.
     holds: String,
     columns: Vec<String>,
@@ -19,9 +19,9 @@ pub(crate) struct Table {
     csv: bool,
 }
 
-/// A column of a [`Table`].
+/// A column of a [`FileTable`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Column(usize);
+pub(crate) struct TableColumn(usize);
 
 /// The current row.
 #[derive(Clone, Copy)]
@@ -30,27 +30,27 @@ pub(crate) struct RowView<'a> {
     fields: &'a Fields,
 }
 
-/// What [`Table::advance`] came to.
-pub(crate) enum Next {
+/// What [`FileTable::advance`] came to.
+pub(crate) enum NextRow {
     Row,
     Bad(RowProblem),
     End,
 }
 
 impl<'a> RowView<'a> {
-    pub(crate) fn cell(self, column: Column) -> Cell<'a> {
-        Cell { column: &self.columns[column.0], text: self.fields.get(column.0) }
+    pub(crate) fn cell(self, column: TableColumn) -> TextCell<'a> {
+        TextCell { column: &self.columns[column.0], text: self.fields.get(column.0) }
     }
 
     /// The cell of a column the file may lack.
-    pub(crate) fn maybe(self, column: Option<Column>) -> Option<Cell<'a>> {
+    pub(crate) fn maybe(self, column: Option<TableColumn>) -> Option<TextCell<'a>> {
         column.map(|column| self.cell(column))
     }
 }
 
-impl Table {
+impl FileTable {
     /// A CSV file of a format; its first line names the columns.
-    pub(crate) fn csv(lines: LineReader, format: Format) -> Result<Self, TraceError> {
+    pub(crate) fn csv(lines: LineReader, format: TraceFormat) -> Result<Self, TraceError> {
         Self::with_header(lines, Some(format), format.description())
     }
 
@@ -61,7 +61,7 @@ impl Table {
 
     fn with_header(
         mut lines: LineReader,
-        format: Option<Format>,
+        format: Option<TraceFormat>,
         holds: String,
     ) -> Result<Self, TraceError> {
         let mut fields = Fields::default();
@@ -101,7 +101,7 @@ impl Table {
     }
 
     /// A file of words with blanks between them, fixed columns and `;` comments.
-    pub(crate) fn blanks(lines: LineReader, format: Format, columns: &[&str]) -> Self {
+    pub(crate) fn blanks(lines: LineReader, format: TraceFormat, columns: &[&str]) -> Self {
         Self {
             lines,
             format: Some(format),
@@ -114,14 +114,13 @@ impl Table {
         }
     }
 
-    /// The column of this name, if the file has it.
-    pub(crate) fn optional(&mut self, name: &str) -> Option<Column> {
+    pub(crate) fn optional(&mut self, name: &str) -> Option<TableColumn> {
         let index = self.columns.iter().position(|column| column == name)?;
         self.used[index] = true;
-        Some(Column(index))
+        Some(TableColumn(index))
     }
 
-    pub(crate) fn require(&mut self, name: &str) -> Result<Column, TraceError> {
+    pub(crate) fn require(&mut self, name: &str) -> Result<TableColumn, TraceError> {
         let expected = format!("a header that has it, as {} does", self.holds);
         self.optional(name).ok_or_else(|| self.header_error(name, "is missing", expected))
     }
@@ -154,11 +153,11 @@ impl Table {
     }
 
     /// Goes to the next row.
-    pub(crate) fn advance(&mut self) -> Result<Next, TraceError> {
+    pub(crate) fn advance(&mut self) -> Result<NextRow, TraceError> {
         let mut blank = None;
         loop {
             if !self.lines.advance()? {
-                return Ok(Next::End);
+                return Ok(NextRow::End);
             }
             let bytes = self.lines.bytes();
             if bytes.is_empty() && self.csv {
@@ -173,30 +172,30 @@ impl Table {
                 self.lines.push_back();
                 self.row_line = line;
                 let expected = format!("{} fields", self.columns.len());
-                return Ok(Next::Bad(RowProblem::whole_row("", "is blank", expected)));
+                return Ok(NextRow::Bad(RowProblem::whole_row("", "is blank", expected)));
             }
             self.row_line = self.lines.line();
             return Ok(self.split());
         }
     }
 
-    fn split(&mut self) -> Next {
+    fn split(&mut self) -> NextRow {
         let Ok(text) = std::str::from_utf8(self.lines.bytes()) else {
             let lossy = String::from_utf8_lossy(self.lines.bytes());
-            return Next::Bad(RowProblem::whole_row(lossy, "is not UTF-8", "UTF-8 text"));
+            return NextRow::Bad(RowProblem::whole_row(lossy, "is not UTF-8", "UTF-8 text"));
         };
         if !self.csv {
             self.fields.split_blanks(text);
         } else if let Err(problem) = self.fields.split_csv(text) {
             let expected = "comma-separated fields, each quoted completely or not at all";
-            return Next::Bad(RowProblem::whole_row(text, problem, expected));
+            return NextRow::Bad(RowProblem::whole_row(text, problem, expected));
         }
         if self.fields.count() != self.columns.len() {
             let problem = format!("has {} fields", self.fields.count());
             let expected = format!("{} as in the header", self.columns.len());
-            return Next::Bad(RowProblem::whole_row(text, problem, expected));
+            return NextRow::Bad(RowProblem::whole_row(text, problem, expected));
         }
-        Next::Row
+        NextRow::Row
     }
 
     pub(crate) fn row(&self) -> RowView<'_> {
@@ -212,7 +211,7 @@ impl Table {
         self.lines.file()
     }
 
-    pub(crate) fn format(&self) -> Option<Format> {
+    pub(crate) fn format(&self) -> Option<TraceFormat> {
         self.format
     }
 

@@ -16,12 +16,12 @@ pub(super) struct KeptAmount {
 
 /// CPU and memory; 0 where nobody knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Amounts {
+pub(super) struct PodAmounts {
     pub(super) cpu_milli: i64,
     pub(super) memory_bytes: i64,
 }
 
-impl Amounts {
+impl PodAmounts {
     /// The mean over the span in which the pod had its GPUs longest: exact where it had them
     /// throughout.
     pub(super) fn of(kept: &[KeptAmount], devices: &BTreeMap<u32, Timeline>) -> Self {

@@ -14,10 +14,10 @@ mod timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::job::{Cut, TraceJob};
-use crate::trace::{Known, Trace};
-use amounts::{Amounts, KeptAmount};
-use timeline::{Piece, Timeline};
+use crate::job::{TraceJob, UnseenEnds};
+use crate::trace::{KnownFields, Trace};
+use amounts::{KeptAmount, PodAmounts};
+use timeline::{AmountPeriod, Timeline};
 
 /// A part of a device for some time. Times are ms on one clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct SeenPod {
 
 /// Collects what was seen, in ascending time.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct ObservedAllocations {
     /// When each device was seen, whoever had it.
     devices: BTreeMap<u32, Timeline>,
     /// By pod and device.
@@ -54,16 +54,16 @@ pub struct Seen {
     kept: BTreeMap<u32, Vec<KeptAmount>>,
 }
 
-impl Seen {
+impl ObservedAllocations {
     /// Adds what one device was, later than all that was added of it before.
     pub fn add(&mut self, device: u32, parts: &[SeenPart]) {
-        let mut by_pod: BTreeMap<u32, Vec<Piece>> = BTreeMap::new();
+        let mut by_pod: BTreeMap<u32, Vec<AmountPeriod>> = BTreeMap::new();
         let mut all = Vec::with_capacity(parts.len());
         for part in parts {
             let SeenPart { from_ms, to_ms, gpu_milli, pod } = *part;
-            all.push(Piece { from_ms, to_ms, gpu_milli });
+            all.push(AmountPeriod { from_ms, to_ms, gpu_milli });
             if let Some(pod) = pod {
-                by_pod.entry(pod).or_default().push(Piece { from_ms, to_ms, gpu_milli });
+                by_pod.entry(pod).or_default().push(AmountPeriod { from_ms, to_ms, gpu_milli });
             }
         }
         self.devices.entry(device).or_default().see(&all);
@@ -95,14 +95,14 @@ impl Seen {
         let mut rows = Vec::new();
         for (pod, devices) in &self.held {
             let mut is_first = true;
-            let amounts = self.kept.get(pod).map(|kept| Amounts::of(kept, devices));
+            let amounts = self.kept.get(pod).map(|kept| PodAmounts::of(kept, devices));
             let seen = name(*pod);
             for run in timeline::runs(devices) {
                 let cut = self.cut(&run);
                 for (gpu_count, gpu_milli) in shapes(&run.parts) {
                     let amounts = amounts.filter(|_| is_first || gpu_milli == 1000);
                     is_first = false;
-                    rows.push(Row {
+                    rows.push(UnnamedJob {
                         from_ms: run.from_ms.saturating_sub(zero_ms),
                         duration_ms: run.to_ms - run.from_ms,
                         gang: seen.gang.clone(),
@@ -117,20 +117,20 @@ impl Seen {
                 }
             }
         }
-        let has = |amount: fn(&Amounts) -> i64| rows.iter().any(|row| amount(&row.amounts) > 0);
-        let known = Known {
+        let has = |amount: fn(&PodAmounts) -> i64| rows.iter().any(|row| amount(&row.amounts) > 0);
+        let known = KnownFields {
             cpu: has(|amounts| amounts.cpu_milli),
             memory: has(|amounts| amounts.memory_bytes),
             gpu_models: false,
             cuts: true,
-            ..Known::default()
+            ..KnownFields::default()
         };
-        let jobs = named(gathered(rows)).into_iter().map(Row::job).collect();
+        let jobs = named(gathered(rows)).into_iter().map(UnnamedJob::job).collect();
         Trace { jobs, source, known, ..Trace::default() }
     }
 
     /// Whether somebody saw one of its devices right before and after.
-    fn cut(&self, run: &timeline::Run) -> Cut {
+    fn cut(&self, run: &timeline::ConstantPeriod) -> UnseenEnds {
         let any_unseen = |is_seen: &dyn Fn(&Timeline) -> bool| {
             let mut devices = run.devices.iter();
             devices.any(|device| !self.devices.get(device).is_some_and(is_seen))
@@ -138,17 +138,17 @@ impl Seen {
         let begin = any_unseen(&|timeline| timeline.has_before(run.from_ms));
         let end = any_unseen(&|timeline| timeline.has_after(run.to_ms));
         match (begin, end) {
-            (false, false) => Cut::Nowhere,
-            (true, false) => Cut::Begin,
-            (false, true) => Cut::End,
-            (true, true) => Cut::Both,
+            (false, false) => UnseenEnds::Nowhere,
+            (true, false) => UnseenEnds::Begin,
+            (false, true) => UnseenEnds::End,
+            (true, true) => UnseenEnds::Both,
         }
     }
 }
 
 /// A job that has no name of its own yet.
 #[derive(Clone, Debug)]
-struct Row {
+struct UnnamedJob {
     from_ms: u64,
     duration_ms: u64,
     gang: Option<String>,
@@ -156,13 +156,13 @@ struct Row {
     shape: (u32, i64),
     name: String,
     pod_count: u32,
-    amounts: Amounts,
+    amounts: PodAmounts,
     queue: Option<String>,
     model: Option<String>,
-    cut: Cut,
+    cut: UnseenEnds,
 }
 
-impl Row {
+impl UnnamedJob {
     fn job(self) -> TraceJob {
         TraceJob {
             id: self.name,
@@ -193,8 +193,8 @@ fn shapes(parts: &[i64]) -> Vec<(u32, i64)> {
 type Together = (String, u64, u64, (u32, i64));
 
 /// Pods that started together and had the same as one row.
-fn gathered(rows: Vec<Row>) -> Vec<Row> {
-    let mut gangs: BTreeMap<Together, Vec<Row>> = BTreeMap::new();
+fn gathered(rows: Vec<UnnamedJob>) -> Vec<UnnamedJob> {
+    let mut gangs: BTreeMap<Together, Vec<UnnamedJob>> = BTreeMap::new();
     let mut all = Vec::new();
     for row in rows {
         match &row.gang {
@@ -207,14 +207,15 @@ fn gathered(rows: Vec<Row>) -> Vec<Row> {
     }
     for ((gang, ..), rows) in gangs {
         let pod_count = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-        let most = |amount: fn(&Amounts) -> i64| rows.iter().map(|row| amount(&row.amounts)).max();
-        let amounts = Amounts {
+        let most =
+            |amount: fn(&PodAmounts) -> i64| rows.iter().map(|row| amount(&row.amounts)).max();
+        let amounts = PodAmounts {
             cpu_milli: most(|amounts| amounts.cpu_milli).unwrap_or(0),
             memory_bytes: most(|amounts| amounts.memory_bytes).unwrap_or(0),
         };
-        let cut = rows.iter().map(|row| row.cut).fold(Cut::Nowhere, Cut::and);
+        let cut = rows.iter().map(|row| row.cut).fold(UnseenEnds::Nowhere, UnseenEnds::and);
         let first = rows.into_iter().next();
-        all.extend(first.map(|row| Row {
+        all.extend(first.map(|row| UnnamedJob {
             name: if pod_count > 1 { gang } else { row.name.clone() },
             pod_count,
             amounts,
@@ -226,7 +227,7 @@ fn gathered(rows: Vec<Row>) -> Vec<Row> {
 }
 
 /// Each with a name of its own: what comes again has its number behind it.
-fn named(mut rows: Vec<Row>) -> Vec<Row> {
+fn named(mut rows: Vec<UnnamedJob>) -> Vec<UnnamedJob> {
     for row in &mut rows {
         let plain = row.name.chars().map(|c| if c.is_control() { '?' } else { c });
         row.name = plain.collect();

@@ -29,7 +29,7 @@ fn lines(trace: &Trace) -> Vec<String> {
 
 #[test]
 fn a_job_is_a_pod_with_the_same_gpus_and_what_nobody_saw_is_marked() {
-    let mut seen = Seen::default();
+    let mut seen = ObservedAllocations::default();
     // Pod 1 computes on one GPU, gets another, and gives both back at once. Nobody saw GPU 2
     // before.
     seen.add(1, &[part(100, 150, 1000, None), part(150, 200, 1000, Some(1))]);
@@ -93,7 +93,7 @@ proptest! {
     fn gpu_time_is_what_was_seen_whatever_was_seen(film in some_film(), cut in 0u32..20) {
         let film: BTreeMap<(u32, u32), Parts> =
             film.into_iter().map(|(device, step, parts)| ((device, step), parts)).collect();
-        let mut seen = Seen::default();
+        let mut seen = ObservedAllocations::default();
         let mut expected = 0i128;
         // Handed in in two halves, as hours are.
         for half in [0..cut, cut..20] {
@@ -118,7 +118,7 @@ proptest! {
         // A job is cut exactly where one of its devices was not seen.
         let seen_at = |device: u32, step: i64| u32::try_from(step)
             .is_ok_and(|step| film.contains_key(&(device, step)));
-        for job in trace.jobs.iter().filter(|job| job.cut == Cut::Nowhere) {
+        for job in trace.jobs.iter().filter(|job| job.cut == UnseenEnds::Nowhere) {
             let (from, to) = (job.submit_ms, job.submit_ms + job.duration_ms.unwrap_or(0));
             let is_seen = (0..3).any(|device| {
                 seen_at(device, from as i64 / 10 - 1) && seen_at(device, to as i64 / 10)

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// An amount for some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct AmountPeriod {
     pub(super) from_ms: u64,
     pub(super) to_ms: u64,
     pub(super) gpu_milli: i64,
@@ -13,12 +13,12 @@ pub(super) struct Piece {
 /// Pieces in ascending time that do not overlap; two that touch differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Timeline {
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<AmountPeriod>,
 }
 
 /// A time in which a pod had the same amounts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct ConstantPeriod {
     pub(super) from_ms: u64,
     pub(super) to_ms: u64,
     /// What it had of each device, ascending.
@@ -29,7 +29,7 @@ pub(super) struct Run {
 
 impl Timeline {
     /// Adds later pieces, whose amounts add up where they overlap.
-    pub(super) fn add_up(&mut self, pieces: &[Piece]) {
+    pub(super) fn add_up(&mut self, pieces: &[AmountPeriod]) {
         let mut changes: BTreeMap<u64, i64> = BTreeMap::new();
         for piece in pieces.iter().filter(|piece| piece.from_ms < piece.to_ms) {
             *changes.entry(piece.from_ms).or_default() += piece.gpu_milli;
@@ -38,14 +38,14 @@ impl Timeline {
         let (mut gpu_milli, mut from_ms) = (0, 0);
         for (at_ms, change) in changes {
             if gpu_milli > 0 {
-                self.push(Piece { from_ms, to_ms: at_ms, gpu_milli });
+                self.push(AmountPeriod { from_ms, to_ms: at_ms, gpu_milli });
             }
             (gpu_milli, from_ms) = (gpu_milli + change, at_ms);
         }
     }
 
     /// Adds later pieces, of which only the time counts.
-    pub(super) fn see(&mut self, pieces: &[Piece]) {
+    pub(super) fn see(&mut self, pieces: &[AmountPeriod]) {
         let mut times: Vec<(u64, u64)> =
             pieces.iter().map(|piece| (piece.from_ms, piece.to_ms)).collect();
         times.sort_unstable();
@@ -53,12 +53,12 @@ impl Timeline {
             let end_ms = self.pieces.last().map_or(0, |last| last.to_ms);
             let from_ms = from_ms.max(end_ms);
             if from_ms < to_ms {
-                self.push(Piece { from_ms, to_ms, gpu_milli: 1 });
+                self.push(AmountPeriod { from_ms, to_ms, gpu_milli: 1 });
             }
         }
     }
 
-    fn push(&mut self, piece: Piece) {
+    fn push(&mut self, piece: AmountPeriod) {
         match self.pieces.last_mut() {
             Some(last) if last.to_ms == piece.from_ms && last.gpu_milli == piece.gpu_milli => {
                 last.to_ms = piece.to_ms;
@@ -81,7 +81,7 @@ impl Timeline {
 }
 
 /// The longest times in which the amounts stay the same, whichever devices they are of.
-pub(super) fn runs(devices: &BTreeMap<u32, Timeline>) -> Vec<Run> {
+pub(super) fn runs(devices: &BTreeMap<u32, Timeline>) -> Vec<ConstantPeriod> {
     // What changes at each moment: device, and what there is of it from then on.
     let mut changes: BTreeMap<u64, BTreeMap<u32, i64>> = BTreeMap::new();
     for (device, timeline) in devices {
@@ -91,7 +91,7 @@ pub(super) fn runs(devices: &BTreeMap<u32, Timeline>) -> Vec<Run> {
         }
     }
     let mut now: BTreeMap<u32, i64> = BTreeMap::new();
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<ConstantPeriod> = Vec::new();
     for (at_ms, changed) in changes {
         now.extend(changed);
         now.retain(|_, gpu_milli| *gpu_milli > 0);
@@ -107,7 +107,7 @@ pub(super) fn runs(devices: &BTreeMap<u32, Timeline>) -> Vec<Run> {
         }
         if !parts.is_empty() {
             let devices = now.keys().copied().collect();
-            runs.push(Run { from_ms: at_ms, to_ms: u64::MAX, parts, devices });
+            runs.push(ConstantPeriod { from_ms: at_ms, to_ms: u64::MAX, parts, devices });
         }
     }
     runs

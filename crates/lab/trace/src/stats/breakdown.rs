@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::quantiles::Quantiles;
 use super::{gpu_hours, ratio};
-use crate::job::{Outcome, TraceJob};
+use crate::job::{RecordedOutcome, TraceJob};
 
 /// How many of the largest users, queues or models are named.
 const NAMED_GROUPS: usize = 10;
@@ -28,7 +28,7 @@ pub struct SizeStats {
 /// Jobs with one outcome.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OutcomeStats {
-    pub outcome: Outcome,
+    pub outcome: RecordedOutcome,
     /// Number of jobs.
     pub jobs: u64,
     pub job_share: f64,
@@ -109,7 +109,7 @@ pub(super) fn sizes(jobs: &[TraceJob]) -> Vec<SizeStats> {
 }
 
 pub(super) fn outcomes(jobs: &[TraceJob]) -> Vec<OutcomeStats> {
-    let make = |(outcome, members): (Outcome, Vec<&TraceJob>)| OutcomeStats {
+    let make = |(outcome, members): (RecordedOutcome, Vec<&TraceJob>)| OutcomeStats {
         outcome,
         jobs: members.len() as u64,
         job_share: members.len() as f64 / jobs.len() as f64,

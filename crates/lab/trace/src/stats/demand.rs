@@ -20,12 +20,12 @@ pub struct DemandStats {
 
 /// Running sum with its maximum.
 #[derive(Default)]
-struct Level {
+struct RunningPeak {
     now: i128,
     peak: i128,
 }
 
-impl Level {
+impl RunningPeak {
     fn add(&mut self, change: i128) {
         self.now += change;
         self.peak = self.peak.max(self.now);
@@ -48,7 +48,8 @@ impl DemandStats {
         let submissions = || trace.jobs.iter().map(|job| job.submit_ms);
         let (first, last) = (submissions().min()?, submissions().max()?);
         let (mut before, mut gpu_milli_ms) = (first, 0);
-        let (mut gpus, mut cpu, mut jobs) = (Level::default(), Level::default(), Level::default());
+        let (mut gpus, mut cpu, mut jobs) =
+            (RunningPeak::default(), RunningPeak::default(), RunningPeak::default());
         for (time, sign, job) in changes {
             // What still runs after the last submission would only dilute the mean.
             let time = time.min(last);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::ratio;
-use crate::node::Cluster;
+use crate::node::TraceCluster;
 
 /// Machines in sum.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -39,7 +39,7 @@ pub struct GpuModelStats {
 }
 
 impl ClusterStats {
-    pub(super) fn of(cluster: &Cluster, mean_gpus: Option<f64>) -> Self {
+    pub(super) fn of(cluster: &TraceCluster, mean_gpus: Option<f64>) -> Self {
         let mut models: BTreeMap<&Option<String>, (u64, u64)> = BTreeMap::new();
         for node in cluster.nodes.iter().filter(|node| node.gpu_count > 0) {
             let sums = models.entry(&node.gpu_model).or_default();

@@ -20,7 +20,7 @@ pub use quantiles::Quantiles;
 pub use table::stats_table;
 
 use crate::job::TraceJob;
-use crate::node::Cluster;
+use crate::node::TraceCluster;
 use crate::trace::Trace;
 
 /// Everything `trace stats` reports.
@@ -64,7 +64,7 @@ pub struct TraceStats {
 }
 
 /// Describes a trace, and the machines it is meant for if there are any.
-pub fn describe(trace: &Trace, cluster: Option<&Cluster>) -> TraceStats {
+pub fn describe(trace: &Trace, cluster: Option<&TraceCluster>) -> TraceStats {
     let jobs = &trace.jobs[..];
     let gpu_jobs = jobs.iter().filter(|job| job.gpu_count > 0).count();
     let constrained = jobs.iter().filter(|job| !job.gpu_models.is_empty()).count();

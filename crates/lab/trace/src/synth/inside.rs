@@ -18,7 +18,7 @@ const PARTS: usize = 32;
 /// Mean seconds that one job of a size can run before the end of a stream of so many days.
 pub(super) fn mean_inside_s(profile: &Parameters, size: &SizeClass, days: u32) -> f64 {
     let end_s = f64::from(days) * 24.0 * HOUR_S;
-    let table = Table::new(profile, size, end_s);
+    let table = IntegralTable::new(profile, size, end_s);
     let hours = hour_shares(profile);
     let (mut sum, mut weights) = (0.0, 0.0);
     for day in 0..days {
@@ -33,13 +33,13 @@ pub(super) fn mean_inside_s(profile: &Parameters, size: &SizeClass, days: u32) -
 }
 
 /// H at points that grow by a constant factor, the first at 1 s.
-struct Table {
+struct IntegralTable {
     log_step: f64,
     seconds: Vec<f64>,
     integral_s: Vec<f64>,
 }
 
-impl Table {
+impl IntegralTable {
     fn new(profile: &Parameters, size: &SizeClass, end_s: f64) -> Self {
         let log_step = libm::log(end_s) / (POINTS - 1) as f64;
         let seconds: Vec<f64> =

@@ -3,13 +3,13 @@
 use super::estimate::Estimates;
 use super::people::People;
 use super::profile::{
-    CPU_REQUESTS, Kind, LARGE_GANG_MODEL, LARGEST_GANG, LATENCY_SENSITIVE, MODEL_CONSTRAINED,
-    MODELS, ONE_GPU_REQUESTS, Parameters, REQUESTS_PER_GPU, SHARE_REQUESTS, SHARES_MILLI,
-    SizeClass,
+    CPU_REQUESTS, LARGE_GANG_MODEL, LARGEST_GANG, LATENCY_SENSITIVE, MODEL_CONSTRAINED, MODELS,
+    ONE_GPU_REQUESTS, Parameters, REQUESTS_PER_GPU, SHARE_REQUESTS, SHARES_MILLI, SizeClass,
+    SizeKind,
 };
 use super::random::{Purpose, Random};
-use crate::job::{Outcome, TraceJob};
-use crate::node::Cluster;
+use crate::job::{RecordedOutcome, TraceJob};
+use crate::node::TraceCluster;
 
 const MIB: i64 = 1 << 20;
 
@@ -45,7 +45,7 @@ pub(super) fn completed_part_moment(profile: &Parameters, size: &SizeClass, powe
 }
 
 /// The GPU models of a cluster, in the order of its machines.
-pub(super) fn model_pools(cluster: &Cluster) -> Vec<ModelPool> {
+pub(super) fn model_pools(cluster: &TraceCluster) -> Vec<ModelPool> {
     let mut pools: Vec<ModelPool> = Vec::new();
     for node in &cluster.nodes {
         let Some(name) = &node.gpu_model else { continue };
@@ -80,7 +80,7 @@ pub(super) fn possible_sizes(
 }
 
 impl JobMaker {
-    pub(super) fn new(seed: u64, profile: &'static Parameters, cluster: &Cluster) -> Self {
+    pub(super) fn new(seed: u64, profile: &'static Parameters, cluster: &TraceCluster) -> Self {
         let models = model_pools(cluster);
         Self {
             profile,
@@ -101,7 +101,7 @@ impl JobMaker {
         let (queue, user) = self.people.draw();
         let estimate_s = self.estimates.draw(planned_s);
         let latency_sensitive =
-            size.kind != Kind::ManyGpus && self.shapes.chance(LATENCY_SENSITIVE);
+            size.kind != SizeKind::ManyGpus && self.shapes.chance(LATENCY_SENSITIVE);
         TraceJob {
             id,
             submit_ms: submit_s * 1000,
@@ -126,10 +126,10 @@ impl JobMaker {
 
     fn request(&mut self, size: &SizeClass) -> (i64, i64) {
         let (requests, times) = match size.kind {
-            Kind::Cpu => (&CPU_REQUESTS[..], 1),
-            Kind::Share => (&SHARE_REQUESTS[..], 1),
-            Kind::OneGpu => (&ONE_GPU_REQUESTS[..], 1),
-            Kind::ManyGpus => (&REQUESTS_PER_GPU[..], i64::from(size.gpus)),
+            SizeKind::Cpu => (&CPU_REQUESTS[..], 1),
+            SizeKind::Share => (&SHARE_REQUESTS[..], 1),
+            SizeKind::OneGpu => (&ONE_GPU_REQUESTS[..], 1),
+            SizeKind::ManyGpus => (&REQUESTS_PER_GPU[..], i64::from(size.gpus)),
         };
         let request = self.shapes.weighted(requests, |request| request.weight);
         (request.cpu_milli * times, request.memory_mib * MIB * times)
@@ -137,9 +137,9 @@ impl JobMaker {
 
     fn gpu_milli(&mut self, size: &SizeClass) -> i64 {
         match size.kind {
-            Kind::Cpu => 0,
-            Kind::Share => self.shapes.weighted(&SHARES_MILLI, |share| share.1).0,
-            Kind::OneGpu | Kind::ManyGpus => 1000,
+            SizeKind::Cpu => 0,
+            SizeKind::Share => self.shapes.weighted(&SHARES_MILLI, |share| share.1).0,
+            SizeKind::OneGpu | SizeKind::ManyGpus => 1000,
         }
     }
 
@@ -164,7 +164,7 @@ impl JobMaker {
 
     fn model(&mut self, size: &SizeClass) -> Option<String> {
         match size.kind {
-            Kind::Cpu | Kind::Share => None,
+            SizeKind::Cpu | SizeKind::Share => None,
             _ if size.pods > 8 => Some(LARGE_GANG_MODEL.to_owned()),
             _ => Some(self.shapes.weighted(&MODELS, |model| model.1).0.to_owned()),
         }
@@ -172,14 +172,14 @@ impl JobMaker {
 
     /// How the job ends, and after which part of its run time: failures come early (half of them
     /// before an eighth of the time: u^3, a choice after the Philly study), stops at any time.
-    fn end(&mut self, size: &SizeClass) -> (Outcome, f64) {
+    fn end(&mut self, size: &SizeClass) -> (RecordedOutcome, f64) {
         let (which, u) = (self.run_times.uniform(), self.run_times.uniform());
         let (outcome, part) = if which <= self.profile.failed {
-            (Outcome::Failed, u * u * u)
+            (RecordedOutcome::Failed, u * u * u)
         } else if which <= self.profile.failed + self.profile.killed {
-            (Outcome::Killed, u)
+            (RecordedOutcome::Killed, u)
         } else {
-            (Outcome::Completed, 1.0)
+            (RecordedOutcome::Completed, 1.0)
         };
         (outcome, if size.run_time.of_successful_jobs { part } else { 1.0 })
     }

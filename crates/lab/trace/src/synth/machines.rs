@@ -2,7 +2,7 @@
 
 use super::SynthConfig;
 use super::profile::{MachineClass, Parameters};
-use crate::node::{Cluster, TraceNode};
+use crate::node::{TraceCluster, TraceNode};
 
 /// Machines of a rack (choice; a rack holds one class).
 const RACK_NODES: u32 = 16;
@@ -10,7 +10,7 @@ const RACK_NODES: u32 = 16;
 const ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
 const GIB: i64 = 1 << 30;
 
-pub(super) fn cluster(config: &SynthConfig, profile: &Parameters) -> Cluster {
+pub(super) fn cluster(config: &SynthConfig, profile: &Parameters) -> TraceCluster {
     let width = config.nodes.to_string().len();
     let mut nodes = Vec::with_capacity(config.nodes as usize);
     let mut racks = 0;
@@ -37,7 +37,7 @@ pub(super) fn cluster(config: &SynthConfig, profile: &Parameters) -> Cluster {
         config.days,
         config.load
     );
-    Cluster { nodes, source, ..Cluster::default() }
+    TraceCluster { nodes, source, ..TraceCluster::default() }
 }
 
 /// Machines of each class, by the largest remainder.

@@ -23,8 +23,8 @@ pub use profile::{PROFILES, SynthProfile};
 pub use random::{Purpose, Random};
 
 use crate::error::TraceError;
-use crate::node::Cluster;
-use crate::trace::{Known, Trace};
+use crate::node::TraceCluster;
+use crate::trace::{KnownFields, Trace};
 use job_maker::JobMaker;
 
 /// Most jobs that a stream may be expected to have.
@@ -50,7 +50,7 @@ pub struct SynthConfig {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Synthetic {
     /// The machines.
-    pub cluster: Cluster,
+    pub cluster: TraceCluster,
     /// The jobs, by submission.
     pub trace: Trace,
     /// What the figures of the trace are drawn around.
@@ -98,7 +98,7 @@ pub fn synth(config: &SynthConfig) -> Result<Synthetic, TraceError> {
     let trace = Trace {
         jobs: jobs.collect(),
         source: cluster.source.clone(),
-        known: Known::default(),
+        known: KnownFields::default(),
         ..Trace::default()
     };
     Ok(Synthetic { cluster, trace, model })

@@ -6,10 +6,10 @@ use super::arrivals::hour_shares;
 use super::inside::mean_inside_s;
 use super::job_maker::{completed_part_moment, model_pools, possible_sizes};
 use super::people::team_share;
-use super::profile::{Kind, Parameters, SHARES_MILLI, SizeClass};
+use super::profile::{Parameters, SHARES_MILLI, SizeClass, SizeKind};
 use super::run_time::RunTime;
 use super::{SynthConfig, estimate};
-use crate::node::Cluster;
+use crate::node::TraceCluster;
 
 /// Expectations of one stream.
 ///
@@ -70,7 +70,7 @@ impl SynthModel {
     pub(super) fn of(
         config: &SynthConfig,
         profile: &'static Parameters,
-        cluster: &Cluster,
+        cluster: &TraceCluster,
     ) -> Self {
         let sizes = possible_sizes(profile, &model_pools(cluster));
         let total: f64 = sizes.iter().map(|size| size.weight).sum();
@@ -110,7 +110,7 @@ impl SynthModel {
 
 /// Mean of the k-th power of the GPUs of one job.
 fn gpu_moment(size: &SizeClass, power: i32) -> f64 {
-    if size.kind == Kind::Share {
+    if size.kind == SizeKind::Share {
         let total: f64 = SHARES_MILLI.iter().map(|share| share.1).sum();
         let of_share =
             |share: &(i64, f64)| libm::pow(share.0 as f64 / 1000.0, power.into()) * share.1 / total;
@@ -123,7 +123,7 @@ fn size_model(size: &SizeClass, total: f64) -> SizeModel {
     SizeModel {
         pods: size.pods,
         gpus_per_pod: size.gpus,
-        is_share: size.kind == Kind::Share,
+        is_share: size.kind == SizeKind::Share,
         job_share: size.weight / total,
         run_time_p50_s: size.run_time.p50_s,
         run_time_p90_s: size.run_time.p90_s,

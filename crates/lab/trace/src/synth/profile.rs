@@ -85,7 +85,7 @@ pub(super) struct SizeClass {
     pub(super) pods: u32,
     /// GPUs of each pod.
     pub(super) gpus: u32,
-    pub(super) kind: Kind,
+    pub(super) kind: SizeKind,
     /// Share of the jobs, relative to the other classes.
     pub(super) weight: f64,
     pub(super) run_time: RunTime,
@@ -93,7 +93,7 @@ pub(super) struct SizeClass {
 
 /// What a size class asks for beside its number of GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SizeKind {
     Cpu,
     Share,
     OneGpu,
@@ -101,18 +101,18 @@ pub(super) enum Kind {
 }
 
 /// CPU and memory of a pod that go together, with their frequency.
-pub(super) struct Request {
+pub(super) struct CpuMemoryRequest {
     pub(super) cpu_milli: i64,
     pub(super) memory_mib: i64,
     pub(super) weight: f64,
 }
 
-const fn request(cpu_milli: i64, memory_mib: i64, weight: f64) -> Request {
-    Request { cpu_milli, memory_mib, weight }
+const fn request(cpu_milli: i64, memory_mib: i64, weight: f64) -> CpuMemoryRequest {
+    CpuMemoryRequest { cpu_milli, memory_mib, weight }
 }
 
 /// The commonest requests of openb's CPU-only pods with their counts (94% of these pods).
-pub(super) const CPU_REQUESTS: [Request; 5] = [
+pub(super) const CPU_REQUESTS: [CpuMemoryRequest; 5] = [
     request(12_500, 57_344, 364.0),
     request(32_000, 49_152, 284.0),
     request(8_000, 30_517, 163.0),
@@ -121,7 +121,7 @@ pub(super) const CPU_REQUESTS: [Request; 5] = [
 ];
 
 /// The commonest requests of openb's pods with a share of a GPU, with their counts (96%).
-pub(super) const SHARE_REQUESTS: [Request; 8] = [
+pub(super) const SHARE_REQUESTS: [CpuMemoryRequest; 8] = [
     request(3_152, 5_600, 1122.0),
     request(11_908, 47_104, 625.0),
     request(8_000, 30_517, 486.0),
@@ -133,7 +133,7 @@ pub(super) const SHARE_REQUESTS: [Request; 8] = [
 ];
 
 /// The commonest requests of openb's pods with one GPU, with their counts (71%).
-pub(super) const ONE_GPU_REQUESTS: [Request; 8] = [
+pub(super) const ONE_GPU_REQUESTS: [CpuMemoryRequest; 8] = [
     request(11_300, 49_152, 857.0),
     request(11_400, 48_128, 534.0),
     request(3_152, 5_600, 470.0),
@@ -146,7 +146,7 @@ pub(super) const ONE_GPU_REQUESTS: [Request; 8] = [
 
 /// For each GPU of a pod with several: openb's pods with 8 GPUs ask for 88 cores and 320 GiB or
 /// for 64 cores and 256 GiB about equally often.
-pub(super) const REQUESTS_PER_GPU: [Request; 2] =
+pub(super) const REQUESTS_PER_GPU: [CpuMemoryRequest; 2] =
     [request(11_000, 40_960, 18.0), request(8_000, 32_768, 21.0)];
 
 /// The commonest shares of a GPU in openb, in thousandths, with their counts (95%).
@@ -221,7 +221,7 @@ const RUN_SHARE: RunTime = all(539.0, 9_235.0, 77_910.0);
 const RUN_OPENB_1: RunTime = all(758.0, 6_030.0, 243_803.0);
 const RUN_OPENB_MANY: RunTime = all(739.0, 68_494.0, 1_332_357.0);
 
-const fn size(pods: u32, gpus: u32, kind: Kind, weight: f64, run_time: RunTime) -> SizeClass {
+const fn size(pods: u32, gpus: u32, kind: SizeKind, weight: f64, run_time: RunTime) -> SizeClass {
     SizeClass { pods, gpus, kind, weight, run_time }
 }
 
@@ -236,41 +236,41 @@ const ONE_WEIGHT: f64 = 57_682.0 * 3_911.0 / 6_989.0;
 const KALOS: f64 = 0.25;
 
 const MIXED_SIZES: [SizeClass; 12] = [
-    size(1, 0, Kind::Cpu, CPU_WEIGHT, RUN_CPU),
-    size(1, 1, Kind::Share, SHARE_WEIGHT, RUN_SHARE),
-    size(1, 1, Kind::OneGpu, ONE_WEIGHT, RUN_1),
-    size(1, 2, Kind::ManyGpus, 1_483.0, RUN_2_TO_4),
-    size(1, 4, Kind::ManyGpus, 2_371.0, RUN_2_TO_4),
-    size(1, 8, Kind::ManyGpus, 7_009.0, RUN_8),
-    size(2, 8, Kind::ManyGpus, 381.0, RUN_16_TO_64),
-    size(4, 8, Kind::ManyGpus, 354.0, RUN_16_TO_64),
-    size(8, 8, Kind::ManyGpus, 71.0, RUN_16_TO_64),
-    size(16, 8, Kind::ManyGpus, 3.0 * KALOS, RUN_LARGE_GANG),
-    size(32, 8, Kind::ManyGpus, 52.0 * KALOS, RUN_LARGE_GANG),
-    size(64, 8, Kind::ManyGpus, 73.0 * KALOS, RUN_LARGE_GANG),
+    size(1, 0, SizeKind::Cpu, CPU_WEIGHT, RUN_CPU),
+    size(1, 1, SizeKind::Share, SHARE_WEIGHT, RUN_SHARE),
+    size(1, 1, SizeKind::OneGpu, ONE_WEIGHT, RUN_1),
+    size(1, 2, SizeKind::ManyGpus, 1_483.0, RUN_2_TO_4),
+    size(1, 4, SizeKind::ManyGpus, 2_371.0, RUN_2_TO_4),
+    size(1, 8, SizeKind::ManyGpus, 7_009.0, RUN_8),
+    size(2, 8, SizeKind::ManyGpus, 381.0, RUN_16_TO_64),
+    size(4, 8, SizeKind::ManyGpus, 354.0, RUN_16_TO_64),
+    size(8, 8, SizeKind::ManyGpus, 71.0, RUN_16_TO_64),
+    size(16, 8, SizeKind::ManyGpus, 3.0 * KALOS, RUN_LARGE_GANG),
+    size(32, 8, SizeKind::ManyGpus, 52.0 * KALOS, RUN_LARGE_GANG),
+    size(64, 8, SizeKind::ManyGpus, 73.0 * KALOS, RUN_LARGE_GANG),
 ];
 
 const TRAINING_SIZES: [SizeClass; 10] = [
-    size(1, 1, Kind::OneGpu, 57_682.0, RUN_1),
-    size(1, 2, Kind::ManyGpus, 1_483.0, RUN_2_TO_4),
-    size(1, 4, Kind::ManyGpus, 2_371.0, RUN_2_TO_4),
-    size(1, 8, Kind::ManyGpus, 7_009.0, RUN_8),
-    size(2, 8, Kind::ManyGpus, 381.0, RUN_16_TO_64),
-    size(4, 8, Kind::ManyGpus, 354.0, RUN_16_TO_64),
-    size(8, 8, Kind::ManyGpus, 71.0, RUN_16_TO_64),
-    size(16, 8, Kind::ManyGpus, 3.0 * KALOS, RUN_LARGE_GANG),
-    size(32, 8, Kind::ManyGpus, 52.0 * KALOS, RUN_LARGE_GANG),
-    size(64, 8, Kind::ManyGpus, 73.0 * KALOS, RUN_LARGE_GANG),
+    size(1, 1, SizeKind::OneGpu, 57_682.0, RUN_1),
+    size(1, 2, SizeKind::ManyGpus, 1_483.0, RUN_2_TO_4),
+    size(1, 4, SizeKind::ManyGpus, 2_371.0, RUN_2_TO_4),
+    size(1, 8, SizeKind::ManyGpus, 7_009.0, RUN_8),
+    size(2, 8, SizeKind::ManyGpus, 381.0, RUN_16_TO_64),
+    size(4, 8, SizeKind::ManyGpus, 354.0, RUN_16_TO_64),
+    size(8, 8, SizeKind::ManyGpus, 71.0, RUN_16_TO_64),
+    size(16, 8, SizeKind::ManyGpus, 3.0 * KALOS, RUN_LARGE_GANG),
+    size(32, 8, SizeKind::ManyGpus, 52.0 * KALOS, RUN_LARGE_GANG),
+    size(64, 8, SizeKind::ManyGpus, 73.0 * KALOS, RUN_LARGE_GANG),
 ];
 
 /// Counts of openb.
 const SHARING_SIZES: [SizeClass; 6] = [
-    size(1, 0, Kind::Cpu, 1_088.0, RUN_CPU),
-    size(1, 1, Kind::Share, 3_078.0, RUN_SHARE),
-    size(1, 1, Kind::OneGpu, 3_911.0, RUN_OPENB_1),
-    size(1, 2, Kind::ManyGpus, 16.0, RUN_OPENB_MANY),
-    size(1, 4, Kind::ManyGpus, 15.0, RUN_OPENB_MANY),
-    size(1, 8, Kind::ManyGpus, 44.0, RUN_OPENB_MANY),
+    size(1, 0, SizeKind::Cpu, 1_088.0, RUN_CPU),
+    size(1, 1, SizeKind::Share, 3_078.0, RUN_SHARE),
+    size(1, 1, SizeKind::OneGpu, 3_911.0, RUN_OPENB_1),
+    size(1, 2, SizeKind::ManyGpus, 16.0, RUN_OPENB_MANY),
+    size(1, 4, SizeKind::ManyGpus, 15.0, RUN_OPENB_MANY),
+    size(1, 8, SizeKind::ManyGpus, 44.0, RUN_OPENB_MANY),
 ];
 
 // Instance types of AWS: p5.48xlarge, p4de.24xlarge, p3.16xlarge, g6.12xlarge, g5.12xlarge,

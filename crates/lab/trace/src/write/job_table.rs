@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use super::{Line, checked_text, unwritable, write_header};
+use super::{CsvLine, checked_text, unwritable, write_header};
 use crate::error::TraceError;
-use crate::job::{Cut, Outcome, TraceJob, Violation};
+use crate::job::{RecordedOutcome, TraceJob, UnseenEnds, Violation};
 use crate::trace::Trace;
 
 const COLUMNS: [&str; 12] = [
@@ -43,7 +43,7 @@ pub fn write_job_table(
             return Err(missing(job, "duration_s", "a run time"));
         };
         let id = Some(job.id.clone());
-        let mut line = Line::new(&mut output, "job table");
+        let mut line = CsvLine::new(&mut output, "job table");
         line.put(checked_text(&job.id, "job_id", &id)?)?;
         line.put(&seconds_of_us(job.submit_us()))?;
         line.put(&seconds_of_us(duration_us))?;
@@ -67,7 +67,7 @@ fn missing(job: &TraceJob, column: &'static str, expected: &str) -> TraceError {
 }
 
 /// The word that the table's reader turns back into the same outcome.
-fn status(outcome: Outcome) -> &'static str {
+fn status(outcome: RecordedOutcome) -> &'static str {
     outcome.name()
 }
 
@@ -101,7 +101,7 @@ fn lost(trace: &Trace) -> Vec<&'static str> {
         ("service_class", any(|job| job.service_class.is_some())),
         ("priority", any(|job| job.priority != 0)),
         ("start_ms", any(|job| job.start_ms.is_some())),
-        ("cut", any(|job| job.cut != Cut::Nowhere)),
+        ("cut", any(|job| job.cut != UnseenEnds::Nowhere)),
         ("checkpoint_interval_ms", any(|job| job.stop_costs.checkpoint_interval_ms.is_some())),
         ("checkpoint_cost_ms", any(|job| job.stop_costs.checkpoint_cost_ms.is_some())),
         ("restart_cost_ms", any(|job| job.stop_costs.restart_cost_ms.is_some())),

@@ -12,13 +12,13 @@ use crate::error::{TraceError, shortened};
 use crate::job::Violation;
 
 /// One CSV line that is being put together.
-struct Line<'w, W> {
+struct CsvLine<'w, W> {
     output: &'w mut W,
     what: &'static str,
     first: bool,
 }
 
-impl<'w, W: Write> Line<'w, W> {
+impl<'w, W: Write> CsvLine<'w, W> {
     fn new(output: &'w mut W, what: &'static str) -> Self {
         Self { output, what, first: true }
     }
@@ -45,7 +45,7 @@ fn write_header<W: Write>(
     what: &'static str,
     columns: &[&'static str],
 ) -> Result<(), TraceError> {
-    let mut line = Line::new(output, what);
+    let mut line = CsvLine::new(output, what);
     for column in columns {
         line.put(column)?;
     }

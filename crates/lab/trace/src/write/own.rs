@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use super::{Line, checked_text, unwritable, write_header};
+use super::{CsvLine, checked_text, unwritable, write_header};
 use crate::error::TraceError;
 use crate::job::{TraceJob, Violation};
-use crate::node::Cluster;
+use crate::node::TraceCluster;
 use crate::read::{JOB_COLUMNS, NODE_COLUMNS};
 use crate::trace::Trace;
 
@@ -21,7 +21,7 @@ pub fn write_trace(trace: &Trace, mut output: impl Write) -> Result<(), TraceErr
     write_header(&mut output, "jobs", &columns)?;
     for job in &trace.jobs {
         job.check().map_err(|violation| unwritable(&job.id, violation))?;
-        let mut line = Line::new(&mut output, "jobs");
+        let mut line = CsvLine::new(&mut output, "jobs");
         for column in &columns {
             put_job_cell(&mut line, job, column)?;
         }
@@ -34,12 +34,12 @@ pub fn write_trace(trace: &Trace, mut output: impl Write) -> Result<(), TraceErr
 ///
 /// # Errors
 /// As [`write_trace`].
-pub fn write_cluster(cluster: &Cluster, mut output: impl Write) -> Result<(), TraceError> {
+pub fn write_cluster(cluster: &TraceCluster, mut output: impl Write) -> Result<(), TraceError> {
     write_header(&mut output, "nodes", &NODE_COLUMNS)?;
     for node in &cluster.nodes {
         node.check().map_err(|violation| unwritable(&node.name, violation))?;
         let name = Some(node.name.clone());
-        let mut line = Line::new(&mut output, "nodes");
+        let mut line = CsvLine::new(&mut output, "nodes");
         line.put(checked_text(&node.name, "node_name", &name)?)?;
         line.put(&node.cpu_milli.to_string())?;
         line.put(&node.memory_bytes.to_string())?;
@@ -70,7 +70,7 @@ fn is_known(trace: &Trace, column: &str) -> bool {
 }
 
 fn put_job_cell<W: Write>(
-    line: &mut Line<'_, W>,
+    line: &mut CsvLine<'_, W>,
     job: &TraceJob,
     column: &'static str,
 ) -> Result<(), TraceError> {

@@ -6,7 +6,7 @@ use dovetail_trace::fgd::{
     fgd_orders, read_arrival_order, read_node_order, trace_name, typical_pods,
 };
 use dovetail_trace::{
-    Cluster, ReadOptions, Trace, TraceError, TraceJob, TraceNode, read_cluster, read_trace,
+    ReadOptions, Trace, TraceCluster, TraceError, TraceJob, TraceNode, read_cluster, read_trace,
 };
 
 use crate::shared::traces;
@@ -24,7 +24,7 @@ fn pod_files(openb: &Path) -> Vec<std::path::PathBuf> {
     files
 }
 
-fn read_both(openb: &Path, pods: &Path) -> (Trace, Cluster) {
+fn read_both(openb: &Path, pods: &Path) -> (Trace, TraceCluster) {
     let options = ReadOptions::default();
     let nodes = openb.join("openb_node_list_gpu_node.csv");
     let cluster = read_cluster(&nodes, &options).expect("nodes");

@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::num::NonZeroU32;
 
-use dovetail_trace::{Format, Outcome, ReadOptions, SwfProcessors, TraceError, read_trace};
+use dovetail_trace::{
+    ReadOptions, RecordedOutcome, SwfProcessors, TraceError, TraceFormat, read_trace,
+};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -33,10 +35,13 @@ fn pods_of_openb() {
     let trace = jobs(text.as_bytes(), &ReadOptions::default()).expect("pods");
     let [a, b, c] = &trace.jobs[..] else { panic!("three pods") };
     assert_eq!((a.submit_ms, a.start_ms, a.duration_ms), (10_000, Some(12_000), Some(28_000)));
-    assert_eq!((a.memory_bytes, a.gpu_milli, a.outcome), (512 << 20, 460, Outcome::Completed));
+    assert_eq!(
+        (a.memory_bytes, a.gpu_milli, a.outcome),
+        (512 << 20, 460, RecordedOutcome::Completed)
+    );
     assert_eq!(a.gpu_models, ["T4", "P100"]);
     assert_eq!((b.gpu_milli, b.gpu_models.len(), b.duration_ms), (0, 0, None));
-    assert_eq!((c.gpu_milli, c.duration_ms, c.outcome), (1000, Some(0), Outcome::Failed));
+    assert_eq!((c.gpu_milli, c.duration_ms, c.outcome), (1000, Some(0), RecordedOutcome::Failed));
 }
 
 #[test]
@@ -163,7 +168,7 @@ fn bad_headers() {
     ] {
         assert!(message(text).contains(part), "{text:?}: {}", message(text));
     }
-    let forced = ReadOptions { format: Some(Format::OpenbPods), ..ReadOptions::default() };
+    let forced = ReadOptions { format: Some(TraceFormat::OpenbPods), ..ReadOptions::default() };
     let error = jobs(b"job_id,submit_s\n", &forced).expect_err("other format");
     assert!(error.to_string().contains("column `name`: is missing"), "{error}");
     assert!(error.is_bad_input());
@@ -279,7 +284,7 @@ fn standard_workload_format() {
     assert_eq!((first.estimate_ms, first.memory_bytes), (Some(120_000), 2048 * 1024 * 16));
     assert_eq!((first.gpu_count, first.cpu_milli), (16, 0));
     assert_eq!((first.user.as_deref(), first.queue.as_deref()), (Some("3"), Some("2")));
-    assert_eq!((second.gpu_count, second.outcome), (4, Outcome::Killed));
+    assert_eq!((second.gpu_count, second.outcome), (4, RecordedOutcome::Killed));
     assert_eq!((second.duration_ms, second.start_ms, second.user.as_deref()), (None, None, None));
     assert_eq!(trace.notes.len(), 1);
     // The same numbers, written with exponents.

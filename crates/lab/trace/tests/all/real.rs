@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use dovetail_trace::{Format, Outcome, ReadOptions, detect_format, read_cluster, read_trace};
+use dovetail_trace::{
+    ReadOptions, RecordedOutcome, TraceFormat, detect_format, read_cluster, read_trace,
+};
 
 use crate::shared::traces;
 
@@ -12,7 +14,7 @@ fn every_public_table_reads_without_a_bad_row() {
     let mut tables = 0;
     for entry in std::fs::read_dir(folder.join("jobs")).expect("job tables") {
         let path = entry.expect("entry").path();
-        assert_eq!(detect_format(&path).expect("format"), Format::JobTable);
+        assert_eq!(detect_format(&path).expect("format"), TraceFormat::JobTable);
         let trace = read_trace(&path, &ReadOptions::default()).expect("table");
         let lines = std::fs::read_to_string(&path).expect("text").lines().count();
         assert_eq!(trace.jobs.len(), lines - 1, "{}", path.display());
@@ -28,7 +30,7 @@ fn philly_totals() {
     let path = folder.join("jobs/philly_pass_82k.csv");
     let trace = read_trace(&path, &ReadOptions::default()).expect("table");
     assert_eq!(trace.jobs.len(), 82_247);
-    assert!(trace.jobs.iter().all(|job| job.outcome == Outcome::Completed));
+    assert!(trace.jobs.iter().all(|job| job.outcome == RecordedOutcome::Completed));
     let gpu_ms: u128 = trace.jobs.iter().filter_map(|job| job.gpu_milli_ms()).sum::<u128>() / 1000;
     assert_eq!(gpu_ms / 3_600_000, 978_078);
     let gangs = trace.jobs.iter().filter(|job| job.total_gpus() > 8).count();
@@ -60,7 +62,10 @@ fn openb_totals() {
     assert_eq!(trace.jobs.iter().filter(|job| job.start_ms.is_none()).count(), 897);
     assert_eq!(trace.jobs.iter().filter(|job| job.gpu_count == 0).count(), 1088);
     assert_eq!(trace.jobs.iter().filter(|job| job.is_share()).count(), 3078);
-    assert_eq!(trace.jobs.iter().filter(|job| job.outcome == Outcome::Failed).count(), 1870);
+    assert_eq!(
+        trace.jobs.iter().filter(|job| job.outcome == RecordedOutcome::Failed).count(),
+        1870
+    );
     let without_times = openb.join("openb_pod_list_multigpu50.csv");
     let trace = read_trace(&without_times, &ReadOptions::default()).expect("pods");
     assert!(!trace.known.submit_times && trace.jobs.iter().all(|job| job.duration_ms.is_none()));

@@ -5,8 +5,9 @@ use dovetail_trace::limits::{
     MAX_TIME_MS,
 };
 use dovetail_trace::{
-    Cluster, Cut, ExactTimes, Format, Known, Outcome, ReadOptions, StopCosts, Trace, TraceError,
-    TraceJob, TraceNode, write_cluster, write_job_table, write_trace,
+    ExactTimes, KnownFields, ReadOptions, RecordedOutcome, StopCosts, Trace, TraceCluster,
+    TraceError, TraceFormat, TraceJob, TraceNode, UnseenEnds, write_cluster, write_job_table,
+    write_trace,
 };
 use proptest::prelude::*;
 
@@ -47,8 +48,18 @@ prop_compose! {
         gpus in gpus(),
         texts in (text(), text(), text(), text()),
         priority in any::<i32>(),
-        outcome in proptest::sample::select(vec![Outcome::Completed, Outcome::Failed, Outcome::Killed, Outcome::Unknown]),
-        cut in proptest::sample::select(vec![Cut::Nowhere, Cut::Begin, Cut::End, Cut::Both]),
+        outcome in proptest::sample::select(vec![
+            RecordedOutcome::Completed,
+            RecordedOutcome::Failed,
+            RecordedOutcome::Killed,
+            RecordedOutcome::Unknown,
+        ]),
+        cut in proptest::sample::select(vec![
+            UnseenEnds::Nowhere,
+            UnseenEnds::Begin,
+            UnseenEnds::End,
+            UnseenEnds::Both,
+        ]),
     ) -> TraceJob {
         let submit_ms = times.0.min(MAX_TIME_MS - 1000);
         let pod_count = pod_count.min(MAX_GPUS / gpus.0.max(1));
@@ -86,7 +97,7 @@ prop_compose! {
 fn trace() -> impl Strategy<Value = Trace> {
     (proptest::collection::vec((job(), text()), 1..8), any::<[bool; 5]>()).prop_map(
         |(rows, known)| {
-            let known = Known {
+            let known = KnownFields {
                 submit_times: known[0],
                 cpu: known[1],
                 memory: known[2],
@@ -102,7 +113,7 @@ fn trace() -> impl Strategy<Value = Trace> {
                     job.gpu_models.clear();
                 }
                 if !known.cuts {
-                    job.cut = Cut::Nowhere;
+                    job.cut = UnseenEnds::Nowhere;
                 }
                 job.cpu_milli *= i64::from(known.cpu);
                 job.memory_bytes *= i64::from(known.memory);
@@ -138,12 +149,13 @@ proptest! {
         let back = jobs(&file, &ReadOptions::default()).expect("readable");
         // What was read also knows the place of each job.
         let lines = (2..).take(trace.jobs.len()).collect();
-        prop_assert_eq!(back, Trace { format: Some(Format::Jobs), lines, ..trace });
+        prop_assert_eq!(back, Trace { format: Some(TraceFormat::Jobs), lines, ..trace });
     }
 
     #[test]
     fn machines_come_back(rows in proptest::collection::vec(node(), 1..8)) {
-        let mut cluster = Cluster { nodes: rows, source: "nodes.csv".into(), ..Cluster::default() };
+        let source = "nodes.csv".into();
+        let mut cluster = TraceCluster { nodes: rows, source, ..TraceCluster::default() };
         for (index, node) in cluster.nodes.iter_mut().enumerate() {
             node.name = format!("{}{index}", node.name);
         }
@@ -157,7 +169,7 @@ proptest! {
         mut trace in trace(),
         micros in proptest::collection::vec((0..1000_u64, 0..1000_u64), 8),
     ) {
-        trace.known = Known::default();
+        trace.known = KnownFields::default();
         for (job, (submit, duration)) in trace.jobs.iter_mut().zip(micros) {
             // Times as a table may have them, up to half a millisecond away from whole ones.
             let duration_ms = job.duration_ms.unwrap_or(1).min(MAX_TIME_MS - 1);
@@ -189,7 +201,7 @@ proptest! {
                     "gpu_models" => job.gpu_models.clear(),
                     "service_class" => job.service_class = None,
                     "priority" => job.priority = 0,
-                    "cut" => job.cut = Cut::Nowhere,
+                    "cut" => job.cut = UnseenEnds::Nowhere,
                     "checkpoint_interval_ms" => job.stop_costs.checkpoint_interval_ms = None,
                     "checkpoint_cost_ms" => job.stop_costs.checkpoint_cost_ms = None,
                     "restart_cost_ms" => job.stop_costs.restart_cost_ms = None,

@@ -3,7 +3,9 @@
 use std::io::Cursor;
 use std::path::PathBuf;
 
-use dovetail_trace::{Cluster, ReadOptions, Trace, TraceError, read_cluster_from, read_trace_from};
+use dovetail_trace::{
+    ReadOptions, Trace, TraceCluster, TraceError, read_cluster_from, read_trace_from,
+};
 
 /// The folder of public traces, or `None` with a line that says that the test was skipped.
 pub(crate) fn traces(test: &str) -> Option<PathBuf> {
@@ -20,7 +22,7 @@ pub(crate) fn jobs(text: &[u8], options: &ReadOptions) -> Result<Trace, TraceErr
     read_trace_from(Cursor::new(text.to_vec()), "jobs.csv", options)
 }
 
-pub(crate) fn nodes(text: &[u8], options: &ReadOptions) -> Result<Cluster, TraceError> {
+pub(crate) fn nodes(text: &[u8], options: &ReadOptions) -> Result<TraceCluster, TraceError> {
     read_cluster_from(Cursor::new(text.to_vec()), "nodes.csv", options)
 }
 

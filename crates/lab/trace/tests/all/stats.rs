@@ -1,7 +1,9 @@
 //! Figures of the report against a slow second reckoning and against published totals.
 
 use dovetail_trace::stats::{describe, stats_table};
-use dovetail_trace::{Known, Outcome, ReadOptions, Trace, TraceJob, read_cluster, read_trace};
+use dovetail_trace::{
+    KnownFields, ReadOptions, RecordedOutcome, Trace, TraceJob, read_cluster, read_trace,
+};
 use proptest::prelude::*;
 
 use crate::shared::{jobs, traces};
@@ -92,13 +94,13 @@ fn tables_fit_a_terminal_whatever_the_names() {
         gpu_milli: 1000,
         user: Some(format!("{long}{index}")),
         queue: Some("漢字".repeat(60)),
-        outcome: Outcome::Killed,
+        outcome: RecordedOutcome::Killed,
         ..TraceJob::default()
     });
     let trace = Trace {
         jobs: jobs.collect(),
         source: long.clone(),
-        known: Known { memory: false, ..Known::default() },
+        known: KnownFields { memory: false, ..KnownFields::default() },
         ..Trace::default()
     };
     let text = stats_table(&describe(&trace, None));

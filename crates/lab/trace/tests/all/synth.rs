@@ -5,7 +5,7 @@
 
 use dovetail_trace::stats::{TraceStats, describe};
 use dovetail_trace::synth::{SizeModel, SynthConfig, SynthProfile, Synthetic, synth};
-use dovetail_trace::{Outcome, Trace, TraceError, TraceJob, write_cluster, write_trace};
+use dovetail_trace::{RecordedOutcome, Trace, TraceError, TraceJob, write_cluster, write_trace};
 use sha2::{Digest, Sha256};
 
 const SIGMAS: f64 = 5.0;
@@ -89,9 +89,10 @@ fn shares_follow(what: &str, world: &Synthetic, stats: &TraceStats) {
     }
     let weekend = (arrivals.day_of_week_share[5] + arrivals.day_of_week_share[6]) * jobs;
     binomial(&format!("{what} weekend"), weekend, jobs, 2.0 * 0.755 / 7.0);
-    for (outcome, share) in
-        [(Outcome::Failed, model.failed_share), (Outcome::Killed, model.killed_share)]
-    {
+    for (outcome, share) in [
+        (RecordedOutcome::Failed, model.failed_share),
+        (RecordedOutcome::Killed, model.killed_share),
+    ] {
         let found = stats.outcomes.iter().find(|group| group.outcome == outcome);
         let count = found.map_or(0.0, |group| group.jobs as f64);
         binomial(&format!("{what} {outcome:?}"), count, jobs, share);
@@ -127,7 +128,7 @@ fn run_times_follow(what: &str, trace: &Trace, size: &SizeModel) {
     let jobs = of_size(trace, size);
     let what = format!("{what}, {} x {} GPUs", size.pods, size.gpus_per_pod);
     binomial(&what, jobs.len() as f64, trace.jobs.len() as f64, size.job_share);
-    let completed = jobs.iter().filter(|job| job.outcome == Outcome::Completed);
+    let completed = jobs.iter().filter(|job| job.outcome == RecordedOutcome::Completed);
     let seconds: Vec<f64> =
         completed.filter_map(|job| job.duration_ms).map(|ms| ms as f64 / 1000.0).collect();
     for quantile in [size.run_time_p50_s, size.run_time_p90_s, size.run_time_p99_s] {

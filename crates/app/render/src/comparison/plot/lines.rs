@@ -9,7 +9,7 @@ use super::canvas::{Frame, escape, place};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LinePlot {
     pub(crate) frame: Frame,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<PlotLine>,
     /// What no line can be above.
     pub(crate) limit: Vec<(f64, f64)>,
     pub(crate) marks: Vec<Mark>,
@@ -17,7 +17,7 @@ pub(crate) struct LinePlot {
 
 /// One line. Values outside of the axes are left out.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Line {
+pub(crate) struct PlotLine {
     pub(crate) label: String,
     /// Which colour and dashes.
     pub(crate) style: usize,
@@ -84,7 +84,7 @@ impl LinePlot {
         );
     }
 
-    fn draw_band(&self, svg: &mut String, line: &Line) {
+    fn draw_band(&self, svg: &mut String, line: &PlotLine) {
         let frame = &self.frame;
         let inside = |x: &f64| *x >= frame.x.from && *x <= frame.x.to;
         let band: Vec<_> = line.band.iter().filter(|(x, ..)| inside(x)).collect();

@@ -11,9 +11,9 @@ mod stack;
 
 pub(crate) use bars::{Bar, BarPlot};
 pub(crate) use canvas::Frame;
-pub(crate) use lines::{Line, LinePlot, Mark};
+pub(crate) use lines::{LinePlot, Mark, PlotLine};
 pub(crate) use scale::Axis;
-pub(crate) use stack::{Layer, StackPlot};
+pub(crate) use stack::{StackLayer, StackPlot};
 
 /// Lines that can be told apart by colour and by dashes.
 pub(crate) const LINE_STYLES: usize = 8;

@@ -11,12 +11,12 @@ pub(crate) struct StackPlot {
     /// Edges of the bins: one more than there are values.
     pub(crate) edges: Vec<f64>,
     /// From the bottom up.
-    pub(crate) layers: Vec<Layer>,
+    pub(crate) layers: Vec<StackLayer>,
 }
 
 /// One area.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Layer {
+pub(crate) struct StackLayer {
     pub(crate) label: String,
     /// Class of the style sheet.
     pub(crate) class: String,

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_cluster::world::{Change, Report, Settings, World as Index};
+use dovetail_cluster::world::{Change, ObjectReport, Settings, World as Index};
 use dovetail_control::status::{plugin, reason, unschedulable_message};
 use dovetail_model::{Job, JobId, Node, Requirement, RuleCause};
 use dovetail_objects::{Kind, Object};
 use dovetail_plan::explain::Refusal;
 use dovetail_plan::{Cause, Engine, EngineConfig, View};
-use dovetail_testkit::world::World;
+use dovetail_testkit::world::GeneratedCluster;
 use dovetail_translate::{NotYet, Rules};
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ enum Pending {
 }
 
 impl Asked {
-    pub(crate) fn about(world: &World) -> Self {
+    pub(crate) fn about(world: &GeneratedCluster) -> Self {
         let settings = Settings::default();
         let rules = settings.rules.clone();
         let mut index = Index::new(settings);
@@ -100,7 +100,7 @@ impl Asked {
         for kind in Kind::ALL {
             assert_eq!(index.apply(Change::Listed(kind)), []);
         }
-        let strange = |report: &Report| matches!(report, Report::Strange(_));
+        let strange = |report: &ObjectReport| matches!(report, ObjectReport::Strange(_));
         assert!(
             !index.notices().reports().iter().any(strange),
             "an object of the API was not understood"
@@ -204,7 +204,7 @@ fn judge(
     }
 }
 
-fn lists(world: &World) -> [(Kind, &[Value]); 14] {
+fn lists(world: &GeneratedCluster) -> [(Kind, &[Value]); 14] {
     [
         (Kind::Namespace, &world.namespaces),
         (Kind::Node, &world.nodes),

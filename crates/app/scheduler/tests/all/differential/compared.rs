@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use dovetail_testkit::world::{Answer, NodeAnswer, PodAnswer};
+use dovetail_testkit::world::{NodeAnswer, OracleAnswer, PodAnswer};
 
 use super::asked::{OfNode, Said, Verdict};
 
@@ -33,7 +33,7 @@ const VOLUME_GONE: &str =
     "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)";
 
 /// Everything in which the two disagree.
-pub(crate) fn compare(answer: &Answer, ours: &[Said]) -> Vec<Mismatch> {
+pub(crate) fn compare(answer: &OracleAnswer, ours: &[Said]) -> Vec<Mismatch> {
     assert_eq!(answer.pods.len(), ours.len(), "both answer about every pod");
     answer.pods.iter().zip(ours).flat_map(|(kube, said)| compare_pod(kube, said)).collect()
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_testkit::world::{Answer, Coverage, NodeAnswer, Release, World, generate_devices};
+use dovetail_testkit::world::{
+    Coverage, GeneratedCluster, NodeAnswer, OracleAnswer, Release, generate_devices,
+};
 use serde_json::{Value, json};
 
 use super::asked::{Asked, Verdict};
@@ -11,7 +13,7 @@ use super::{judged, worlds};
 /// A feature of dynamic resource allocation, and the world without it.
 struct Feature {
     name: &'static str,
-    take_out: fn(&mut World),
+    take_out: fn(&mut GeneratedCluster),
 }
 
 const FEATURES: [Feature; 17] = [
@@ -53,7 +55,7 @@ const FEATURES: [Feature; 17] = [
 ];
 
 /// Of each request with alternatives the first is left.
-fn first_alternatives(world: &mut World) {
+fn first_alternatives(world: &mut GeneratedCluster) {
     for claim in &mut world.resource_claims {
         let requests = claim["spec"]["devices"]["requests"].as_array_mut();
         for request in requests.into_iter().flatten() {
@@ -65,7 +67,7 @@ fn first_alternatives(world: &mut World) {
     }
 }
 
-fn wishes(world: &mut World, field: &str) {
+fn wishes(world: &mut GeneratedCluster, field: &str) {
     each(&mut world.resource_claims, field);
 }
 
@@ -88,7 +90,7 @@ const PAIRS: usize = 100;
 
 /// Pairs of a pod and a node on which only one of the two lets the pod run. Why is not compared:
 /// dovetail says for each request what excludes how many devices.
-fn disputed(answer: &Answer, world: &World) -> Vec<(String, String)> {
+fn disputed(answer: &OracleAnswer, world: &GeneratedCluster) -> Vec<(String, String)> {
     let ours = Asked::about(world).answers(None);
     assert_eq!(answer.pods.len(), ours.len(), "both answer about every pod");
     let mut disputed = Vec::new();

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
 use dovetail_testkit::world::{
-    Answer, Coverage, Oracle, Release, World, documented, generate, shrink,
+    Coverage, GeneratedCluster, Oracle, OracleAnswer, Release, documented, generate, shrink,
 };
 
 use asked::Asked;
@@ -32,13 +32,17 @@ fn kept() -> PathBuf {
 }
 
 /// Mismatches of one world, as if dovetail had no such filter.
-fn mismatches(world: &World, answer: &Answer, without: Option<&Filter>) -> Vec<Mismatch> {
+fn mismatches(
+    world: &GeneratedCluster,
+    answer: &OracleAnswer,
+    without: Option<&Filter>,
+) -> Vec<Mismatch> {
     compare(answer, &Asked::about(world).answers(without))
 }
 
 /// A world of a mismatch, made small and kept.
-fn keep(oracle: &mut Oracle, world: &World, found: &Mismatch) -> PathBuf {
-    let shows = |candidate: &World| {
+fn keep(oracle: &mut Oracle, world: &GeneratedCluster, found: &Mismatch) -> PathBuf {
+    let shows = |candidate: &GeneratedCluster| {
         let Ok(answer) = oracle.judge(candidate) else { return false };
         let same = |other: &Mismatch| other.sort == found.sort;
         mismatches(candidate, &answer, None).iter().any(same)
@@ -57,8 +61,8 @@ fn keep(oracle: &mut Oracle, world: &World, found: &Mismatch) -> PathBuf {
 fn judged(
     release: Release,
     count: u64,
-    generate: fn(u64) -> World,
-) -> mpsc::Receiver<(u64, World, Answer)> {
+    generate: fn(u64) -> GeneratedCluster,
+) -> mpsc::Receiver<(u64, GeneratedCluster, OracleAnswer)> {
     let (sender, receiver) = mpsc::sync_channel(32);
     std::thread::spawn(move || {
         let mut oracle = Oracle::start(release).unwrap();
@@ -130,7 +134,7 @@ fn the_oldest_release_that_is_run_agrees_too() {
 #[test]
 fn the_worlds_of_the_documentation_and_of_former_mismatches_agree() {
     let mut oracle = Oracle::start(Release::V1_37).unwrap();
-    let mut worlds: Vec<(String, World)> =
+    let mut worlds: Vec<(String, GeneratedCluster)> =
         documented().into_iter().map(|shown| (shown.name.to_owned(), shown.world)).collect();
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(kept()).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -1,6 +1,8 @@
 //! Selectors of devices, against Kubernetes' own evaluation of CEL.
 
-use dovetail_devices::{Catalog, Features, Held, Outcome, Place, allocate};
+use dovetail_devices::{
+    AllocationOutcome, CandidateNode, Catalog, ClaimedDevices, Features, allocate,
+};
 use dovetail_objects::Labels;
 use dovetail_testkit::world::{
     DeviceAnswer, Release, SelectorAnswer, SelectorOracle, selected_devices, selector,
@@ -32,22 +34,22 @@ fn catalog(selectors: &[String], devices: &[Value]) -> Catalog {
     catalog
 }
 
-fn outcome(catalog: &Catalog, class: usize, device: usize) -> Outcome {
+fn outcome(catalog: &Catalog, class: usize, device: usize) -> AllocationOutcome {
     let claim = json!({"metadata": {"namespace": "team", "name": "c"}, "spec": {"devices": {
         "requests": [{"name": "r", "exactly": {"deviceClassName": format!("c{class}"),
             "allocationMode": "ExactCount", "count": 1}}]}}});
     let claim = from_value(claim).expect("a claim");
-    let place = Place { node: &format!("n{device}"), labels: &Labels::default() };
-    allocate(catalog, &Held::default(), place, &[&claim], STEPS)
+    let place = CandidateNode { node: &format!("n{device}"), labels: &Labels::default() };
+    allocate(catalog, &ClaimedDevices::default(), place, &[&claim], STEPS)
 }
 
 /// What differs: nothing where both say yes, no, or that it is an error.
-fn difference(theirs: &DeviceAnswer, ours: &Outcome) -> Option<&'static str> {
+fn difference(theirs: &DeviceAnswer, ours: &AllocationOutcome) -> Option<&'static str> {
     match (theirs.error.is_empty(), theirs.meets, ours) {
-        (true, true, Outcome::Fits(_)) => None,
-        (true, false, Outcome::No(_)) => None,
-        (false, _, Outcome::Error(_)) => None,
-        (true, _, Outcome::Error(_)) => Some("an error of ours alone"),
+        (true, true, AllocationOutcome::Fits(_)) => None,
+        (true, false, AllocationOutcome::No(_)) => None,
+        (false, _, AllocationOutcome::Error(_)) => None,
+        (true, _, AllocationOutcome::Error(_)) => Some("an error of ours alone"),
         (false, ..) => Some("an error of Kubernetes alone"),
         _ => Some("met and not met"),
     }

@@ -1,7 +1,7 @@
 //! What is left of a finding after its patch.
 
 use super::*;
-use crate::patch::{Json, Source, patches};
+use crate::patch::{Json, SourceObject, patches};
 
 const HELD_BY: [(&str, &str); 3] = [
     ("cluster-autoscaler.kubernetes.io/safe-to-evict", "false"),
@@ -28,11 +28,11 @@ fn one_patch_takes_away_all_annotations_that_hold_a_pod() {
         ("metadata", Json::object([("annotations", Json::Object(annotations))])),
         ("spec", Json::object([("containers", Json::List(vec![main]))])),
     ]);
-    let source = Source {
+    let source = SourceObject {
         object: found[0].object.clone(),
         api_version: "apps/v1".into(),
         content: Json::object([("spec", Json::object([("template", template)]))]),
-        ..Source::default()
+        ..SourceObject::default()
     };
     let all = patches(&facts, &[&found[0]], Some(&source));
     let bodies: Vec<_> = all.iter().filter_map(|patch| Some(patch.body()?.to_line())).collect();

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use dovetail_model::{
-    Bounds, DeviceAmount, DeviceRequest, Holding, HoldingId, Job, JobId, Owner, Phase, Queue,
-    Requirement, Resources, Snapshot,
+    Bounds, DeviceAmount, DeviceRequest, Holding, HoldingId, HoldingPhase, Job, JobId, Owner,
+    Queue, Requirement, Resources, Snapshot,
 };
 
 use super::*;
-use crate::moment::{Demand, Gang, Held, HeldState};
+use crate::moment::{GangCounts, HeldGpus, HeldState, PendingDemand};
 
 /// Checks that read pending pods.
 pub(super) const OF_PENDING: [&str; 5] = ["SCH-13", "SCH-14", "SCH-15", "SHR-08", "GOV-05"];
@@ -34,7 +34,7 @@ fn found(nodes: usize, pods: u32, change: impl FnOnce(&mut Snapshot)) -> Vec<Fin
     (job.pod_sets[0].min, job.pod_sets[0].max) = (pods, pods);
     world.jobs.push(job);
     change(&mut world);
-    let demand = Demand { resource: GPU.to_owned(), world, ..Demand::default() };
+    let demand = PendingDemand { resource: GPU.to_owned(), world, ..PendingDemand::default() };
     let moment = Moment { demand: vec![demand], ..Moment::default() };
     let mut found = audit_at(&facts, &moment);
     found.retain(|finding| OF_PENDING.contains(&finding.check.id));
@@ -89,7 +89,7 @@ fn a_gang_below_its_minimum_is_found_while_pods_of_it_are_pending() {
     let found = |(min, placed, pending)| {
         let mut facts = healthy();
         facts.period = Span { from_ms: 0, to_ms: NOW_MS };
-        let held = Held {
+        let held = HeldGpus {
             node: "g1".into(),
             resource: GPU.into(),
             workload: TRAIN,
@@ -97,7 +97,7 @@ fn a_gang_below_its_minimum_is_found_while_pods_of_it_are_pending() {
             units: 4,
             gpu_milli: None,
             state: HeldState::Ready,
-            gang: Some(Gang { min, placed, pending }),
+            gang: Some(GangCounts { min, placed, pending }),
             uses: Vec::new(),
         };
         let moment = Moment { held: vec![held], ..Moment::default() };
@@ -127,7 +127,7 @@ fn a_job_that_lacks_only_quota_is_not_one_whose_gpus_are_on_different_nodes() {
             id: HoldingId(0),
             node: name.into(),
             owner: Owner::Foreign(format!("ml/{name}-{device}")),
-            phase: Phase::Held { expected_end_ms: None },
+            phase: HoldingPhase::Held { expected_end_ms: None },
             reservation: None,
             resources: Resources::pod(0, 0),
             devices: vec![(device, DeviceAmount::share(1_000, 0))],
@@ -150,7 +150,7 @@ fn a_job_that_lacks_only_quota_is_not_one_whose_gpus_are_on_different_nodes() {
             world.queues.push(Queue { limit, ..Queue::named("research") });
         }
         world.jobs.push(job);
-        let demand = Demand { resource: GPU.to_owned(), world, ..Demand::default() };
+        let demand = PendingDemand { resource: GPU.to_owned(), world, ..PendingDemand::default() };
         let moment = Moment { demand: vec![demand], ..Moment::default() };
         let found = audit_at(&facts, &moment);
         let ids = found.iter().map(|finding| finding.check.id);

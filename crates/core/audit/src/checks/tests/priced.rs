@@ -9,7 +9,7 @@ use super::{
 use crate::attribution::settle;
 use crate::checks::audit;
 use crate::claim::DeviceWaste;
-use crate::facts::{Class, ContainerKind, Facts, Pod};
+use crate::facts::{ContainerKind, Facts, Pod, WorkloadClass};
 
 /// Device-hours that the finding of a check claims, where the first two devices of the node stood
 /// free for a day, one for this cause.
@@ -102,7 +102,7 @@ fn a_notebook_has_three_quarters_of_the_idle_time_of_its_large_gpu() {
     let mut facts = healthy();
     used(&mut facts, TRAIN, &[4 * HOUR_MS; 4]);
     let train = &mut facts.workloads[TRAIN];
-    (train.class, train.is_gang) = (Some(Class::Interactive), false);
+    (train.class, train.is_gang) = (Some(WorkloadClass::Interactive), false);
     label(&mut facts, "nvidia.com/gpu.memory", "81559");
     let claimed = claimed_of_idle(&mut facts, [20, 20, 20, 20, 0]);
     assert_eq!(claimed.iter().find(|(id, _)| *id == "SHR-02"), Some(&("SHR-02", 60.0)));

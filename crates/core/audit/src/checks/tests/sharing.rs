@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Case, GIB, GPU, HOUR_MS, NOW_MS, SERVE, TRAIN, label, main_of, requests, taint, used};
-use crate::facts::{Class, Facts, Gpus};
+use crate::facts::{Facts, Gpus, WorkloadClass};
 
 /// Offers the GPUs of the first node as parts of another name.
 pub(super) fn offered_as(facts: &mut Facts, resource: &str) {
@@ -21,7 +21,7 @@ pub(super) fn offered_as(facts: &mut Facts, resource: &str) {
 }
 
 /// Two workloads of these kinds whose pods share GPUs in turns.
-pub(super) fn time_sliced(facts: &mut Facts, classes: [Class; 2]) {
+pub(super) fn time_sliced(facts: &mut Facts, classes: [WorkloadClass; 2]) {
     facts.nodes.iter_mut().for_each(|node| node.time_slices = 4);
     offered_as(facts, "nvidia.com/gpu.shared");
     facts.workloads[SERVE].class = Some(classes[0]);
@@ -30,7 +30,7 @@ pub(super) fn time_sliced(facts: &mut Facts, classes: [Class; 2]) {
 
 /// A notebook on a GPU with so much memory.
 pub(super) fn notebook(facts: &mut Facts, gpu_memory_mib: &str) {
-    facts.workloads[SERVE].class = Some(Class::Interactive);
+    facts.workloads[SERVE].class = Some(WorkloadClass::Interactive);
     label(facts, "nvidia.com/gpu.memory", gpu_memory_mib);
 }
 
@@ -111,8 +111,8 @@ pub(super) const SHARING: [Case; 10] = [
     ),
     (
         "SHR-10",
-        |f| time_sliced(f, [Class::Interactive, Class::Batch]),
-        |f| time_sliced(f, [Class::Batch, Class::Batch]),
+        |f| time_sliced(f, [WorkloadClass::Interactive, WorkloadClass::Batch]),
+        |f| time_sliced(f, [WorkloadClass::Batch, WorkloadClass::Batch]),
     ),
     (
         "SHR-11",

@@ -9,8 +9,8 @@ use super::seen::{advised, misplaced_for, seen_by, throttled};
 use super::sharing::{crowded, notebook, unused};
 use super::{GIB, HOUR_MS, NOW_MS, SERVE, TRAIN, healthy, held, ids, owned, small, still, used};
 use crate::checks::audit;
-use crate::facts::{Class, Facts};
-use crate::patch::Change;
+use crate::facts::{Facts, WorkloadClass};
+use crate::patch::PatchChange;
 use crate::thresholds::{THRESHOLDS, threshold};
 
 const MINUTE_MS: u64 = 60_000;
@@ -39,8 +39,14 @@ const OF_PODS: [Moved; 14] = [
 ];
 
 const OF_TIME: [Moved; 10] = [
-    ("idle_notebook_minutes", "IDL-01", |f| still(f, Class::Interactive, 1, since(20)), 20, 21),
-    ("idle_server_minutes", "IDL-02", |f| still(f, Class::Inference, 2, since(20)), 20, 21),
+    (
+        "idle_notebook_minutes",
+        "IDL-01",
+        |f| still(f, WorkloadClass::Interactive, 1, since(20)),
+        20,
+        21,
+    ),
+    ("idle_server_minutes", "IDL-02", |f| still(f, WorkloadClass::Inference, 2, since(20)), 20, 21),
     (
         "starting_minutes",
         "IDL-05",
@@ -135,7 +141,7 @@ fn patches_and_evidence_are_made_with_what_was_set() {
     let request = |world: fn(&mut Facts), name, value| {
         let found = audit(&with(world, name, value));
         match &found[0].remedies[0].change {
-            Change::Amount { request, .. } => *request,
+            PatchChange::Amount { request, .. } => *request,
             change => panic!("{change:?}"),
         }
     };

@@ -12,10 +12,10 @@ use anyhow::Result;
 use clap::Args;
 use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
-use dovetail_costing::flags::{AccountFlags, Source, Terms, parts};
+use dovetail_costing::flags::{AccountFlags, BillSource, BillTerms, parts};
 use dovetail_costing::job::document::Document;
 use dovetail_costing::job::held::JobTime;
-use dovetail_costing::job::name::Wanted;
+use dovetail_costing::job::name::WantedJob;
 use dovetail_costing::job::{of_example, of_moment, of_series};
 use dovetail_render::cost::job as terminal;
 use dovetail_settings::form::Output;
@@ -50,21 +50,21 @@ pub(super) fn run(app: &App, flags: &JobFlags) -> Result<()> {
 
 impl JobFlags {
     /// The job with its bill and what it did.
-    fn time(&self, app: &App, terms: &Terms) -> Result<JobTime> {
-        let wanted = Wanted { name: &self.name, namespace: self.namespace.as_deref() };
+    fn time(&self, app: &App, terms: &BillTerms) -> Result<JobTime> {
+        let wanted = WantedJob { name: &self.name, namespace: self.namespace.as_deref() };
         if self.account.objects.example
             && let Some(kind) = of_example::kind(&wanted)
         {
             return of_example::time(app, &self.account, kind);
         }
         match self.account.source(app, &terms.teams)? {
-            Source::Moment(mut moment) => {
+            BillSource::Moment(mut moment) => {
                 let parts = parts(&moment.gathered, &mut moment.told)?;
                 let (account, _) = self.account.of_moment(app, terms, &moment, &parts, false)?;
                 let job = wanted.find(&account)?;
                 of_moment::time(account, job, &moment, &parts)
             }
-            Source::Server(mut over) => {
+            BillSource::Server(mut over) => {
                 let (account, _, look) = self.account.over_time(app, terms, &mut over)?;
                 let job = wanted
                     .find(&account)

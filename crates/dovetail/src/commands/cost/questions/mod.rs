@@ -19,9 +19,9 @@ use clap::{Args, ValueEnum};
 use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_costing::flags::AccountFlags;
-use dovetail_costing::questions::asked::Asked;
+use dovetail_costing::questions::asked::QuestionInput;
 use dovetail_costing::questions::document::Document;
-use dovetail_costing::questions::name::Name;
+use dovetail_costing::questions::name::QuestionName;
 use dovetail_render::cost::questions as terminal;
 use dovetail_settings::form::Output;
 
@@ -30,7 +30,7 @@ use dovetail_settings::form::Output;
 pub(crate) struct QuestionsFlags {
     /// Questions to answer [default: all]
     #[arg(value_enum, value_name = "QUESTION")]
-    questions: Vec<Name>,
+    questions: Vec<QuestionName>,
     #[command(flatten)]
     account: AccountFlags,
 }
@@ -38,14 +38,14 @@ pub(crate) struct QuestionsFlags {
 /// Reads, answers and prints.
 pub(super) fn run(app: &App, flags: &QuestionsFlags) -> Result<()> {
     let output = app.output("cost questions")?;
-    let wanted: Vec<Name> = match flags.questions.is_empty() {
-        true => Name::value_variants().to_vec(),
+    let wanted: Vec<QuestionName> = match flags.questions.is_empty() {
+        true => QuestionName::value_variants().to_vec(),
         false => flags.questions.clone(),
     };
     let names: Vec<String> = wanted.iter().map(|name| name.text()).collect();
     dovetail_settings::errors::refuse_twice("cost questions", names.iter().map(String::as_str))?;
     let terms = flags.account.terms(app)?;
-    let asked = Asked::of(app, &flags.account, &terms)?;
+    let asked = QuestionInput::of(app, &flags.account, &terms)?;
     let document = Document::of(&asked, &terms, &wanted, now_ms())?;
     match output {
         Output::Json => app.print_json(&document),

@@ -17,7 +17,7 @@ use dovetail_console::table::{counted, plural};
 use dovetail_policy::named::POLICIES;
 use dovetail_settings::errors::{UsageError, refuse_twice};
 use dovetail_settings::form::Output;
-use dovetail_sim::arena::{self, Judged, Plan, Regime, Run, Verdict};
+use dovetail_sim::arena::{self, ArenaPlan, ArenaRun, Judged, Regime, RegimeVerdict};
 use rayon::prelude::*;
 
 use crate::commands::sim::arena::listing::RegimesDocument;
@@ -100,8 +100,12 @@ pub(crate) fn run(app: &App, flags: &ArenaFlags) -> Result<()> {
     let (plan, left_out) = flags.plan(first_seed, wanted, &traces)?;
     tell(app, &plan, &left_out);
     let runs = run_all(app, &plan, &traces, flags)?;
-    let verdicts: Vec<Verdict> =
-        plan.regimes.iter().zip(&runs).map(|(regime, runs)| Verdict::of(regime, runs)).collect();
+    let verdicts: Vec<RegimeVerdict> = plan
+        .regimes
+        .iter()
+        .zip(&runs)
+        .map(|(regime, runs)| RegimeVerdict::of(regime, runs))
+        .collect();
     let summary = arena::summary(&verdicts);
     let judged = plan.regimes.iter().zip(&runs).zip(&verdicts);
     let judged: Vec<Judged<'_>> =
@@ -128,7 +132,7 @@ pub(crate) fn run(app: &App, flags: &ArenaFlags) -> Result<()> {
     }
 }
 
-fn tell(app: &App, plan: &Plan, left_out: &LeftOut) {
+fn tell(app: &App, plan: &ArenaPlan, left_out: &LeftOut) {
     for (lacks, count) in listing::by_reason(left_out.values()) {
         let regimes = plural(count, "regime is", "regimes are");
         app.note(&format!("{regimes} skipped: {lacks}"));
@@ -157,7 +161,12 @@ fn tell(app: &App, plan: &Plan, left_out: &LeftOut) {
 }
 
 /// Every run, by regime; of one regime by seed, order and policy, whatever order they finished in.
-fn run_all(app: &App, plan: &Plan, traces: &Traces, flags: &ArenaFlags) -> Result<Vec<Vec<Run>>> {
+fn run_all(
+    app: &App,
+    plan: &ArenaPlan,
+    traces: &Traces,
+    flags: &ArenaFlags,
+) -> Result<Vec<Vec<ArenaRun>>> {
     let ledger = match &flags.resume {
         Some(path) => Ledger::open(app, path, plan, &traces.fingerprint()?)?,
         None => Ledger::none(),
@@ -166,7 +175,7 @@ fn run_all(app: &App, plan: &Plan, traces: &Traces, flags: &ArenaFlags) -> Resul
     let pool =
         rayon::ThreadPoolBuilder::new().num_threads(app.settings.threads.value as usize).build()?;
     let progress = Progress::new("worlds", worlds.len() as u64);
-    let run = |key: &arena::WorldKey| -> Result<Vec<Run>> {
+    let run = |key: &arena::WorldKey| -> Result<Vec<ArenaRun>> {
         let regime = &plan.regimes[key.regime].name;
         let missing: Vec<&str> = plan
             .policies
@@ -184,7 +193,7 @@ fn run_all(app: &App, plan: &Plan, traces: &Traces, flags: &ArenaFlags) -> Resul
         progress.advance(1);
         Ok(ledger.of_world(regime, plan, *key, fresh))
     };
-    let runs: Vec<Vec<Run>> =
+    let runs: Vec<Vec<ArenaRun>> =
         pool.install(|| worlds.par_iter().map(run).collect::<Result<Vec<_>>>())?;
     let mut by_regime = vec![Vec::new(); plan.regimes.len()];
     for (key, runs) in worlds.iter().zip(runs) {
@@ -200,7 +209,7 @@ impl ArenaFlags {
         first_seed: u64,
         mut wanted: Vec<Regime>,
         traces: &Traces,
-    ) -> Result<(Plan, LeftOut)> {
+    ) -> Result<(ArenaPlan, LeftOut)> {
         let mut left_out = LeftOut::new();
         wanted.retain(|regime| {
             let lacks = regime.recipe.lacks(&traces.data);
@@ -219,7 +228,7 @@ impl ArenaFlags {
         }
         let default = if self.quick { QUICK_SEEDS } else { SEEDS };
         let seeds = self.seeds.unwrap_or(default);
-        let plan = Plan {
+        let plan = ArenaPlan {
             regimes: wanted,
             policies: self.policies(),
             seeds: (first_seed..first_seed + seeds).collect(),

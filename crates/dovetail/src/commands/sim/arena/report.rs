@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use dovetail_console::table::{plural, table};
 use dovetail_policy::named::POLICIES;
-use dovetail_render::arena::{Parts, page as arena_page};
-use dovetail_sim::arena::{Bound, Group, Summary, Verdict};
+use dovetail_render::arena::{ArenaParts, page as arena_page};
+use dovetail_sim::arena::{Bound, RegimeGroup, RegimeVerdict, Summary};
 use dovetail_units::amount::figure;
 use serde::Serialize;
 
@@ -19,10 +19,10 @@ fn orders_of(count: u64) -> String {
 /// The result, as JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct ArenaDocument {
-    pub(crate) regimes: Vec<Verdict>,
+    pub(crate) regimes: Vec<RegimeVerdict>,
     pub(crate) summary: BTreeMap<String, Summary>,
     /// Regimes of one kind together.
-    pub(crate) groups: Vec<Group>,
+    pub(crate) groups: Vec<RegimeGroup>,
     /// What the default policy must reach.
     pub(crate) bounds: Vec<Bound>,
     pub(crate) seeds: Vec<u64>,
@@ -53,9 +53,9 @@ impl ArenaDocument {
         Ok(arena_page(self.parts(), &program, &notes)?)
     }
 
-    fn parts(&self) -> Parts<'_> {
+    fn parts(&self) -> ArenaParts<'_> {
         let (verdicts, summary, bounds) = (&self.regimes, &self.summary, &self.bounds);
-        Parts { verdicts, summary, bounds }
+        ArenaParts { verdicts, summary, bounds }
     }
 
     /// What a person wants to see: the default against the reference, regime by regime, all
@@ -68,7 +68,7 @@ impl ArenaDocument {
     fn regimes_text(&self) -> String {
         let (name, _) = POLICIES[0];
         let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), figure);
-        let row = |verdict: &Verdict| {
+        let row = |verdict: &RegimeVerdict| {
             let own = verdict.by_policy.get(name).map(|estimate| estimate.mean);
             let reference = verdict.reference.as_deref();
             let best = reference.and_then(|name| verdict.by_policy.get(name)).map(|e| e.mean);

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use dovetail_console::app::App;
 use dovetail_console::table::counted;
 use dovetail_settings::errors::BadInput;
-use dovetail_sim::arena::{Plan, Record, Run, Settings, WorldKey, resumed};
+use dovetail_sim::arena::{ArenaPlan, ArenaRun, RunRecord, Settings, WorldKey, resumed};
 use sha2::{Digest, Sha256};
 
 use dovetail_replays::recording::BUILD;
@@ -21,7 +21,7 @@ type Key = (String, String, u64, u64);
 
 /// Runs that finished before, and the file that new ones are added to.
 pub(crate) struct Ledger {
-    known: BTreeMap<Key, Run>,
+    known: BTreeMap<Key, ArenaRun>,
     file: Option<RunFile>,
 }
 
@@ -39,7 +39,7 @@ impl Ledger {
     }
 
     /// Reads the runs of a file if there is one, and takes off what was cut at its end.
-    pub(crate) fn open(app: &App, path: &Path, plan: &Plan, data: &str) -> Result<Self> {
+    pub(crate) fn open(app: &App, path: &Path, plan: &ArenaPlan, data: &str) -> Result<Self> {
         let name = path.display().to_string();
         if path.is_dir() {
             anyhow::bail!("{name}: is a directory; pass a file");
@@ -83,8 +83,8 @@ impl Ledger {
     }
 
     /// Writes down a finished run, and gives it back as a file would.
-    pub(crate) fn keep(&self, regime: &str, run: Run) -> Result<Run> {
-        let record = Record::of(regime, run);
+    pub(crate) fn keep(&self, regime: &str, run: ArenaRun) -> Result<ArenaRun> {
+        let record = RunRecord::of(regime, run);
         if let Some(RunFile { path, settings, file }) = &self.file {
             let mut file = file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             // One write for a line: what is cut is its end.
@@ -98,11 +98,11 @@ impl Ledger {
     pub(crate) fn of_world(
         &self,
         regime: &str,
-        plan: &Plan,
+        plan: &ArenaPlan,
         world: WorldKey,
-        fresh: Vec<Run>,
-    ) -> Vec<Run> {
-        let mut fresh: BTreeMap<String, Run> =
+        fresh: Vec<ArenaRun>,
+    ) -> Vec<ArenaRun> {
+        let mut fresh: BTreeMap<String, ArenaRun> =
             fresh.into_iter().map(|run| (run.policy.clone(), run)).collect();
         let of = |policy: &String| {
             let known = self.known.get(&key(regime, policy, world.seed, world.order)).cloned();

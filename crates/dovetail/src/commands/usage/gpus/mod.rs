@@ -4,11 +4,11 @@ use anyhow::Result;
 use clap::Args;
 use dovetail_console::app::App;
 use dovetail_costing::usage::grouping::Grouping;
-use dovetail_costing::usage::report::{GpuUsage, Source};
+use dovetail_costing::usage::report::{GpuUsage, SampleSource};
 use dovetail_settings::form::Output;
 use dovetail_sources::namespace::NamespaceFlags;
 use dovetail_sources::prices::PriceFlags;
-use dovetail_sources::prometheus::{Observed, ServerFlags};
+use dovetail_sources::prometheus::{ObservedPeriod, ServerFlags};
 
 /// Flags as written.
 #[derive(Debug, Args)]
@@ -31,12 +31,12 @@ pub(crate) struct GpusFlags {
 pub(crate) fn run(app: &App, flags: &GpusFlags) -> Result<()> {
     let output = app.output("usage gpus")?;
     let mut asker = flags.server.asker(&flags.prometheus)?;
-    let Observed { observation, time, .. } = asker.observe()?;
+    let ObservedPeriod { observation, time, .. } = asker.observe()?;
     asker.tell_warnings(app);
     let (period, step_ms) = (asker.period, asker.step_ms);
     let models = time.devices.iter().map(|device| device.model.clone()).collect();
     let prices = flags.prices.of_models(models, &app.settings)?;
-    let source = Source { server: asker.client.server().to_owned(), period, step_ms };
+    let source = SampleSource { server: asker.client.server().to_owned(), period, step_ms };
     let report = GpuUsage::of(
         &source,
         (flags.by, flags.namespace.only()),

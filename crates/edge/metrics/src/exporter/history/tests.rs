@@ -2,8 +2,8 @@ use dovetail_account::device_time::{DeviceState, DeviceTime, device_intervals};
 use dovetail_account::signal::{Scale, Signal};
 
 use super::*;
-use crate::exporter::{Measure, PodLabels};
-use crate::prometheus::{Labels, Sample, Series};
+use crate::exporter::{PodLabels, SeriesMeasure};
+use crate::prometheus::{Labels, Series, SeriesSample};
 
 const MINUTE_MS: u64 = 60_000;
 
@@ -11,7 +11,7 @@ fn series(labels: &[(&str, &str)], values: &[(u64, f64)]) -> Series {
     let labels: Labels = labels.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
     let samples = values
         .iter()
-        .map(|(minute, value)| Sample { at_ms: (minute * MINUTE_MS) as i64, value: *value })
+        .map(|(minute, value)| SeriesSample { at_ms: (minute * MINUTE_MS) as i64, value: *value })
         .collect();
     Series { labels, samples }
 }
@@ -38,7 +38,7 @@ fn a_pod_holds_a_device_from_its_first_sample_to_the_first_without_it() {
     let device = [("Hostname", "n1"), ("UUID", "d1")];
     let held = [("Hostname", "n1"), ("UUID", "d1"), ("pod", "a-0"), ("namespace", "ml")];
     let mut observation = Observation::default();
-    let busy = Measure::Busy(Signal::GrEngineActive);
+    let busy = SeriesMeasure::Busy(Signal::GrEngineActive);
     // Ten minutes: free, five held of which two idle, free.
     let free: Vec<(u64, f64)> = [0, 1, 7, 8, 9].map(|minute| (minute, 0.0)).to_vec();
     let work = [(2, 0.9), (3, 0.9), (4, 0.0), (5, 0.0), (6, 0.5)];
@@ -57,7 +57,7 @@ fn a_pod_holds_a_device_from_its_first_sample_to_the_first_without_it() {
 fn a_gap_ends_what_was_known_and_a_blank_is_no_reading() {
     let held = [("Hostname", "n1"), ("UUID", "d1"), ("pod", "a-0")];
     let mut observation = Observation::default();
-    let busy = Measure::Busy(Signal::GpuUtil);
+    let busy = SeriesMeasure::Busy(Signal::GpuUtil);
     // Ten minutes without samples; then the driver has no value.
     let values = [(0, 80.0), (1, 80.0), (12, 80.0), (13, 9_223_372_036_854_775_794.0)];
     let all = vec![series(&held, &values)];
@@ -79,7 +79,7 @@ fn while_an_exporter_is_silent_nobody_knows_what_a_device_did() {
         "" => vec![("Hostname", "n1"), ("UUID", "d1")],
         pod => vec![("Hostname", "n1"), ("UUID", "d1"), ("pod", pod), ("namespace", "ml")],
     };
-    let busy = Measure::Busy(Signal::GrEngineActive);
+    let busy = SeriesMeasure::Busy(Signal::GrEngineActive);
     for (before, after, of_a, of_nobody) in [
         ("a", "a", 10.0, 0.0),
         ("a", "b", 0.0, 10.0),
@@ -116,7 +116,7 @@ fn a_device_without_one_usable_reading_is_held_and_unknown() {
         let held = [("Hostname", "n1"), ("UUID", "d1"), ("pod", "a-0"), ("namespace", "ml")];
         let values: Vec<(u64, f64)> = (0..10).map(|minute| (minute, wrong)).collect();
         let mut observation = Observation::default();
-        let busy = Measure::Busy(Signal::GrEngineActive);
+        let busy = SeriesMeasure::Busy(Signal::GrEngineActive);
         observation.take(busy, Scale::Ratio, &PodLabels::default(), vec![series(&held, &values)]);
         let (sum, time) = account(&observation, 10);
         assert_eq!(minutes(sum.installed), 10.0, "{wrong}");
@@ -126,7 +126,7 @@ fn a_device_without_one_usable_reading_is_held_and_unknown() {
     // What one name of a measure does not say another may.
     let labels = [("Hostname", "n1"), ("UUID", "d1"), ("pod", "a-0")];
     let mut observation = Observation::default();
-    let busy = Measure::Busy(Signal::GpuUtil);
+    let busy = SeriesMeasure::Busy(Signal::GpuUtil);
     for (scale, value) in [(Scale::Percent, blank), (Scale::Ratio, 0.5), (Scale::Percent, -1.0)] {
         let one = vec![series(&labels, &[(0, value)])];
         observation.take(busy, scale, &PodLabels::default(), one);
@@ -140,13 +140,13 @@ fn who_was_elsewhere_had_no_device_here_and_nobody_knows_who_had_it() {
     let labels = |node| [("Hostname", node), ("UUID", "d1"), ("pod", "a-0"), ("namespace", "ml")];
     let values: Vec<(u64, f64)> = (0..10).map(|minute| (minute, 0.9)).collect();
     let mut observation = Observation::default();
-    let busy = Measure::Busy(Signal::GrEngineActive);
+    let busy = SeriesMeasure::Busy(Signal::GrEngineActive);
     let all = vec![series(&labels("n1"), &values), series(&labels("n2"), &values)];
     observation.take(busy, Scale::Ratio, &PodLabels::default(), all);
     let (_, mut time) = account(&observation, 10);
     let taken = time.distrust(|node, holder, held| {
         let is_it = node == "n1" && holder.pod == "a-0" && held.to_ms == 10 * MINUTE_MS;
-        is_it.then_some(Doubt::Elsewhere)
+        is_it.then_some(HolderDoubt::Elsewhere)
     });
     assert_eq!(taken.len(), 1);
     let period = Span { from_ms: 0, to_ms: 10 * MINUTE_MS };
@@ -160,7 +160,7 @@ fn who_was_elsewhere_had_no_device_here_and_nobody_knows_who_had_it() {
     assert!(matches!(of(1)[0], (DeviceState::Active(_), Some(_))));
     // Who was scraped held nothing: the device was free.
     let (_, mut time) = account(&observation, 10);
-    assert_eq!(time.distrust(|_, _, _| Some(Doubt::Scraped)), []);
+    assert_eq!(time.distrust(|_, _, _| Some(HolderDoubt::Scraped)), []);
     let intervals = device_intervals(&time.devices[0].history, period).unwrap();
     assert!(matches!(intervals[..], [one] if one.state == DeviceState::Free(None)));
 }
@@ -176,7 +176,7 @@ fn slices_weigh_what_they_are_and_shared_activity_is_nobodys() {
             ("pod", pod),
         ]
     };
-    let busy = Measure::Busy(Signal::GrEngineActive);
+    let busy = SeriesMeasure::Busy(Signal::GrEngineActive);
     let mut observation = Observation::default();
     let all = vec![
         series(&slice("1", "3g.40gb", "a"), &[(0, 0.8)]),
@@ -201,7 +201,7 @@ fn slices_weigh_what_they_are_and_shared_activity_is_nobodys() {
 fn two_servers_that_disagree_leave_the_matter_unknown() {
     let from = |replica| [("Hostname", "n1"), ("UUID", "d1"), ("pod", "a"), ("replica", replica)];
     let mut observation = Observation::default();
-    let busy = Measure::Busy(Signal::GrEngineActive);
+    let busy = SeriesMeasure::Busy(Signal::GrEngineActive);
     let all = vec![
         series(&from("0"), &[(0, 0.52), (1, 0.9)]),
         series(&from("1"), &[(0, 0.50), (1, 0.1)]),

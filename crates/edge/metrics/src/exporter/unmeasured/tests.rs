@@ -4,8 +4,8 @@ use dovetail_account::device_time::{DeviceTime, device_intervals};
 use dovetail_account::signal::{ActivityRule, Scale, Signal};
 
 use super::*;
-use crate::exporter::{Measure, Observation, PodLabels};
-use crate::prometheus::{Labels, Sample, Series};
+use crate::exporter::{Observation, PodLabels, SeriesMeasure};
+use crate::prometheus::{Labels, Series, SeriesSample};
 
 const HOURS: u64 = 10;
 const HOUR_MS: u64 = 3_600_000;
@@ -20,7 +20,7 @@ fn labels(pairs: &[(&str, &str)]) -> Labels {
 /// A sample each minute of these hours.
 fn series(pairs: &[(&str, &str)], hours: std::ops::Range<u64>, value: f64) -> Vec<Series> {
     let minutes = hours.start * 60..hours.end * 60;
-    let sample = |minute: u64| Sample { at_ms: (minute * 60_000) as i64, value };
+    let sample = |minute: u64| SeriesSample { at_ms: (minute * 60_000) as i64, value };
     vec![Series { labels: labels(pairs), samples: minutes.map(sample).collect() }]
 }
 
@@ -38,7 +38,7 @@ impl World {
             let mut pairs = vec![("Hostname", "n1"), ("UUID", *uuid)];
             pairs.extend(pod.map(|pod| ("pod", pod)));
             pairs.extend(pod.map(|_| ("namespace", "ml")));
-            let busy = Measure::Busy(Signal::GrEngineActive);
+            let busy = SeriesMeasure::Busy(Signal::GrEngineActive);
             let all = series(&pairs, hours.clone(), 0.9);
             observation.take(busy, Scale::Ratio, &PodLabels::default(), all);
         }
@@ -138,8 +138,10 @@ fn what_an_exporter_leaves_out_is_added_and_nothing_twice() {
 #[test]
 fn what_samples_bridge_is_no_device() {
     let mut world = World::new(&[("x", Some("a"), 1..9)]);
-    let minutes = |from: u64, to: u64| -> Vec<Sample> {
-        (from..to).map(|minute| Sample { at_ms: (minute * 60_000) as i64, value: 1.0 }).collect()
+    let minutes = |from: u64, to: u64| -> Vec<SeriesSample> {
+        (from..to)
+            .map(|minute| SeriesSample { at_ms: (minute * 60_000) as i64, value: 1.0 })
+            .collect()
     };
     let pairs = [("node", "n1"), ("resource", GPU)];
     let samples = minutes(58, 9 * 60 + 2);

@@ -12,19 +12,19 @@ use super::*;
 /// Answers ranges with one point per step, and refuses what is more than it takes.
 struct Scripted {
     most_points: i64,
-    first: Mutex<VecDeque<Reply>>,
+    first: Mutex<VecDeque<HttpReply>>,
     asked: Mutex<Vec<String>>,
 }
 
 impl Scripted {
-    fn new(most_points: i64, first: impl IntoIterator<Item = Reply>) -> Self {
+    fn new(most_points: i64, first: impl IntoIterator<Item = HttpReply>) -> Self {
         let first = Mutex::new(first.into_iter().collect());
         Self { most_points, first, asked: Mutex::default() }
     }
 }
 
-fn reply(status: u16, body: &str) -> Reply {
-    Reply { status, retry_after: None, body: Bytes::from(body.to_owned()) }
+fn reply(status: u16, body: &str) -> HttpReply {
+    HttpReply { status, retry_after: None, body: Bytes::from(body.to_owned()) }
 }
 
 impl Transport for Scripted {
@@ -36,7 +36,7 @@ impl Transport for Scripted {
         &'a self,
         path: &'a str,
         _most_bytes: usize,
-    ) -> BoxFuture<'a, Result<Reply, TransportError>> {
+    ) -> BoxFuture<'a, Result<HttpReply, TransportError>> {
         self.asked.lock().unwrap().push(path.to_owned());
         let first = self.first.lock().unwrap().pop_front();
         let answer = first.unwrap_or_else(|| self.points(path));
@@ -45,7 +45,7 @@ impl Transport for Scripted {
 }
 
 impl Scripted {
-    fn points(&self, path: &str) -> Reply {
+    fn points(&self, path: &str) -> HttpReply {
         let number = |name: &str| -> i64 {
             let (_, rest) = path.split_once(&format!("&{name}=")).unwrap();
             let text = rest.split('&').next().unwrap().replace('.', "");
@@ -97,7 +97,7 @@ proptest! {
 #[test]
 fn what_passes_is_tried_again_and_what_does_not_is_told() {
     let good = r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;
-    let busy = Reply { retry_after: Some(Duration::from_secs(7)), ..reply(429, "slow down") };
+    let busy = HttpReply { retry_after: Some(Duration::from_secs(7)), ..reply(429, "slow down") };
     let script = Scripted::new(1, [busy, reply(503, "<html>no server</html>"), reply(200, good)]);
     let mut client = PrometheusClient::new(script, Limits::default());
     runtime().block_on(async {

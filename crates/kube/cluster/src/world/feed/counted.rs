@@ -12,7 +12,7 @@ use crate::world::objects::pods::Slot;
 
 /// The queues as the engine knows them.
 #[derive(Debug, Default)]
-pub(crate) struct Counted {
+pub(crate) struct ReportedQueues {
     is_recounted: bool,
     /// The queues that are there, and those that are missing.
     reported: BTreeMap<QueueName, Queue>,
@@ -21,7 +21,7 @@ pub(crate) struct Counted {
     missing: Missing,
 }
 
-impl Counted {
+impl ReportedQueues {
     pub(crate) fn reported(&self) -> impl Iterator<Item = &Queue> {
         self.reported.values()
     }

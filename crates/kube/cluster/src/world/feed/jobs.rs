@@ -8,13 +8,13 @@ pub(crate) const LAST_AHEAD: u64 = 1 << 40;
 
 /// The position of a new job among the others of its priority and queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum QueuePosition {
     /// Before the others: it completes a gang.
     Ahead,
     Behind,
 }
 
-impl Place {
+impl QueuePosition {
     /// That of what completes a gang, or does not.
     pub(crate) fn ahead(is_ahead: bool) -> Self {
         if is_ahead { Self::Ahead } else { Self::Behind }
@@ -30,10 +30,10 @@ pub(crate) struct JobsNamed {
 
 impl JobsNamed {
     /// An identity for a new job.
-    pub(crate) fn next(&mut self, place: Place) -> JobId {
+    pub(crate) fn next(&mut self, place: QueuePosition) -> JobId {
         let (named, before) = match place {
-            Place::Ahead => (&mut self.ahead, 0),
-            Place::Behind => (&mut self.behind, LAST_AHEAD),
+            QueuePosition::Ahead => (&mut self.ahead, 0),
+            QueuePosition::Behind => (&mut self.behind, LAST_AHEAD),
         };
         *named += 1;
         JobId(before + *named)

@@ -28,14 +28,14 @@ use super::objects::Objects;
 use super::objects::pods::Slot;
 use super::objects::receipts::remember;
 use super::objects::reported::{Reported, full_name, only_pod};
-use super::readings::gang::{Gang, terms_of};
+use super::readings::gang::{GangReading, terms_of};
 use super::readings::requirements::Requirements;
 use super::readings::roll::{roll, smallest};
-use super::report::Report;
-use counted::{Counted, QueuesNoted};
+use super::report::ObjectReport;
+use counted::{QueuesNoted, ReportedQueues};
 use dovetail_translate::gang::GangName;
-use dovetail_translate::{NotYet, Said, held, how_ended, preemption_rules, started_ms};
-use jobs::{JobsNamed, LAST_AHEAD, Place};
+use dovetail_translate::{JobDeclaration, NotYet, held, how_ended, preemption_rules, started_ms};
+use jobs::{JobsNamed, LAST_AHEAD, QueuePosition};
 use rooms::Rooms;
 
 /// Events in the order in which the engine must take them: what frees, queues, nodes, what holds,
@@ -56,11 +56,11 @@ pub(crate) struct Events {
 pub(crate) struct Feed {
     pub(crate) events: Events,
     /// Reports for people.
-    pub(crate) reports: Vec<Report>,
+    pub(crate) reports: Vec<ObjectReport>,
     pub(crate) jobs: JobsNamed,
     pub(crate) requirements: Requirements,
     pub(crate) rooms: Rooms,
-    pub(crate) counted: Counted,
+    pub(crate) counted: ReportedQueues,
     /// Gangs of which pods run apart from their job.
     pub(crate) apart: BTreeSet<Arc<GangName>>,
 }
@@ -77,11 +77,11 @@ impl Feed {
     pub(crate) fn note_queues(&mut self, noted: QueuesNoted) {
         self.events.queues.extend(noted.events);
         let missing = noted.missing.into_iter();
-        self.reports.extend(missing.map(|one| Report::QueueMissing(Box::new(one))));
+        self.reports.extend(missing.map(|one| ObjectReport::QueueMissing(Box::new(one))));
     }
 
     /// Gives a pod a job of its own.
-    pub(crate) fn set_own_job(&mut self, objects: &mut Objects, slot: Slot, place: Place) {
+    pub(crate) fn set_own_job(&mut self, objects: &mut Objects, slot: Slot, place: QueuePosition) {
         let job = self.jobs.next(place);
         objects.pods.set_id(slot, Some(only_pod(job)), false);
     }
@@ -136,7 +136,7 @@ impl Feed {
         let cause = cause_of(&reason, |word| objects.pods.find(&namespace, word).is_some());
         let entry = objects.pods.get_mut(slot);
         let is_repeat = entry.said.is_repeat(cause, objects.now_ms);
-        self.reports.push(Report::Refused { pod: PodKey::of(&entry.pod), reason, is_repeat });
+        self.reports.push(ObjectReport::Refused { pod: PodKey::of(&entry.pod), reason, is_repeat });
     }
 
     /// A pod that is to be placed by itself.
@@ -184,7 +184,7 @@ impl Feed {
         preemption.is_protected |= objects.is_exempt(slot) || replaces_another(objects, slot, id);
         preemption.never_preempts |= objects.exempt.preemptors.contains(&id);
         let (queue, kept_room) = (objects.queue_of(slot), self.rooms.for_pod(gang, slot));
-        let said = Said::of([&**pod], &objects.settings.rules);
+        let said = JobDeclaration::of([&**pod], &objects.settings.rules);
         let said = said.within(objects.descriptions.time_limit_ms(pod));
         let job = Job { preemption, kept_room, ..said.told(job) };
         remember(objects, slot, Job { priority: pod.priority, queue, ..job })
@@ -235,7 +235,7 @@ impl Feed {
         let priority = entry.map_or(0, |entry| entry.pod.priority);
         let all = || pods.values().map(|slot| &*objects.pods.get(*slot).pod);
         let mut preemption = preemption_rules(all());
-        let said = Said::of(all(), &objects.settings.rules);
+        let said = JobDeclaration::of(all(), &objects.settings.rules);
         let said = said.within(objects.descriptions.shortest_limit_ms(all()));
         preemption.is_protected |= pods.values().any(|slot| objects.is_exempt(*slot));
         let submit_ms = all().map(|pod| pod.meta.created_ms).min().unwrap_or(start_ms);
@@ -268,7 +268,7 @@ fn smallest_of_running(
         return all();
     };
     let Some(Ok(terms)) = terms_of(objects, name) else { return all() };
-    let gang = Gang { objects, name, terms: &terms };
+    let gang = GangReading { objects, name, terms: &terms };
     let inside: BTreeSet<Slot> = pods.values().copied().collect();
     let roll = roll(objects, name);
     let lack = gang.lack(roll.settled().filter(|slot| !inside.contains(slot)));

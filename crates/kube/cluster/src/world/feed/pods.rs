@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use dovetail_model::{Event, Holding, NodeName, Owner, Requirement};
 
-use super::jobs::Place;
+use super::jobs::QueuePosition;
 use super::{Feed, replaces_another};
 use crate::world::objects::Objects;
 use crate::world::objects::pods::Slot;
 use crate::world::objects::reported::{Fingerprint, Reported};
-use crate::world::readings::standing::{Standing, standing, wants_id};
+use crate::world::readings::standing::{PodReading, standing, wants_id};
 use dovetail_translate::{NotYet, said_checkpoint_ms, started_ms};
 
 impl Feed {
@@ -20,21 +20,21 @@ impl Feed {
         let gang = objects.pods.get(slot).gang.clone();
         let is_member = gang.is_some();
         objects.dirty.gangs.extend(gang);
-        if !(is_member && matches!(standing, Standing::Waiting(_))) {
+        if !(is_member && matches!(standing, PodReading::Waiting(_))) {
             let entry = objects.pods.get_mut(slot);
             (entry.wish, entry.announced_wait) = (None, None);
             self.refuse(objects, slot, refusal(&standing));
         }
         match standing {
-            Standing::Nothing | Standing::Refused(_) => self.release(objects, slot),
-            Standing::Waiting(requirement) if is_member => self.wish(objects, slot, *requirement),
-            Standing::Waiting(requirement) => {
+            PodReading::Nothing | PodReading::Refused(_) => self.release(objects, slot),
+            PodReading::Waiting(requirement) if is_member => self.wish(objects, slot, *requirement),
+            PodReading::Waiting(requirement) => {
                 let requirement = self.requirements.intern(*requirement);
                 self.submit(objects, slot, requirement);
             }
-            Standing::Assumed(holding) => self.assumed(objects, slot, &holding),
-            Standing::Running(holding) => self.running(objects, slot, *holding),
-            Standing::Foreign(holding) => self.foreign(objects, slot, *holding),
+            PodReading::Assumed(holding) => self.assumed(objects, slot, &holding),
+            PodReading::Running(holding) => self.running(objects, slot, *holding),
+            PodReading::Foreign(holding) => self.foreign(objects, slot, *holding),
         }
     }
 
@@ -53,9 +53,9 @@ impl Feed {
             // from here on it runs by itself.
             self.end(objects, slot);
             self.note(objects, slot, Reported::Nothing);
-            self.set_own_job(objects, slot, Place::Behind);
+            self.set_own_job(objects, slot, QueuePosition::Behind);
         } else if entry.id.is_none() && (bound || entry.gang.is_none()) {
-            self.set_own_job(objects, slot, Place::Behind);
+            self.set_own_job(objects, slot, QueuePosition::Behind);
         }
     }
 
@@ -159,7 +159,7 @@ impl Feed {
         node: &NodeName,
         requirement: Arc<Requirement>,
     ) {
-        let Standing::Assumed(holding) = standing(objects, slot) else { return };
+        let PodReading::Assumed(holding) = standing(objects, slot) else { return };
         let (node, held) = (Arc::clone(node), Fingerprint::of(&holding));
         self.note(objects, slot, Reported::Assumed { node, held, requirement });
     }
@@ -171,9 +171,9 @@ pub(crate) fn is_apart(objects: &Objects, slot: Slot) -> bool {
     !entry.is_in_job && entry.id.is_some_and(|id| replaces_another(objects, slot, id.job))
 }
 
-fn refusal(standing: &Standing) -> Option<NotYet> {
+fn refusal(standing: &PodReading) -> Option<NotYet> {
     match standing {
-        Standing::Refused(reason) => Some(reason.clone()),
+        PodReading::Refused(reason) => Some(reason.clone()),
         _ => None,
     }
 }

@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dovetail_model::{
-    Event, Holding, HoldingId, NodeName, Owner, Phase as HoldingPhase, Requirement, TopologyRequest,
+    Event, Holding, HoldingId, HoldingPhase, NodeName, Owner, Requirement, TopologyRequest,
 };
-use dovetail_objects::Phase;
+use dovetail_objects::PodPhase;
 
 use crate::world::objects::Objects;
 use crate::world::objects::pods::Slot;
 use crate::world::objects::reported::{Reported, full_name};
-use crate::world::readings::gang::{Gang, terms_of};
+use crate::world::readings::gang::{GangReading, terms_of};
 use crate::world::readings::requirements::Requirements;
 use crate::world::readings::roll::{Lack, Roll};
 use crate::world::readings::standing::holding;
@@ -30,7 +30,7 @@ pub(crate) struct Rooms {
 
 /// What a lost member held.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct LostHolding {
     holding: Holding,
     /// What it asked for.
     wants: Wants,
@@ -43,12 +43,12 @@ pub(crate) struct Kept {
 /// What is kept for a gang.
 #[derive(Debug, Default)]
 struct OfGang {
-    kept: Vec<Kept>,
+    kept: Vec<LostHolding>,
     /// Until when room was kept for replacements that are decided and not seen on their nodes yet.
     replacements: BTreeMap<Slot, u64>,
 }
 
-impl Kept {
+impl LostHolding {
     /// Room like what a holding is, until a time.
     pub(crate) fn new(mut holding: Holding, wants: Wants, until_ms: u64) -> Self {
         // There is no pod to be counted, and volumes go with their pods.
@@ -141,7 +141,7 @@ impl Rooms {
         };
         // What is freed by preempting it is for its preemptor.
         let is_stopped = entry.pod.preemption.is_target || entry.is_assumed_gone;
-        let is_over = entry.pod.phase == Phase::Succeeded || is_stopped;
+        let is_over = entry.pod.phase == PodPhase::Succeeded || is_stopped;
         if !objects.is_ready || is_over || !objects.nodes.is_there(node) {
             return;
         }
@@ -160,7 +160,7 @@ impl Rooms {
         let until_ms = until_ms.unwrap_or(objects.now_ms + keep_for_ms);
         // One that has its name takes its place.
         of_gang.kept.retain(|kept| kept.holding.owner != holding.owner);
-        of_gang.kept.push(Kept::new(holding, wants, until_ms));
+        of_gang.kept.push(LostHolding::new(holding, wants, until_ms));
     }
 
     /// Keeps room for lost members of a gang: on each of these nodes for one like a member that is
@@ -179,7 +179,7 @@ impl Rooms {
             let phase = HoldingPhase::Kept { priority: objects.pods.get(like).pod.priority };
             let holding = holding(objects, like, owner, node, phase);
             let wants = wants(objects, requirements, like, gang);
-            of_gang.kept.push(Kept::new(holding, wants, until_ms));
+            of_gang.kept.push(LostHolding::new(holding, wants, until_ms));
         }
     }
 
@@ -208,11 +208,11 @@ impl Rooms {
         }
         let missing = if roll.placed.is_empty() { 0 } else { lack.pods as usize };
         let has_started = |replacement: Slot| roll.placed.contains(&replacement);
-        let is_over = |kept: &Kept| {
+        let is_over = |kept: &LostHolding| {
             let is_gone = !objects.nodes.is_there(&kept.holding.node);
             kept.until_ms <= objects.now_ms || is_gone || kept.replacement.is_some_and(has_started)
         };
-        let mut given_up: Vec<Kept> = kept.extract_if(.., |kept| is_over(kept)).collect();
+        let mut given_up: Vec<LostHolding> = kept.extract_if(.., |kept| is_over(kept)).collect();
         match_replacements(objects, requirements, gang, kept, replacements);
         // The last that were lost are replaced last.
         kept.sort_by_key(|kept| kept.replacement.is_some());
@@ -235,7 +235,7 @@ impl Rooms {
         self.by_gang.remove(gang);
     }
 
-    fn reported(&self) -> impl Iterator<Item = (&Arc<GangName>, &Kept)> {
+    fn reported(&self) -> impl Iterator<Item = (&Arc<GangName>, &LostHolding)> {
         let all = self.by_gang.iter();
         all.flat_map(|(gang, of)| of.kept.iter().map(move |kept| (gang, kept)))
             .filter(|(_, kept)| kept.is_reported)
@@ -285,7 +285,7 @@ impl Rooms {
 }
 
 /// The pending pods of a gang that are of what it lacks. One too many replaces none.
-pub(crate) fn replacements(gang: &Gang<'_>, roll: &Roll, lack: &Lack) -> Replacements {
+pub(crate) fn replacements(gang: &GangReading<'_>, roll: &Roll, lack: &Lack) -> Replacements {
     let pending = roll.pending.iter();
     let pods = pending.filter(|slot| lack.is_less_by(gang.role(**slot))).copied().collect();
     let are_all = lack.met_by(roll.pending.iter().map(|slot| gang.role(*slot))) >= lack.pods;
@@ -298,7 +298,7 @@ fn match_replacements(
     objects: &Objects,
     requirements: &mut Requirements,
     gang: &GangName,
-    kept: &mut [Kept],
+    kept: &mut [LostHolding],
     may: &Replacements,
 ) {
     let pending = &may.pods;
@@ -313,11 +313,11 @@ fn match_replacements(
     for likeness in likenesses {
         replacements.retain(|(slot, _)| !kept.iter().any(|kept| kept.replacement == Some(*slot)));
         for (slot, wants) in &replacements {
-            let is_alike = |kept: &&mut Kept| {
+            let is_alike = |kept: &&mut LostHolding| {
                 kept.replacement.is_none() && likeness.is_between(&kept.wants, wants)
             };
             let asked_milli = wants.requirement.gpu_milli();
-            let rank = |kept: &&mut Kept| {
+            let rank = |kept: &&mut LostHolding| {
                 let there_milli = kept.wants.requirement.gpu_milli();
                 let suffices = there_milli >= asked_milli;
                 if suffices { (0, there_milli) } else { (1, -there_milli) }
@@ -337,7 +337,7 @@ fn wants(objects: &Objects, requirements: &mut Requirements, slot: Slot, name: &
     };
     let terms = terms_of(objects, name).and_then(Result::ok);
     let part = terms.map(|terms| {
-        let gang = Gang { objects, name, terms: &terms };
+        let gang = GangReading { objects, name, terms: &terms };
         let role = gang.role(slot);
         let part = role.map(|role| Box::from(&*terms.roles[role].name));
         (part, gang.own_topology(slot, role))

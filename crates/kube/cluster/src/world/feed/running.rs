@@ -12,14 +12,14 @@ use std::sync::Arc;
 use dovetail_model::{Event, JobId, PodId, Requirement};
 
 use super::Feed;
-use super::jobs::{LAST_AHEAD, Place};
+use super::jobs::{LAST_AHEAD, QueuePosition};
 use super::pods::is_apart;
 use crate::world::objects::Objects;
 use crate::world::objects::pods::Slot;
 use crate::world::objects::reported::Reported;
 use crate::world::readings::decided::runs_by_our_decision;
-use crate::world::readings::gang::{Gang, terms_of};
-use crate::world::readings::standing::{Standing, standing};
+use crate::world::readings::gang::{GangReading, terms_of};
+use crate::world::readings::standing::{PodReading, standing};
 use dovetail_translate::gang::GangName;
 use dovetail_translate::started_ms;
 
@@ -50,7 +50,7 @@ impl Running<'_> {
 
     /// The pods of a running job run on as those of a new one.
     fn in_a_new_job(&mut self, job: JobId, slots: &[Slot]) {
-        let new = self.feed.jobs.next(Place::ahead(job.0 <= LAST_AHEAD));
+        let new = self.feed.jobs.next(QueuePosition::ahead(job.0 <= LAST_AHEAD));
         self.report_again(slots, |running| {
             for slot in slots {
                 let entry = running.objects.pods.get(*slot);
@@ -88,7 +88,7 @@ impl Running<'_> {
             true => feed.running_gang(objects, job, &pods, objects.now_ms),
         };
         let holdings = slots.iter().filter_map(|slot| match standing(objects, *slot) {
-            Standing::Running(holding) => Some(*holding),
+            PodReading::Running(holding) => Some(*holding),
             _ => None,
         });
         let holdings = holdings.collect();
@@ -158,7 +158,7 @@ impl Running<'_> {
             }
             if let Some(first) = members.first() {
                 self.report_again(&members, |running| {
-                    running.feed.set_own_job(running.objects, *first, Place::Behind);
+                    running.feed.set_own_job(running.objects, *first, QueuePosition::Behind);
                     running.join_in_one_job(&members);
                 });
             }
@@ -171,7 +171,7 @@ impl Running<'_> {
 fn role_of(objects: &Objects, slot: Slot) -> Option<usize> {
     let name = objects.pods.get(slot).gang.as_ref()?;
     let terms = terms_of(objects, name)?.ok()?;
-    Gang { objects, name, terms: &terms }.role(slot)
+    GangReading { objects, name, terms: &terms }.role(slot)
 }
 
 /// The pods of a gang that run by our decisions, those aside that it can do without: in its job, or

@@ -10,11 +10,11 @@ use crate::world::feed::Feed;
 use crate::world::feed::running::MOST_POD_SETS;
 use crate::world::objects::pods::Slot;
 use crate::world::objects::receipts::remember;
-use crate::world::readings::gang::Gang;
+use crate::world::readings::gang::GangReading;
 use crate::world::readings::requirements::Requirements;
 use crate::world::readings::roll::{Lack, Roll, smallest};
-use dovetail_translate::gang::{GangName, Terms};
-use dovetail_translate::{NotYet, Said, preemption_rules};
+use dovetail_translate::gang::{GangName, GangTerms};
+use dovetail_translate::{JobDeclaration, NotYet, preemption_rules};
 
 /// The members of a pod set, by ordinal.
 pub(super) struct Seating {
@@ -34,7 +34,7 @@ const POD_SET: &str = "dovetail.dev/pod-set";
 
 /// The job of the pending members, of which those must start that the gang lacks.
 pub(super) fn describe(
-    gang: &Gang<'_>,
+    gang: &GangReading<'_>,
     feed: &mut Feed,
     roll: &Roll,
     lack: &Lack,
@@ -68,7 +68,7 @@ pub(super) fn describe(
     let mut preemption = preemption_rules(pods.clone().map(|pod| &**pod));
     preemption.never_preempts |= objects.exempt.preemptors.contains(&id);
     let all = pods.clone().map(|pod| &**pod);
-    let said = Said::of(all.clone(), &objects.settings.rules);
+    let said = JobDeclaration::of(all.clone(), &objects.settings.rules);
     let said = said.within(objects.descriptions.shortest_limit_ms(all));
     let priority = pods.map(|pod| pod.priority).next().unwrap_or(0);
     // What is missing follows those that are placed by conditions of its own.
@@ -85,7 +85,7 @@ pub(super) fn describe(
     })
 }
 
-fn seats(gang: &Gang<'_>, requirements: &mut Requirements, roll: &Roll) -> Seats {
+fn seats(gang: &GangReading<'_>, requirements: &mut Requirements, roll: &Roll) -> Seats {
     let mut seats: Seats = Vec::new();
     // Equal requirements are one: their addresses tell them apart.
     let mut known: FxHashMap<(usize, Option<usize>, TopologyRequest), usize> = FxHashMap::default();
@@ -112,7 +112,7 @@ fn seats(gang: &Gang<'_>, requirements: &mut Requirements, roll: &Roll) -> Seats
 }
 
 /// Each set by the role of its first pod, or by its number where that is not said or taken.
-fn names_of_sets(gang: &Gang<'_>, seats: &Seats) -> Vec<String> {
+fn names_of_sets(gang: &GangReading<'_>, seats: &Seats) -> Vec<String> {
     let mut taken = BTreeSet::new();
     let mut names = Vec::with_capacity(seats.len());
     for (number, set) in seats.iter().enumerate() {
@@ -131,7 +131,11 @@ fn names_of_sets(gang: &Gang<'_>, seats: &Seats) -> Vec<String> {
 
 /// The pods of a part that must be in one place must ask for the same: the place is asked for pod
 /// set by pod set.
-fn one_place_for_each_part(name: &GangName, terms: &Terms, seats: &Seats) -> Result<(), NotYet> {
+fn one_place_for_each_part(
+    name: &GangName,
+    terms: &GangTerms,
+    seats: &Seats,
+) -> Result<(), NotYet> {
     let mut placed = BTreeSet::new();
     for role in seats.iter().filter(|set| set.topology.required.is_some()).filter_map(|s| s.role) {
         if terms.parts.have_places() && !placed.insert(role) {

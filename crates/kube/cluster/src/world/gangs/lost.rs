@@ -13,7 +13,7 @@ use crate::world::feed::Feed;
 use crate::world::objects::Objects;
 use crate::world::objects::pods::Slot;
 use crate::world::readings::decided::decided_pods;
-use crate::world::readings::gang::{Gang, terms_of};
+use crate::world::readings::gang::{GangReading, terms_of};
 use crate::world::readings::requirements::Requirements;
 use crate::world::readings::roll::{Lack, Roll, roll};
 use dovetail_translate::gang::GangName;
@@ -67,7 +67,7 @@ fn lost_of(
     requirements: &mut Requirements,
 ) -> Option<LostMembers> {
     let (roll, terms) = (roll(objects, name), terms_of(objects, name)?.ok()?);
-    let gang = Gang { objects, name, terms: &terms };
+    let gang = GangReading { objects, name, terms: &terms };
     let lack = gang.lack(roll.settled());
     // Another scheduler keeps room for its own gangs, and elsewhere.
     let is_anothers = |slot: &Slot| !objects.is_ours(&objects.pods.get(*slot).pod);
@@ -105,7 +105,7 @@ fn lost_of(
 /// of the same role, and where no role is lacking, one that asks for what most ask for. A role of
 /// which none is left is passed over: what it asked for is not known.
 fn like_the_lost(
-    gang: &Gang<'_>,
+    gang: &GangReading<'_>,
     requirements: &mut Requirements,
     roll: &Roll,
     unseen: &Lack,
@@ -148,7 +148,7 @@ fn most_common(
 /// What a lost member needed that was like this one, where its gang is. What this one's volumes ask
 /// for is not known of those of the other, which are others where each member has its own.
 fn need_of_the_lost(
-    gang: &Gang<'_>,
+    gang: &GangReading<'_>,
     requirements: &mut Requirements,
     slot: Slot,
     roll: &Roll,

@@ -18,9 +18,9 @@ use dovetail_model::{Job, JobId};
 
 use super::causes::RecentCauses;
 use super::feed::Feed;
-use super::feed::jobs::Place;
+use super::feed::jobs::QueuePosition;
 use super::objects::Objects;
-use super::readings::gang::Gang;
+use super::readings::gang::GangReading;
 use super::report::Gathering;
 use dovetail_translate::NotYet;
 use dovetail_translate::gang::GangName;
@@ -30,7 +30,7 @@ pub use short::{ShortLook, Unwinding};
 
 /// What was reported of a gang to the engine, and to people.
 #[derive(Debug, Default)]
-struct State {
+struct GangState {
     /// The job that was reported to the engine, while it is pending.
     waiting: Option<Job>,
     /// The identity of its last job, and whether that goes ahead of others.
@@ -50,13 +50,13 @@ struct State {
 
 #[derive(Debug, Default)]
 pub(crate) struct Gangs {
-    by_name: BTreeMap<Arc<GangName>, State>,
+    by_name: BTreeMap<Arc<GangName>, GangState>,
     due: BTreeSet<(u64, Arc<GangName>)>,
     unwinding: Vec<Unwinding>,
 }
 
 impl Gangs {
-    fn get_mut(&mut self, name: &GangName) -> &mut State {
+    fn get_mut(&mut self, name: &GangName) -> &mut GangState {
         self.by_name.get_mut(name).expect("a gang with members")
     }
 
@@ -70,7 +70,7 @@ impl Gangs {
         if let Some(gang) = self.by_name.get_mut(name)
             && gang.job.is_none()
         {
-            gang.job = Some((feed.jobs.next(Place::Behind), false));
+            gang.job = Some((feed.jobs.next(QueuePosition::Behind), false));
         }
     }
 
@@ -79,7 +79,7 @@ impl Gangs {
     }
 
     /// What a gang lacks of which some pods have nodes.
-    pub(crate) fn short_look(&self, gang: &Gang<'_>) -> Option<ShortLook> {
+    pub(crate) fn short_look(&self, gang: &GangReading<'_>) -> Option<ShortLook> {
         self.by_name.get(gang.name)?.shortness.look(gang)
     }
 

@@ -10,18 +10,18 @@ use super::Gangs;
 use super::describe::{Seats, describe};
 use crate::world::causes::cause_of;
 use crate::world::feed::Feed;
-use crate::world::feed::jobs::{LAST_AHEAD, Place};
+use crate::world::feed::jobs::{LAST_AHEAD, QueuePosition};
 use crate::world::feed::rooms::{Replacements, replacements};
 use crate::world::key::PodKey;
 use crate::world::objects::Objects;
 use crate::world::objects::descriptions::kind_of;
 use crate::world::objects::pods::Slot;
 use crate::world::objects::reported::Reported;
-use crate::world::readings::gang::{Gang, terms_of};
+use crate::world::readings::gang::{GangReading, terms_of};
 use crate::world::readings::roll::{Lack, Roll, roll};
-use crate::world::report::{Gathering, Report};
+use crate::world::report::{Gathering, ObjectReport};
 use dovetail_translate::NotYet;
-use dovetail_translate::gang::{GangName, Source, Terms};
+use dovetail_translate::gang::{GangName, GangSource, GangTerms};
 
 /// What it takes to report a gang.
 pub(super) struct Settling<'w> {
@@ -106,7 +106,7 @@ impl Settling<'_> {
         noted.due_ms
     }
 
-    fn on(&mut self, terms: &Terms, mut roll: Roll) {
+    fn on(&mut self, terms: &GangTerms, mut roll: Roll) {
         if let Some(max) = terms.max {
             let room = (max as usize).saturating_sub(roll.placed.len());
             let too_many = roll.pending.split_off(room.min(roll.pending.len()));
@@ -127,7 +127,7 @@ impl Settling<'_> {
             self.gangs.get_mut(self.name).announced_wait = None;
             self.withdraw();
             for slot in &roll.pending {
-                let place = Place::ahead(replacements.pods.contains(slot));
+                let place = QueuePosition::ahead(replacements.pods.contains(slot));
                 self.place_alone(*slot, terms, &roll, place);
             }
         } else if self.is_gathered(terms, &roll) {
@@ -147,8 +147,8 @@ impl Settling<'_> {
         self.gangs.remind(self.name, due_ms);
     }
 
-    pub(super) fn gang<'s>(&'s self, terms: &'s Terms) -> Gang<'s> {
-        Gang { objects: self.objects, name: self.name, terms }
+    pub(super) fn gang<'s>(&'s self, terms: &'s GangTerms) -> GangReading<'s> {
+        GangReading { objects: self.objects, name: self.name, terms }
     }
 
     /// When no member has appeared for a while, if none does.
@@ -159,7 +159,7 @@ impl Settling<'_> {
 
     /// Whether what is missing can start: it is there, nothing holds any of it back, and it is all
     /// that is expected or no more has come for a while.
-    fn is_gathered(&self, terms: &Terms, roll: &Roll) -> bool {
+    fn is_gathered(&self, terms: &GangTerms, roll: &Roll) -> bool {
         let lack = self.gang(terms).lack(roll.there());
         if !lack.is_none() || (roll.placed.is_empty() && roll.gated > 0) {
             return false;
@@ -179,18 +179,18 @@ impl Settling<'_> {
     }
 
     /// A member of a gang that has its size, or, ahead of others, one that replaces a lost one.
-    fn place_alone(&mut self, slot: Slot, terms: &Terms, roll: &Roll, place: Place) {
+    fn place_alone(&mut self, slot: Slot, terms: &GangTerms, roll: &Roll, place: QueuePosition) {
         let Self { objects, feed, name, .. } = self;
         let entry = objects.pods.get(slot);
         let Some(wish) = entry.wish.clone() else { return };
         // A pod that waited to make its gang larger may be what it lacks now.
         let was_behind = entry.id.is_some_and(|id| id.job.0 > LAST_AHEAD);
-        if entry.is_in_job || entry.id.is_none() || (was_behind && place == Place::Ahead) {
+        if entry.is_in_job || entry.id.is_none() || (was_behind && place == QueuePosition::Ahead) {
             feed.end(objects, slot);
             feed.note(objects, slot, Reported::Nothing);
             feed.set_own_job(objects, slot, place);
         }
-        let gang = Gang { objects, name, terms };
+        let gang = GangReading { objects, name, terms };
         let requirement = feed.requirements.near(&gang, slot, wish, roll);
         objects.pods.get_mut(slot).beside = terms.min;
         feed.refuse(objects, slot, None);
@@ -198,9 +198,9 @@ impl Settling<'_> {
     }
 
     /// What is missing to the smallest size of a gang, and what it could use beyond, as one job.
-    fn place_together(&mut self, terms: &Terms, roll: &Roll, lack: &Lack) {
+    fn place_together(&mut self, terms: &GangTerms, roll: &Roll, lack: &Lack) {
         let id = self.job_of_gang(!roll.placed.is_empty());
-        let gang = Gang { objects: self.objects, name: self.name, terms };
+        let gang = GangReading { objects: self.objects, name: self.name, terms };
         match describe(&gang, self.feed, roll, lack, id) {
             Ok((job, seats)) => {
                 self.submit_job(job);
@@ -255,22 +255,22 @@ impl Settling<'_> {
         let pods = &self.objects.pods;
         let runs = |job: JobId| pods.of_job(job).any(|slot| pods.get(slot).reported.runs());
         let free = known.filter(|job| !runs(*job));
-        let job = free.unwrap_or_else(|| self.feed.jobs.next(Place::ahead(ahead)));
+        let job = free.unwrap_or_else(|| self.feed.jobs.next(QueuePosition::ahead(ahead)));
         gang.job = Some((job, ahead));
         job
     }
 
     /// Reports once of a native group that it has its size, as the watch shows it.
-    fn report_size(&mut self, terms: &Terms, roll: &Roll) {
+    fn report_size(&mut self, terms: &GangTerms, roll: &Roll) {
         let group = self.objects.descriptions.group_of(self.name);
-        let group = group.filter(|_| self.name.source == Source::Native);
+        let group = group.filter(|_| self.name.source == GangSource::Native);
         let is_in_status = group.is_none_or(|group| group.initially_scheduled["status"] == "True");
         if is_in_status || roll.seen.len() + roll.succeeded.len() < terms.min.max(1) as usize {
             return;
         }
         if !std::mem::replace(&mut self.gangs.get_mut(self.name).has_announced_size, true) {
             let (namespace, name) = (self.name.namespace.to_string(), self.name.name.to_string());
-            self.feed.reports.push(Report::GroupHasItsSize { namespace, name });
+            self.feed.reports.push(ObjectReport::GroupHasItsSize { namespace, name });
         }
     }
 
@@ -292,7 +292,7 @@ impl Settling<'_> {
             Some((kind, &strange.meta))
         };
         let Some((kind, meta)) = described.or_else(unreadable) else { return };
-        self.feed.reports.push(Report::Contradiction {
+        self.feed.reports.push(ObjectReport::Contradiction {
             kind,
             about: PodKey::of_meta(meta),
             reason: reason.clone(),
@@ -302,7 +302,7 @@ impl Settling<'_> {
 
     /// Reports of the members that they wait for others, and of a native group, when that is new or
     /// has changed.
-    fn report_gathering(&mut self, terms: &Terms, roll: &Roll) {
+    fn report_gathering(&mut self, terms: &GangTerms, roll: &Roll) {
         let present = self.gang(terms).present(roll);
         let (gated, refused, retried) = (roll.gated, roll.refused, roll.retried);
         let gathering = Gathering { present, min: terms.min, gated, refused, retried };
@@ -313,14 +313,14 @@ impl Settling<'_> {
                 continue;
             }
             let (pod, gang) = (PodKey::of(&entry.pod), gang.to_string());
-            feed.reports.push(Report::WaitsForMembers { pod, gang, gathering });
+            feed.reports.push(ObjectReport::WaitsForMembers { pod, gang, gathering });
         }
         let any_waits = !roll.pending.is_empty() || roll.refused + roll.retried > 0;
-        let is_native = gang.source == Source::Native && any_waits;
+        let is_native = gang.source == GangSource::Native && any_waits;
         if is_native && gangs.get_mut(gang).announced_wait.replace(gathering) != Some(gathering) {
             let (namespace, name) = (gang.namespace.to_string(), gang.name.to_string());
             let gang = gang.to_string();
-            feed.reports.push(Report::GroupWaits { namespace, name, gang, gathering });
+            feed.reports.push(ObjectReport::GroupWaits { namespace, name, gang, gathering });
         }
     }
 }

@@ -12,9 +12,9 @@ use crate::world::objects::pods::Slot;
 use crate::world::readings::decided::{
     decided_pods, is_carried_out, ran_beside, runs_by_our_decision,
 };
-use crate::world::readings::gang::Gang;
+use crate::world::readings::gang::GangReading;
 use crate::world::readings::roll::{Lack, Roll, roll};
-use dovetail_translate::gang::{GangName, OnLostMember, Terms};
+use dovetail_translate::gang::{GangName, GangTerms, OnLostMember};
 
 /// A gang that is given up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Shortness {
     /// Whether what a gang lacks was lost: it had as much as it needs. If it needs more than was
     /// ever decided for it, because it starts in stages or its owner has asked for more, it lacks
     /// what it never had.
-    pub(super) fn is_loss(&self, gang: &Gang<'_>, lack: &Lack) -> bool {
+    pub(super) fn is_loss(&self, gang: &GangReading<'_>, lack: &Lack) -> bool {
         let (objects, name) = (gang.objects, gang.name);
         let ran_with = || ran_beside(objects, name).max(self.whole_at);
         !lack.is_none()
@@ -65,7 +65,7 @@ impl Shortness {
     }
 
     /// What a gang lacks of which some pods have nodes.
-    pub(super) fn look(&self, gang: &Gang<'_>) -> Option<ShortLook> {
+    pub(super) fn look(&self, gang: &GangReading<'_>) -> Option<ShortLook> {
         let roll = roll(gang.objects, gang.name);
         let lack = gang.lack(roll.settled());
         let patience = gang.objects.settings.patience;
@@ -84,7 +84,7 @@ impl Shortness {
 }
 
 /// Whether a gang is given up that stays short.
-fn is_given_up(terms: &Terms, had_its_size: Option<bool>) -> bool {
+fn is_given_up(terms: &GangTerms, had_its_size: Option<bool>) -> bool {
     match terms.on_lost_member {
         OnLostMember::Keep => false,
         OnLostMember::Restart => true,
@@ -97,12 +97,12 @@ impl Settling<'_> {
     /// looked at again.
     pub(super) fn note_shortness(
         &mut self,
-        terms: &Terms,
+        terms: &GangTerms,
         roll: &Roll,
         lack: &Lack,
     ) -> Option<u64> {
         let (objects, name, now_ms) = (&*self.objects, &**self.name, self.objects.now_ms);
-        let gang = Gang { objects, name, terms };
+        let gang = GangReading { objects, name, terms };
         let seen = roll.seen.iter().chain(&roll.succeeded).copied();
         let is_seen_whole = gang.lack(seen).is_none();
         let shortness = &mut self.gangs.get_mut(name).shortness;

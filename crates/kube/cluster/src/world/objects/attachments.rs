@@ -6,7 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Attachment, Event, Holding, HoldingId, NodeName, Owner, Phase, Resources};
+use dovetail_model::{
+    Attachment, Event, Holding, HoldingId, HoldingPhase, NodeName, Owner, Resources,
+};
 use dovetail_objects::VolumeAttachment;
 
 use super::pods::Slot;
@@ -191,7 +193,7 @@ fn holding(name: &str, node: &NodeName, attachment: &Attachment) -> Holding {
         id: HoldingId(0),
         node: node.clone(),
         owner: Owner::Foreign(holder(name)),
-        phase: Phase::Held { expected_end_ms: None },
+        phase: HoldingPhase::Held { expected_end_ms: None },
         reservation: None,
         resources: Resources::default(),
         devices: Vec::new(),

@@ -8,7 +8,7 @@ use dovetail_objects::{DisruptionBudget, Meta};
 
 use super::listing::Key;
 use super::registry::{Registry, Use};
-use dovetail_translate::counting::Selector;
+use dovetail_translate::counting::CounterSelector;
 
 /// All budgets, each with the selector that is in use because of it.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl Budgets {
         &mut self,
         budget: DisruptionBudget,
         registry: &mut Registry,
-    ) -> Vec<Arc<Selector>> {
+    ) -> Vec<Arc<CounterSelector>> {
         let key = (budget.meta.namespace.clone(), budget.meta.name.clone());
         let now = translated(&budget);
         let (number, is_first) = registry.add(selector(&budget));
@@ -65,15 +65,15 @@ impl Budgets {
         namespace: &str,
         name: &str,
         registry: &mut Registry,
-    ) -> Option<Arc<Selector>> {
+    ) -> Option<Arc<CounterSelector>> {
         let (before, number) = self.all.remove(&(namespace.into(), name.into()))?;
         self.events.push(Event::BudgetRemoved { name: translated(&before).name });
         registry.release(number)
     }
 }
 
-fn selector(budget: &DisruptionBudget) -> Selector {
-    Selector::Budget {
+fn selector(budget: &DisruptionBudget) -> CounterSelector {
+    CounterSelector::Budget {
         namespace: budget.meta.namespace.clone(),
         name: budget.meta.name.clone(),
         pods: budget.selector.clone(),

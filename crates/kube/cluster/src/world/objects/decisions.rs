@@ -29,7 +29,7 @@ pub struct Bind {
 
 /// How far a decision is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum DecisionStage {
     /// Claims of its pod, or of others of its gang, get their volumes first.
     Provisioning,
     /// Its bind is to be sent.
@@ -42,7 +42,7 @@ pub enum Stage {
     Settled,
 }
 
-impl Stage {
+impl DecisionStage {
     fn is_over(self) -> bool {
         matches!(self, Self::Bound | Self::Settled)
     }
@@ -73,7 +73,7 @@ pub struct Decision {
     /// When its pod was first seen pending.
     pub since_ms: u64,
     /// How far it is.
-    pub stage: Stage,
+    pub stage: DecisionStage,
     /// How often it was sent without effect.
     pub tries: u32,
     /// Whether the pod counts as being on the node because of it.
@@ -116,7 +116,7 @@ impl Decisions {
         let tag = tag(epoch, number);
         let bind = Bind { decision: number, pod: key, node: Arc::clone(node), epoch, tag };
         let bind = Arc::new(bind);
-        let (stage, tries, is_assumed) = (Stage::Queued, 0, true);
+        let (stage, tries, is_assumed) = (DecisionStage::Queued, 0, true);
         self.latest.insert(pod, number);
         let decision = Decision { bind, pod, gang, since_ms, stage, tries, is_assumed };
         self.all.insert(number, decision);
@@ -144,7 +144,7 @@ impl Decisions {
     }
 
     /// A decision is so far now.
-    pub fn advance(&mut self, number: u64, stage: Stage) {
+    pub fn advance(&mut self, number: u64, stage: DecisionStage) {
         if let Some(decision) = self.all.get_mut(&number) {
             decision.stage = stage;
         }
@@ -153,21 +153,21 @@ impl Decisions {
     /// The bind of a decision had no effect, and is to be sent once more.
     pub fn try_again(&mut self, number: u64) {
         if let Some(decision) = self.all.get_mut(&number) {
-            (decision.stage, decision.tries) = (Stage::Queued, decision.tries + 1);
+            (decision.stage, decision.tries) = (DecisionStage::Queued, decision.tries + 1);
         }
     }
 
     /// A decision had no effect, or nothing is sent of it; `None` if it was over before.
     pub fn settle(&mut self, number: u64) -> Option<Decision> {
-        self.end(number, Stage::Settled)
+        self.end(number, DecisionStage::Settled)
     }
 
     /// A decision took effect; `None` if it was over before.
     pub fn bound(&mut self, number: u64) -> Option<Decision> {
-        self.end(number, Stage::Bound)
+        self.end(number, DecisionStage::Bound)
     }
 
-    fn end(&mut self, number: u64, stage: Stage) -> Option<Decision> {
+    fn end(&mut self, number: u64, stage: DecisionStage) -> Option<Decision> {
         let decision = self.all.get_mut(&number).filter(|it| !it.stage.is_over())?;
         let before = decision.clone();
         decision.stage = stage;
@@ -236,7 +236,7 @@ mod tests {
         let gang = decide(&mut book, 2);
         let pod = PodId { job: JobId(1), pod_set: 0, ordinal: 1 };
         assert_eq!(book.get(2).and_then(|it| it.gang), Some(GangDecision { first: gang, size: 2 }));
-        book.advance(2, Stage::Sent);
+        book.advance(2, DecisionStage::Sent);
         book.release(2);
         let later = decide(&mut book, 2) + 1;
         assert!(!book.is_current(2) && book.is_current(later));

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_objects::{Kind, Labels, Meta, Pod, PodGroup, Workload, WorkloadKind};
+use dovetail_objects::{Kind, Labels, Meta, Pod, PodGroup, WorkloadKind, WorkloadObject};
 
 use super::listing::Key;
 use dovetail_translate::gang::{
-    Described, GangName, JOB_NAME, Source, TERMS_OF_GANGS, check_apart, made_by,
+    GangName, GangObjects, GangSource, JOB_NAME, TERMS_OF_GANGS, check_apart, made_by,
 };
 use dovetail_translate::{NotYet, time_limit_ms};
 
@@ -17,7 +17,7 @@ type ByNamespace<T> = BTreeMap<Box<str>, BTreeMap<Box<str>, T>>;
 #[derive(Debug, Default)]
 pub(crate) struct Descriptions {
     groups: BTreeMap<GangName, PodGroup>,
-    workloads: BTreeMap<WorkloadKind, ByNamespace<Workload>>,
+    workloads: BTreeMap<WorkloadKind, ByNamespace<WorkloadObject>>,
 }
 
 /// Which pods a workload concerns that is there, different, or gone, beside those of its gangs.
@@ -41,7 +41,7 @@ impl Descriptions {
 
     /// All objects of a kind.
     pub(crate) fn groups(&self, kind: Kind) -> impl Iterator<Item = &PodGroup> {
-        let source = Source::of(kind);
+        let source = GangSource::of(kind);
         let of_source = self.groups.iter().filter(move |(name, _)| Some(name.source) == source);
         of_source.map(|(_, group)| group)
     }
@@ -51,7 +51,7 @@ impl Descriptions {
         kind: WorkloadKind,
         namespace: &str,
         name: &str,
-    ) -> Option<&Workload> {
+    ) -> Option<&WorkloadObject> {
         self.workloads.get(&kind)?.get(namespace)?.get(name)
     }
 
@@ -64,15 +64,15 @@ impl Descriptions {
     }
 
     /// The workload whose pods a gang has.
-    fn workload_of(&self, gang: &GangName) -> Option<&Workload> {
+    fn workload_of(&self, gang: &GangName) -> Option<&WorkloadObject> {
         match gang.source {
-            Source::Workload(kind) => self.workload(kind, &gang.namespace, &gang.name),
+            GangSource::Workload(kind) => self.workload(kind, &gang.namespace, &gang.name),
             _ => None,
         }
     }
 
-    pub(crate) fn of(&self, gang: &GangName) -> Described<'_> {
-        Described { group: self.groups.get(gang), workload: self.workload_of(gang) }
+    pub(crate) fn of(&self, gang: &GangName) -> GangObjects<'_> {
+        GangObjects { group: self.groups.get(gang), workload: self.workload_of(gang) }
     }
 
     /// Labels of the object of a gang: its group, or the workload whose pods it has.
@@ -90,7 +90,7 @@ impl Descriptions {
     }
 
     /// The outer one of the workloads that made a pod, of those that are there.
-    pub(crate) fn maker_of(&self, pod: &Pod) -> Option<(Kind, &Workload)> {
+    pub(crate) fn maker_of(&self, pod: &Pod) -> Option<(Kind, &WorkloadObject)> {
         let namespace = &pod.meta.namespace;
         made_by(pod).find_map(|(kind, name)| {
             Some((Kind::Workload(kind), self.workload(kind, namespace, name)?))
@@ -140,7 +140,11 @@ impl Descriptions {
     }
 
     /// A workload is there or different.
-    pub(crate) fn put_workload(&mut self, kind: WorkloadKind, workload: Workload) -> WorkloadNoted {
+    pub(crate) fn put_workload(
+        &mut self,
+        kind: WorkloadKind,
+        workload: WorkloadObject,
+    ) -> WorkloadNoted {
         let (namespace, name) = (workload.meta.namespace.clone(), workload.meta.name.clone());
         let before = self.workload(kind, &namespace, &name);
         let noted = WorkloadNoted {
@@ -201,12 +205,12 @@ impl Descriptions {
 
 /// The kind of the object that describes a gang.
 pub(crate) fn kind_of(name: &GangName) -> Option<Kind> {
-    Kind::ALL.into_iter().find(|kind| Source::of(*kind) == Some(name.source))
+    Kind::ALL.into_iter().find(|kind| GangSource::of(*kind) == Some(name.source))
 }
 
 /// The gang that an object of this kind describes.
 fn key(kind: Kind, namespace: &str, name: &str) -> Option<GangName> {
-    let source = Source::of(kind)?;
+    let source = GangSource::of(kind)?;
     Some(GangName { namespace: namespace.into(), source, name: name.into(), part: Box::default() })
 }
 
@@ -215,17 +219,17 @@ pub(crate) fn job_of(pod: &Pod) -> Option<&str> {
     pod.meta.labels.get(JOB_NAME)
 }
 
-fn limit_ms(workload: &Workload) -> Option<u64> {
+fn limit_ms(workload: &WorkloadObject) -> Option<u64> {
     time_limit_ms(&workload.meta, workload.active_deadline_s)
 }
 
 /// What a workload says about pods that are in no gang of it.
-fn of_others(workload: Option<&Workload>) -> (Option<[Option<&str>; 4]>, Option<u64>) {
+fn of_others(workload: Option<&WorkloadObject>) -> (Option<[Option<&str>; 4]>, Option<u64>) {
     (apart_terms(workload), workload.and_then(limit_ms))
 }
 
 /// How a workload says that such pods start together; `None` if it does not.
-fn apart_terms(workload: Option<&Workload>) -> Option<[Option<&str>; 4]> {
+fn apart_terms(workload: Option<&WorkloadObject>) -> Option<[Option<&str>; 4]> {
     let workload = workload?;
     let [min, max, required] = TERMS_OF_GANGS.map(|name| workload.meta.annotations.get(name));
     let has_terms = min.or(max).or(required).is_some();

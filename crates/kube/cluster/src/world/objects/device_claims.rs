@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_devices::{Allotment, Catalog, DeviceKey, Held};
+use dovetail_devices::{Allotment, Catalog, ClaimedDevices, DeviceKey};
 use dovetail_model::{NodeName, PodId};
 use dovetail_objects::{Allocation, Kind, Object, Pod, ResourceClaim, ResourceSlice, labels};
 
@@ -25,7 +25,7 @@ pub(crate) struct DeviceClaims {
     /// have devices.
     leaving: BTreeMap<Box<str>, Leaving>,
     /// What claims have, and what is set aside for them.
-    pub(crate) held: Held,
+    pub(crate) held: ClaimedDevices,
     /// What is set aside, by claim.
     pledges: BTreeMap<Key, Pledge>,
     /// What nodes answered to claims that ask for the same.
@@ -80,7 +80,7 @@ impl Pledge {
 
 /// How a claim stands to a pod that has no node yet.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Standing {
+pub(crate) enum ClaimAvailability {
     /// It has nothing.
     Open,
     /// It has devices, and nobody else uses them.
@@ -248,15 +248,15 @@ impl DeviceClaims {
         Ok(claims)
     }
 
-    pub(crate) fn standing(&self, claim: &ResourceClaim, pod: &Pod) -> Standing {
+    pub(crate) fn standing(&self, claim: &ResourceClaim, pod: &Pod) -> ClaimAvailability {
         if let Some(pledge) = self.pledge(claim) {
-            return Standing::Pledged(pledge.node.clone());
+            return ClaimAvailability::Pledged(pledge.node.clone());
         }
         let is_own = claim.reserved_for.iter().all(|one| one.uid == pod.meta.uid);
         match (&claim.allocation, is_own) {
-            (None, _) => Standing::Open,
-            (Some(_), true) => Standing::Own,
-            (Some(_), false) => Standing::Shared,
+            (None, _) => ClaimAvailability::Open,
+            (Some(_), true) => ClaimAvailability::Own,
+            (Some(_), false) => ClaimAvailability::Shared,
         }
     }
 

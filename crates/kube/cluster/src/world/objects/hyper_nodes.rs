@@ -16,17 +16,17 @@ pub(crate) struct HyperNodes {
     /// By whether a HyperNode is meant, and its or the node's name.
     by_member: BTreeMap<(bool, Box<str>), BTreeSet<Box<str>>>,
     /// Members that are not named one by one.
-    chosen: BTreeMap<Box<str>, Vec<(bool, Choice)>>,
+    chosen: BTreeMap<Box<str>, Vec<(bool, MemberChoice)>>,
 }
 
 /// Which members are meant.
 #[derive(Debug)]
-enum Choice {
+enum MemberChoice {
     Pattern(Option<Regex>),
     Labels(LabelSelector),
 }
 
-impl Choice {
+impl MemberChoice {
     fn accepts(&self, name: &str, labels: &Labels) -> bool {
         match self {
             Self::Pattern(pattern) => {
@@ -64,9 +64,9 @@ impl HyperNodes {
                 }
                 HyperNodeSelector::Pattern(pattern) => {
                     let mut pattern = RegexBuilder::new(pattern);
-                    Choice::Pattern(pattern.size_limit(MOST_PATTERN_BYTES).build().ok())
+                    MemberChoice::Pattern(pattern.size_limit(MOST_PATTERN_BYTES).build().ok())
                 }
-                HyperNodeSelector::Labels(selector) => Choice::Labels(selector.clone()),
+                HyperNodeSelector::Labels(selector) => MemberChoice::Labels(selector.clone()),
             };
             self.chosen.entry(name.into()).or_default().push((member.is_hyper_node, choice));
         }

@@ -7,7 +7,7 @@ use dovetail_objects::{Meta, WorkloadKind};
 
 use super::numbered::Numbered;
 use super::pods::Slot;
-use dovetail_translate::gang::{GangName, Source};
+use dovetail_translate::gang::{GangName, GangSource};
 
 /// The pods of all gangs. A gang that has lost all of them is known until it is forgotten.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ impl Members {
         namespace: &str,
         name: &str,
     ) -> Vec<Arc<GangName>> {
-        let source = Source::Workload(kind);
+        let source = GangSource::Workload(kind);
         let (namespace, name, part) = (namespace.into(), name.into(), Box::default());
         let first = GangName { namespace, source, name, part };
         let is_of_it = |gang: &GangName| {

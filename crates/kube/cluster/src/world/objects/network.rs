@@ -7,15 +7,15 @@ use dovetail_objects::{Kind, Node, TopologyLabels};
 
 use super::hyper_nodes::HyperNodes;
 use super::nodes::Nodes;
-use dovetail_translate::levels::{KnownLevels, Levels, Rivals, SaidOfLevel};
+use dovetail_translate::levels::{KnownLevels, Rivals, SaidOfLevel, TopologyLevels};
 
 /// What is known about levels and domains.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     /// The levels of the settings.
-    set: Levels,
+    set: TopologyLevels,
     /// The same, with the labels that Topologies of Kueue and of KAI name.
-    levels: Levels,
+    levels: TopologyLevels,
     /// The levels as the engine knows them.
     pub(crate) topology: Topology,
     pub(crate) topologies: BTreeMap<(Kind, Box<str>), TopologyLabels>,
@@ -95,7 +95,7 @@ fn rival_of<'g>(
 }
 
 impl Network {
-    pub(crate) fn new(levels: Levels) -> Self {
+    pub(crate) fn new(levels: TopologyLevels) -> Self {
         let topology = levels.topology();
         Self { set: levels.clone(), levels, topology, ..Self::default() }
     }

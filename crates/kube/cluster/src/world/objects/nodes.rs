@@ -9,7 +9,7 @@ use dovetail_objects::{CsiNode, Node, Pod, ResourceSlice};
 use super::image_names::ImageNames;
 use super::network::NodePlace;
 use super::reported::full_name;
-use crate::world::report::Report;
+use crate::world::report::ObjectReport;
 use dovetail_translate::{
     NodeSetting, Rules, devices_not_counted, node as translated, twice_offered,
 };
@@ -34,7 +34,7 @@ struct NodeEntry {
     place: NodePlace,
     reported: Option<Arc<ModelNode>>,
     /// What was last reported to be wrong with it.
-    problems: Vec<Report>,
+    problems: Vec<ObjectReport>,
 }
 
 impl Nodes {
@@ -168,7 +168,7 @@ impl Nodes {
         unreadable: Option<&Pod>,
         (by_claims, devices_for): (&[(Box<str>, i64)], &[String]),
         rules: &Rules,
-    ) -> Option<(ModelNode, Vec<Report>)> {
+    ) -> Option<(ModelNode, Vec<ObjectReport>)> {
         let entry = self.entries.get(name)?;
         let object = entry.object.as_ref()?;
         let setting = NodeSetting {
@@ -180,20 +180,22 @@ impl Nodes {
             unknown_holder: unreadable.is_some(),
         };
         let twice = twice_offered(object, &setting).into_iter();
-        let mut wrong: Vec<Report> = twice
-            .map(|(resource, driver)| Report::TwiceOffered {
+        let mut wrong: Vec<ObjectReport> = twice
+            .map(|(resource, driver)| ObjectReport::TwiceOffered {
                 node: name.to_owned(),
                 resource: resource.to_owned(),
                 driver,
             })
             .collect();
         wrong.extend(
-            unreadable
-                .map(|pod| Report::UnknownHolder { node: name.to_owned(), pod: full_name(pod) }),
+            unreadable.map(|pod| ObjectReport::UnknownHolder {
+                node: name.to_owned(),
+                pod: full_name(pod),
+            }),
         );
         let resource = &rules.device_resource;
         let too_many = devices_not_counted(object, resource);
-        wrong.extend(too_many.map(|(said, counted)| Report::TooManyDevices {
+        wrong.extend(too_many.map(|(said, counted)| ObjectReport::TooManyDevices {
             node: name.to_owned(),
             resource: resource.clone(),
             said,
@@ -203,7 +205,7 @@ impl Nodes {
     }
 
     /// Notes a node as it is reported to the engine, and what is wrong with it.
-    pub(crate) fn note(&mut self, name: &str, node: ModelNode, wrong: Vec<Report>) -> Noted {
+    pub(crate) fn note(&mut self, name: &str, node: ModelNode, wrong: Vec<ObjectReport>) -> Noted {
         let memory_before = self.device_memory_bytes(name);
         let entry = self.entries.get_mut(name).expect("a node that is there");
         let is_new = entry.reported.is_none();
@@ -223,7 +225,7 @@ impl Nodes {
 
     /// What people should know when the settings select none of the nodes that there are: once,
     /// until they select one.
-    pub(crate) fn note_selection(&mut self, rules: &Rules) -> Option<Report> {
+    pub(crate) fn note_selection(&mut self, rules: &Rules) -> Option<ObjectReport> {
         if rules.node_selector.is_empty() {
             return None;
         }
@@ -231,7 +233,8 @@ impl Nodes {
         let has_any = self.reported().next().is_some();
         let is_empty = has_any && !self.reported().any(is_selected);
         let was_empty = std::mem::replace(&mut self.none_is_selected, is_empty);
-        (is_empty && !was_empty).then(|| Report::NoNodeSelected { selector: rules.selector() })
+        (is_empty && !was_empty)
+            .then(|| ObjectReport::NoNodeSelected { selector: rules.selector() })
     }
 }
 
@@ -246,7 +249,7 @@ pub(crate) struct Offers {
 #[derive(Debug, Default)]
 pub(crate) struct Noted {
     pub(crate) event: Option<Event>,
-    pub(crate) reports: Vec<Report>,
+    pub(crate) reports: Vec<ObjectReport>,
     /// Whether what the pods on it hold may be different.
     pub(crate) concerns_pods: bool,
 }

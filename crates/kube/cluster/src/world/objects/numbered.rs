@@ -23,12 +23,12 @@ impl PartialOrd for Numbered {
 /// A stretch of digits by its value: without leading zeros the longer one is the larger. Or one
 /// without any.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Part<'n> {
+enum NamePart<'n> {
     Number(usize, &'n str),
     Text(&'n str),
 }
 
-fn parts(name: &str) -> impl Iterator<Item = Part<'_>> {
+fn parts(name: &str) -> impl Iterator<Item = NamePart<'_>> {
     let mut rest = name;
     std::iter::from_fn(move || {
         let is_number = rest.starts_with(|one: char| one.is_ascii_digit());
@@ -38,8 +38,8 @@ fn parts(name: &str) -> impl Iterator<Item = Part<'_>> {
         let digits = part.trim_start_matches('0');
         match (part, is_number) {
             ("", _) => None,
-            (_, true) => Some(Part::Number(digits.len(), digits)),
-            (text, false) => Some(Part::Text(text)),
+            (_, true) => Some(NamePart::Number(digits.len(), digits)),
+            (text, false) => Some(NamePart::Text(text)),
         }
     })
 }

@@ -34,7 +34,7 @@ pub(crate) struct PodEntry {
     /// The decision by which it counts as being on a node, until the watch shows where it is.
     decision: Option<u64>,
     /// Whether it is left alone for a while, and the reason for its owner.
-    pub(crate) held_back: Option<Pause>,
+    pub(crate) held_back: Option<PodPause>,
     /// Whether it counts as gone: a dry run would have preempted it.
     pub(crate) is_assumed_gone: bool,
     /// Whether it is exempt from preemption: the server refuses to evict it.
@@ -64,7 +64,7 @@ pub(crate) struct PodEntry {
 
 /// A pod is left alone for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Pause {
+pub(crate) struct PodPause {
     /// What went wrong, where that is not over in a moment.
     pub(crate) why: Option<NotYet>,
 }

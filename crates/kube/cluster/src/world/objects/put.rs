@@ -10,7 +10,7 @@ use super::Objects;
 use super::descriptions::{WorkloadNoted, job_of};
 use super::pods::Slot;
 use super::registry::Use;
-use dovetail_translate::counting::{Selector, anti_affinity_terms, asked_by, is_kept_away};
+use dovetail_translate::counting::{CounterSelector, anti_affinity_terms, asked_by, is_kept_away};
 use dovetail_translate::gang::{GangName, made_by};
 
 impl Objects {
@@ -216,20 +216,20 @@ impl Objects {
     pub(crate) fn use_selectors(&mut self, slot: Slot) {
         let entry = self.pods.get(slot);
         let takes_part = self.takes_part(entry);
-        let mut wanted: BTreeSet<Selector> = BTreeSet::new();
+        let mut wanted: BTreeSet<CounterSelector> = BTreeSet::new();
         if takes_part {
             wanted.extend(asked_by(&entry.pod));
         }
         if takes_part || (self.is_elsewhere(&entry.pod) && !entry.is_unreadable) {
             let terms = anti_affinity_terms(&entry.pod).iter();
-            wanted.extend(terms.map(|term| Selector::Carriers(term.clone())));
+            wanted.extend(terms.map(|term| CounterSelector::Carriers(term.clone())));
         }
         self.replace_selectors(slot, wanted);
     }
 
     /// Replaces the selectors in use because of a pod; what a new one, or one that is gone, is
     /// about is marked.
-    pub(crate) fn replace_selectors(&mut self, slot: Slot, wanted: BTreeSet<Selector>) {
+    pub(crate) fn replace_selectors(&mut self, slot: Slot, wanted: BTreeSet<CounterSelector>) {
         let before = std::mem::take(&mut self.pods.get_mut(slot).uses);
         let same = before.len() == wanted.len()
             && before.iter().all(|number| wanted.contains(&**self.registry.selector(*number)));
@@ -264,13 +264,13 @@ impl Objects {
     }
 
     /// Marks the pods that a selector is about.
-    fn mark_about(&mut self, selector: &Selector) {
+    fn mark_about(&mut self, selector: &CounterSelector) {
         if !self.is_ready {
             return;
         }
         let pods = &self.pods;
         let namespaces = match selector {
-            Selector::Carriers(term) => term.pods.only_namespaces(),
+            CounterSelector::Carriers(term) => term.pods.only_namespaces(),
             _ => selector.namespaces(),
         };
         let mut candidates: Vec<Slot> = match namespaces {
@@ -281,7 +281,7 @@ impl Objects {
             let entry = pods.get(*slot);
             let labels = self.namespace_labels(&entry.pod);
             match selector {
-                Selector::Carriers(term) => {
+                CounterSelector::Carriers(term) => {
                     entry.pod.node.is_empty() && is_kept_away(term, &entry.pod, labels)
                 }
                 _ => selector.counts(&entry.pod, labels),

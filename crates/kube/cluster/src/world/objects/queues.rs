@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use dovetail_model::QueueName;
 use dovetail_objects::Queue;
 
-use crate::queues::{DEFAULT_QUEUE, Problem, problems, queue};
+use crate::queues::{DEFAULT_QUEUE, QueueProblem, problems, queue};
 use dovetail_translate::Rules;
 
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     is_absent: bool,
     objects: BTreeMap<Box<str>, Queue>,
-    problems: BTreeMap<Box<str>, Problem>,
+    problems: BTreeMap<Box<str>, QueueProblem>,
     /// The objects in the words of the engine.
     translated: BTreeMap<QueueName, dovetail_model::Queue>,
     /// Queues that were deleted since the last call of `settle`.
@@ -42,7 +42,7 @@ impl Queues {
     }
 
     /// What is wrong with queues, by their names.
-    pub(crate) fn problems(&self) -> &BTreeMap<Box<str>, Problem> {
+    pub(crate) fn problems(&self) -> &BTreeMap<Box<str>, QueueProblem> {
         &self.problems
     }
 

@@ -12,7 +12,7 @@ use dovetail_translate::Receipt;
 
 /// An object that outlives its pods.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Account {
+pub struct LastingOwner {
     pub kind: Kind,
     pub namespace: Box<str>,
     pub name: Box<str>,
@@ -40,14 +40,14 @@ const KEPT_MS: u64 = 7 * 24 * 3_600_000;
 /// What remembers preemptions of a pod: an object that is there, and a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RememberedBy {
-    pub account: Option<Account>,
+    pub account: Option<LastingOwner>,
     pub run: Option<RunName>,
 }
 
 /// Receipts that were noted in this leadership: their objects may not say so yet.
 #[derive(Debug, Default)]
 pub(crate) struct Receipts {
-    noted: BTreeMap<Account, Receipt>,
+    noted: BTreeMap<LastingOwner, Receipt>,
     /// The newest receipt of each run. It counts all attempts before it.
     runs: BTreeMap<RunName, Receipt>,
 }
@@ -106,7 +106,7 @@ fn newer(one: Receipt, other: Receipt) -> Receipt {
 #[derive(Debug)]
 struct Remembered<'o> {
     /// The object that describes its gang, else the outer one of the workloads that made it.
-    object: Option<(Account, &'o Meta)>,
+    object: Option<(LastingOwner, &'o Meta)>,
     run: Option<RunName>,
     /// Whether that stands for the job that the pod is of.
     is_of_one_job: bool,
@@ -126,10 +126,10 @@ fn remembered(objects: &Objects, slot: Slot) -> Remembered<'_> {
     Remembered { object: of_object.map(|(account, meta, _)| (account, meta)), run, is_of_one_job }
 }
 
-fn object_of(objects: &Objects, slot: Slot) -> Option<(Account, &Meta, bool)> {
+fn object_of(objects: &Objects, slot: Slot) -> Option<(LastingOwner, &Meta, bool)> {
     let entry = objects.pods.get(slot);
     let descriptions = &objects.descriptions;
-    let account = |kind: Kind, meta: &Meta| Account {
+    let account = |kind: Kind, meta: &Meta| LastingOwner {
         kind,
         namespace: meta.namespace.clone(),
         name: meta.name.clone(),
@@ -163,7 +163,7 @@ pub(crate) fn remembered_by(objects: &Objects, slot: Slot) -> RememberedBy {
 pub(crate) fn note(by: &RememberedBy, one: Receipt, objects: &mut Objects) -> Option<Receipt> {
     let Objects { descriptions, receipts, .. } = objects;
     let object = by.account.as_ref().and_then(|account| {
-        let Account { kind, namespace, name, uid } = account;
+        let LastingOwner { kind, namespace, name, uid } = account;
         let meta = descriptions.meta(*kind, namespace, name).filter(|meta| meta.uid == *uid)?;
         Some((account.clone(), meta))
     });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dovetail_objects::{LabelSelector, LabelTest, Labels, Pod, PodTerm};
 
-use dovetail_translate::counting::{Selector, is_kept_away};
+use dovetail_translate::counting::{CounterSelector, is_kept_away};
 
 /// Number of a selector while it is in use.
 pub(crate) type Use = u32;
@@ -13,9 +13,9 @@ pub(crate) type Use = u32;
 /// The selectors in use.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
-    entries: Vec<Option<Entry>>,
+    entries: Vec<Option<SelectorEntry>>,
     free: Vec<Use>,
-    numbers: BTreeMap<Arc<Selector>, Use>,
+    numbers: BTreeMap<Arc<CounterSelector>, Use>,
     /// Selectors by the pods they may count.
     counting: Finder,
     /// Terms of carriers by the pods they may keep away.
@@ -23,15 +23,15 @@ pub(crate) struct Registry {
 }
 
 #[derive(Debug)]
-struct Entry {
-    selector: Arc<Selector>,
+struct SelectorEntry {
+    selector: Arc<CounterSelector>,
     name: Arc<str>,
     users: u32,
 }
 
 impl Registry {
     /// One more user of a selector; true if it is the first.
-    pub(crate) fn add(&mut self, selector: Selector) -> (Use, bool) {
+    pub(crate) fn add(&mut self, selector: CounterSelector) -> (Use, bool) {
         if let Some(number) = self.numbers.get(&selector) {
             let entry = self.entries[*number as usize].as_mut().expect("a selector in use");
             entry.users += 1;
@@ -45,12 +45,12 @@ impl Registry {
         let selector = Arc::new(selector);
         self.file(number, &selector, true);
         self.numbers.insert(Arc::clone(&selector), number);
-        self.entries[number as usize] = Some(Entry { selector, name, users: 1 });
+        self.entries[number as usize] = Some(SelectorEntry { selector, name, users: 1 });
         (number, true)
     }
 
     /// One user less; the selector, if it was the last.
-    pub(crate) fn release(&mut self, number: Use) -> Option<Arc<Selector>> {
+    pub(crate) fn release(&mut self, number: Use) -> Option<Arc<CounterSelector>> {
         let entry = self.entries[number as usize].as_mut().expect("a selector in use");
         entry.users -= 1;
         if entry.users > 0 {
@@ -63,7 +63,7 @@ impl Registry {
         Some(entry.selector)
     }
 
-    pub(crate) fn selector(&self, number: Use) -> &Arc<Selector> {
+    pub(crate) fn selector(&self, number: Use) -> &Arc<CounterSelector> {
         &self.entry(number).selector
     }
 
@@ -79,8 +79,10 @@ impl Registry {
         let found = self.keeping_away.about(pod).into_iter();
         let mut terms: Vec<&PodTerm> = found
             .filter_map(|number| match &*self.entry(number).selector {
-                Selector::Carriers(term) => Some(term),
-                Selector::Spread { .. } | Selector::Budget { .. } | Selector::Chosen(_) => None,
+                CounterSelector::Carriers(term) => Some(term),
+                CounterSelector::Spread { .. }
+                | CounterSelector::Budget { .. }
+                | CounterSelector::Chosen(_) => None,
             })
             .filter(|term| is_kept_away(term, pod, namespace))
             .collect();
@@ -88,17 +90,17 @@ impl Registry {
         terms
     }
 
-    fn entry(&self, number: Use) -> &Entry {
+    fn entry(&self, number: Use) -> &SelectorEntry {
         self.entries[number as usize].as_ref().expect("a selector in use")
     }
 
-    fn file(&mut self, number: Use, selector: &Selector, there: bool) {
+    fn file(&mut self, number: Use, selector: &CounterSelector, there: bool) {
         let (finder, labels) = match selector {
-            Selector::Spread { pods, .. } | Selector::Budget { pods, .. } => {
+            CounterSelector::Spread { pods, .. } | CounterSelector::Budget { pods, .. } => {
                 (&mut self.counting, pods)
             }
-            Selector::Chosen(selections) => (&mut self.counting, &selections[0].selector),
-            Selector::Carriers(term) => (&mut self.keeping_away, &term.pods.selector),
+            CounterSelector::Chosen(selections) => (&mut self.counting, &selections[0].selector),
+            CounterSelector::Carriers(term) => (&mut self.keeping_away, &term.pods.selector),
         };
         let bucket = match labels {
             LabelSelector::Of(terms) => terms.iter().find_map(|term| match &term.test {

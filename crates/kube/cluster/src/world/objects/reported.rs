@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use dovetail_model::{Holding, JobId, NodeName, Phase, PodId, QueueName, Requirement};
+use dovetail_model::{Holding, HoldingPhase, JobId, NodeName, PodId, QueueName, Requirement};
 use dovetail_objects::Pod;
 
 /// What was reported to the engine.
@@ -69,7 +69,7 @@ pub(crate) struct Fingerprint {
 impl Fingerprint {
     pub(crate) fn of(holding: &Holding) -> Self {
         let releasing = match holding.phase {
-            Phase::Releasing { expected_end_ms } => Some(expected_end_ms),
+            HoldingPhase::Releasing { expected_end_ms } => Some(expected_end_ms),
             _ => None,
         };
         let Holding { resources, devices, attachments, counts_into, .. } = holding;

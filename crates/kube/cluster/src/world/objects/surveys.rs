@@ -16,16 +16,16 @@ const MOST_KEPT: usize = 256;
 
 /// What nodes answer to some claims together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Survey {
+pub(crate) struct ClaimSurvey {
     /// Of the nodes with devices, by name.
-    answers: BTreeMap<Box<str>, Answer>,
+    answers: BTreeMap<Box<str>, ClaimFit>,
     /// How many of them have devices for the claims.
     fitting: usize,
 }
 
 /// Why no node has devices for claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct ClaimRefusal {
     /// Nodes with devices.
     pub(crate) looked_at: usize,
     /// The node that says it best: the first that does not understand them, else the one with most
@@ -35,7 +35,7 @@ pub(crate) struct Refusal {
 
 /// What a node answers to claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum ClaimFit {
     /// So many pods with such claims get devices, one after the other; 1 where only one is asked
     /// for.
     Fits(u32),
@@ -48,23 +48,23 @@ pub(crate) enum Answer {
 
 /// Claims, of which pods of a gang have `own` ones.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct SurveyedClaims {
     pub(crate) claims: Vec<ResourceClaim>,
     pub(crate) own: Vec<ResourceClaim>,
 }
 
 /// A survey, and the label of the nodes that have devices by it, if it is kept.
-pub(crate) struct Found {
-    pub(crate) survey: Arc<Survey>,
+pub(crate) struct FoundSurvey {
+    pub(crate) survey: Arc<ClaimSurvey>,
     pub(crate) label: Option<Arc<str>>,
 }
 
 /// Surveys by what is asked. They only save time.
 #[derive(Debug, Default)]
-pub(crate) struct Surveys(Mutex<Kept>);
+pub(crate) struct Surveys(Mutex<SurveyCache>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct SurveyCache {
     by_asked: BTreeMap<String, KeptSurvey>,
     forgotten: Forgotten,
     /// Whether any survey was made that is not kept.
@@ -75,9 +75,9 @@ struct Kept {
 
 #[derive(Debug)]
 struct KeptSurvey {
-    asked: Asked,
+    asked: SurveyedClaims,
     label: Arc<str>,
-    survey: Arc<Survey>,
+    survey: Arc<ClaimSurvey>,
 }
 
 /// Nodes whose answers are to be asked for again.
@@ -87,28 +87,29 @@ enum Forgotten {
     All,
 }
 
-impl Survey {
+impl ClaimSurvey {
     /// Notes the answer of a node; `None` where it has no devices, or is not there. Its answer
     /// before.
-    pub(crate) fn note(&mut self, node: &str, answer: Option<Answer>) -> Option<Answer> {
+    pub(crate) fn note(&mut self, node: &str, answer: Option<ClaimFit>) -> Option<ClaimFit> {
         let before = match answer {
             Some(answer) => self.answers.insert(node.into(), answer),
             None => self.answers.remove(node),
         };
-        let fits = |answer: Option<Answer>| usize::from(matches!(answer, Some(Answer::Fits(_))));
+        let fits =
+            |answer: Option<ClaimFit>| usize::from(matches!(answer, Some(ClaimFit::Fits(_))));
         self.fitting = self.fitting + fits(answer) - fits(before);
         before
     }
 
     /// Whether a node has.
     fn is_fitting(&self, node: &str) -> bool {
-        matches!(self.answers.get(node), Some(Answer::Fits(_)))
+        matches!(self.answers.get(node), Some(ClaimFit::Fits(_)))
     }
 
     /// Nodes that have, and for how many pods with such claims.
     pub(crate) fn fitting(&self) -> impl Iterator<Item = (&str, u32)> {
         self.answers.iter().filter_map(|(node, answer)| match answer {
-            Answer::Fits(pods) => Some((&**node, *pods)),
+            ClaimFit::Fits(pods) => Some((&**node, *pods)),
             _ => None,
         })
     }
@@ -118,20 +119,20 @@ impl Survey {
     }
 
     /// Why no node has devices for the claims; `None` where one has.
-    pub(crate) fn refusal(&self) -> Option<Refusal> {
+    pub(crate) fn refusal(&self) -> Option<ClaimRefusal> {
         if self.fitting > 0 {
             return None;
         }
-        let failed = self.answers.iter().find(|(_, answer)| matches!(answer, Answer::Error));
-        let left = |answer: &Answer| match answer {
-            Answer::No(left) => Some(*left),
+        let failed = self.answers.iter().find(|(_, answer)| matches!(answer, ClaimFit::Error));
+        let left = |answer: &ClaimFit| match answer {
+            ClaimFit::No(left) => Some(*left),
             _ => None,
         };
         let all = self.answers.iter().filter_map(|(node, answer)| Some((node, left(answer)?)));
         // The first of those with the most.
         let nearest = all.rev().max_by_key(|(_, left)| *left).map(|(node, _)| node);
         let telling = failed.map(|(node, _)| node).or(nearest).cloned();
-        Some(Refusal { looked_at: self.answers.len(), telling })
+        Some(ClaimRefusal { looked_at: self.answers.len(), telling })
     }
 }
 
@@ -158,7 +159,7 @@ fn hex(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-impl Asked {
+impl SurveyedClaims {
     /// The same for claims that ask for the same.
     fn key(claims: &[&ResourceClaim], own: &[&ResourceClaim]) -> String {
         let asked = |claims: &[&ResourceClaim]| {
@@ -175,27 +176,27 @@ impl Surveys {
     pub(crate) fn get(
         &self,
         (claims, own): (&[&ResourceClaim], &[&ResourceClaim]),
-        make: impl FnOnce() -> Survey,
-    ) -> Found {
+        make: impl FnOnce() -> ClaimSurvey,
+    ) -> FoundSurvey {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_full = kept.by_asked.len() >= MOST_KEPT;
         let is_open = claims.iter().all(|claim| claim.allocation.is_none());
         if !kept.forgotten.is_none() || is_full || !is_open {
             kept.has_others = true;
             drop(kept);
-            return Found { survey: Arc::new(make()), label: None };
+            return FoundSurvey { survey: Arc::new(make()), label: None };
         }
-        let key = Asked::key(claims, own);
+        let key = SurveyedClaims::key(claims, own);
         if let Some(KeptSurvey { survey, label, .. }) = kept.by_asked.get(&key) {
-            return Found { survey: Arc::clone(survey), label: Some(Arc::clone(label)) };
+            return FoundSurvey { survey: Arc::clone(survey), label: Some(Arc::clone(label)) };
         }
         let survey = Arc::new(make());
         kept.to_label.extend(survey.fitting_nodes());
         // Whoever may create claims must not be able to make two that share a label.
         let label: Arc<str> = devices_label(&hex(&Sha256::digest(key.as_bytes()))).into();
         let cloned = |of: &[&ResourceClaim]| of.iter().map(|&one| one.clone()).collect();
-        let asked = Asked { claims: cloned(claims), own: cloned(own) };
-        let found = Found { survey: Arc::clone(&survey), label: Some(Arc::clone(&label)) };
+        let asked = SurveyedClaims { claims: cloned(claims), own: cloned(own) };
+        let found = FoundSurvey { survey: Arc::clone(&survey), label: Some(Arc::clone(&label)) };
         kept.by_asked.insert(key, KeptSurvey { asked, label, survey });
         found
     }
@@ -216,14 +217,14 @@ impl Surveys {
     pub(crate) fn renew(
         &self,
         all: impl FnOnce() -> BTreeSet<Box<str>>,
-        mut ask: impl FnMut(&Asked, &str) -> Option<Answer>,
+        mut ask: impl FnMut(&SurveyedClaims, &str) -> Option<ClaimFit>,
     ) -> bool {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let forgotten = match std::mem::take(&mut kept.forgotten) {
             Forgotten::Nodes(names) if names.is_empty() => return false,
             forgotten => forgotten,
         };
-        let Kept { by_asked, has_others, to_label, .. } = &mut *kept;
+        let SurveyCache { by_asked, has_others, to_label, .. } = &mut *kept;
         let mut differs = std::mem::take(has_others);
         if by_asked.len() >= MOST_KEPT {
             differs = true;
@@ -277,7 +278,7 @@ impl Surveys {
 
 #[cfg(test)]
 mod tests {
-    use dovetail_objects::{Asked as ClaimAsked, ClaimRequest};
+    use dovetail_objects::{ClaimContents as ClaimAsked, ClaimRequest};
 
     use super::*;
 
@@ -285,8 +286,8 @@ mod tests {
     fn pods_ask_again_and_labels_go_when_all_surveys_are_dropped() {
         let mut surveys = Surveys::default();
         let survey = || {
-            let mut survey = Survey::default();
-            survey.note("n0", Some(Answer::Fits(1)));
+            let mut survey = ClaimSurvey::default();
+            survey.note("n0", Some(ClaimFit::Fits(1)));
             survey
         };
         for number in 0..MOST_KEPT {

@@ -7,7 +7,7 @@ use dovetail_objects::Pod;
 use crate::world::objects::Objects;
 use crate::world::objects::pods::{PodEntry, Slot};
 use crate::world::objects::reported::Reported;
-use crate::world::readings::gang::{Gang, terms_of};
+use crate::world::readings::gang::{GangReading, terms_of};
 use crate::world::readings::roll::roll;
 use dovetail_translate::gang::{GangName, size_beside, size_in};
 
@@ -100,7 +100,7 @@ fn too_few_without(objects: &Objects, gang: &GangName, stopped: &BTreeSet<Slot>)
     let mut roll = roll(objects, gang);
     roll.placed.append(&mut roll.victims);
     roll.placed.retain(|slot| !stopped.contains(slot));
-    let lack = Gang { objects, name: gang, terms: &terms }.lack(roll.settled());
+    let lack = GangReading { objects, name: gang, terms: &terms }.lack(roll.settled());
     match !is_whole_group(objects, gang) && lack.is_none() {
         true => Vec::new(),
         false => roll.placed,

@@ -2,16 +2,20 @@
 
 use std::borrow::Cow;
 
-use dovetail_devices::{Allotment, Held, Outcome, Place, Reached, RequestLook, allocate};
+use dovetail_devices::{
+    AllocationOutcome, Allotment, CandidateNode, ClaimedDevices, Reached, RequestLook, allocate,
+};
 use dovetail_model::node::NAME_LABEL;
 use dovetail_model::requirement::Operator;
 use dovetail_model::{ConditionCause, CounterRule, NodeCondition, SelectorTerm};
 use dovetail_objects::{Allocation, Pod, ResourceClaim};
 
 use crate::world::objects::Objects;
-use crate::world::objects::device_claims::{MOST_CONSUMERS, Standing};
+use crate::world::objects::device_claims::{ClaimAvailability, MOST_CONSUMERS};
 use crate::world::objects::pods::Slot;
-use crate::world::objects::surveys::{Answer, Asked, Found, Refusal, Survey};
+use crate::world::objects::surveys::{
+    ClaimFit, ClaimRefusal, ClaimSurvey, FoundSurvey, SurveyedClaims,
+};
 use crate::world::readings::device_copies::{at_most, own_claims};
 use dovetail_translate::NotYet;
 
@@ -36,9 +40,9 @@ pub(crate) fn asked_of_node(
     }
     for claim in claims {
         match objects.device_claims.standing(claim, pod) {
-            Standing::Open | Standing::Own => to_allocate.push(claim),
-            Standing::Pledged(node) => conditions.push(named([&*node].into_iter())),
-            Standing::Shared => {
+            ClaimAvailability::Open | ClaimAvailability::Own => to_allocate.push(claim),
+            ClaimAvailability::Pledged(node) => conditions.push(named([&*node].into_iter())),
+            ClaimAvailability::Shared => {
                 let is_reserved = claim.reserved_for.iter().any(|one| one.uid == pod.meta.uid);
                 if !is_reserved && claim.reserved_for.len() >= MOST_CONSUMERS {
                     let problem = format!(
@@ -59,7 +63,7 @@ pub(crate) fn asked_of_node(
         Some(_) => own_claims(objects, pod).collect(),
         None => Vec::new(),
     };
-    let Found { survey, label } = fitting(objects, pod, (&to_allocate, &own))?;
+    let FoundSurvey { survey, label } = fitting(objects, pod, (&to_allocate, &own))?;
     conditions.push(match &label {
         Some(label) => labelled(label),
         None => named(survey.fitting().map(|(node, _)| node)),
@@ -89,22 +93,26 @@ fn fitting(
     objects: &Objects,
     pod: &Pod,
     (claims, own): (&[&ResourceClaim], &[&ResourceClaim]),
-) -> Result<Found, NotYet> {
+) -> Result<FoundSurvey, NotYet> {
     let held = without(&objects.device_claims.held, claims);
     let surveys = &objects.device_claims.surveys;
     let found = surveys.get((claims, own), || survey(objects, &held, (claims, own)));
-    let Some(Refusal { looked_at, telling }) = found.survey.refusal() else { return Ok(found) };
+    let Some(ClaimRefusal { looked_at, telling }) = found.survey.refusal() else {
+        return Ok(found);
+    };
     let count = match looked_at {
         1 => "1 node".to_owned(),
         many => format!("{many} nodes"),
     };
     let outcome = telling.as_deref().and_then(|node| {
-        let place = Place { node, labels: &objects.nodes.get(node)?.meta.labels };
+        let place = CandidateNode { node, labels: &objects.nodes.get(node)?.meta.labels };
         Some((node, on_node(objects, &held, place, claims)))
     });
     Err(match outcome {
-        Some((_, Outcome::Error(problem))) => NotYet::DeviceClaimNotUnderstood { problem },
-        Some((node, Outcome::No(looks))) => NotYet::NoDevices {
+        Some((_, AllocationOutcome::Error(problem))) => {
+            NotYet::DeviceClaimNotUnderstood { problem }
+        }
+        Some((node, AllocationOutcome::No(looks))) => NotYet::NoDevices {
             problem: format!("{node} comes closest of {count} with devices: {}", in_words(&looks)),
         },
         _ if looked_at > 0 => NotYet::NoDevices {
@@ -126,7 +134,7 @@ pub(crate) fn is_any_to_ask_again(objects: &Objects) -> bool {
     let names = || objects.nodes.names().map(Box::from).collect();
     // What a node reaches is the same for all claims.
     let mut last: Option<(Box<str>, Option<Reached<'_>>)> = None;
-    objects.device_claims.surveys.renew(names, |Asked { claims, own }, node| {
+    objects.device_claims.surveys.renew(names, |SurveyedClaims { claims, own }, node| {
         if last.as_ref().is_none_or(|(of, _)| **of != *node) {
             last = Some((node.into(), reached(objects, held, node)));
         }
@@ -137,8 +145,12 @@ pub(crate) fn is_any_to_ask_again(objects: &Objects) -> bool {
 }
 
 /// Asks every node that has devices; also for how many pods with claims like `own`, if any.
-fn survey(objects: &Objects, held: &Held, asked: (&[&ResourceClaim], &[&ResourceClaim])) -> Survey {
-    let mut survey = Survey::default();
+fn survey(
+    objects: &Objects,
+    held: &ClaimedDevices,
+    asked: (&[&ResourceClaim], &[&ResourceClaim]),
+) -> ClaimSurvey {
+    let mut survey = ClaimSurvey::default();
     let mut scratch = Cow::Borrowed(held);
     for node in objects.nodes.names() {
         let reached = reached(objects, held, node);
@@ -149,9 +161,9 @@ fn survey(objects: &Objects, held: &Held, asked: (&[&ResourceClaim], &[&Resource
 }
 
 /// What a node reaches when `held` is what others have, if it is there and has devices.
-fn reached<'o>(objects: &'o Objects, held: &'o Held, node: &str) -> Option<Reached<'o>> {
+fn reached<'o>(objects: &'o Objects, held: &'o ClaimedDevices, node: &str) -> Option<Reached<'o>> {
     let object = objects.nodes.get(node).filter(|_| objects.device_claims.may_reach(node))?;
-    let place = Place { node: &object.meta.name, labels: &object.meta.labels };
+    let place = CandidateNode { node: &object.meta.name, labels: &object.meta.labels };
     Some(Reached::of(&objects.device_claims.catalog, held, place))
 }
 
@@ -159,23 +171,23 @@ fn reached<'o>(objects: &'o Objects, held: &'o Held, node: &str) -> Option<Reach
 fn answer(
     objects: &Objects,
     reached: &Reached<'_>,
-    held: &mut Cow<'_, Held>,
+    held: &mut Cow<'_, ClaimedDevices>,
     (claims, own): (&[&ResourceClaim], &[&ResourceClaim]),
-) -> Answer {
+) -> ClaimFit {
     let place = reached.place();
     let outcome = match claims.iter().any(|claim| claim.allocation.is_some()) {
         true => on_node(objects, held, place, claims),
         false => reached.allocate(claims, STEPS),
     };
     match outcome {
-        Outcome::Fits(_) if own.is_empty() => Answer::Fits(1),
-        Outcome::Fits(given) => {
-            Answer::Fits(1 + copies(objects, held.to_mut(), place, (given, own)))
+        AllocationOutcome::Fits(_) if own.is_empty() => ClaimFit::Fits(1),
+        AllocationOutcome::Fits(given) => {
+            ClaimFit::Fits(1 + copies(objects, held.to_mut(), place, (given, own)))
         }
-        Outcome::Undecided => Answer::Undecided,
-        Outcome::Error(_) => Answer::Error,
-        Outcome::No(looks) => {
-            Answer::No(looks.iter().map(|look| look.left().min(look.wanted)).sum())
+        AllocationOutcome::Undecided => ClaimFit::Undecided,
+        AllocationOutcome::Error(_) => ClaimFit::Error,
+        AllocationOutcome::No(looks) => {
+            ClaimFit::No(looks.iter().map(|look| look.left().min(look.wanted)).sum())
         }
     }
 }
@@ -184,15 +196,15 @@ fn answer(
 /// order in which they are set aside. `held` is what others have, then as before.
 fn copies(
     objects: &Objects,
-    held: &mut Held,
-    place: Place<'_>,
+    held: &mut ClaimedDevices,
+    place: CandidateNode<'_>,
     (first, own): (Vec<Allotment>, &[&ResourceClaim]),
 ) -> u32 {
     let mut given = vec![first];
     while let Some(last) = given.last().filter(|_| given.len() <= MOST_COPIES) {
         last.iter().for_each(|allotment| held.add(&allotment.allocation()));
         match allocate(&objects.device_claims.catalog, held, place, own, STEPS) {
-            Outcome::Fits(next) => given.push(next),
+            AllocationOutcome::Fits(next) => given.push(next),
             _ => break,
         }
     }
@@ -220,16 +232,16 @@ fn in_words(looks: &[RequestLook]) -> String {
 /// What claims get on a node together: those that have devices which it reaches keep them.
 pub(crate) fn on_node(
     objects: &Objects,
-    held: &Held,
-    place: Place<'_>,
+    held: &ClaimedDevices,
+    place: CandidateNode<'_>,
     claims: &[&ResourceClaim],
-) -> Outcome {
+) -> AllocationOutcome {
     let keeps =
         |claim: &ResourceClaim| claim.allocation.as_ref().is_some_and(|has| is_reached(has, place));
     let (kept, open): (Vec<&ResourceClaim>, Vec<&ResourceClaim>) =
         claims.iter().copied().partition(|claim| keeps(claim));
     if open.is_empty() {
-        return Outcome::Fits(Vec::new());
+        return AllocationOutcome::Fits(Vec::new());
     }
     let catalog = &objects.device_claims.catalog;
     match kept.is_empty() {
@@ -243,12 +255,15 @@ pub(crate) fn on_node(
 }
 
 /// Whether a node reaches what was allocated.
-pub(crate) fn is_reached(has: &Allocation, place: Place<'_>) -> bool {
+pub(crate) fn is_reached(has: &Allocation, place: CandidateNode<'_>) -> bool {
     has.nodes.as_ref().is_none_or(|any_of| place.satisfies(any_of))
 }
 
 /// What others hold: without what these claims have.
-pub(crate) fn without<'h>(held: &'h Held, claims: &[&ResourceClaim]) -> Cow<'h, Held> {
+pub(crate) fn without<'h>(
+    held: &'h ClaimedDevices,
+    claims: &[&ResourceClaim],
+) -> Cow<'h, ClaimedDevices> {
     let mut others = Cow::Borrowed(held);
     for has in claims.iter().filter_map(|claim| claim.allocation.as_ref()) {
         others.to_mut().remove(has);

@@ -18,7 +18,7 @@ use rustc_hash::FxHasher;
 use crate::world::objects::Objects;
 use crate::world::objects::pods::Slot;
 use crate::world::objects::reported::Reported;
-use crate::world::objects::surveys::Survey;
+use crate::world::objects::surveys::ClaimSurvey;
 
 /// The selector that counts the pods of a gang that are like this one; `None` for a pod that is in
 /// no gang, or has no claims of its own.
@@ -37,7 +37,7 @@ pub(crate) fn at_most(
     objects: &Objects,
     slot: Slot,
     selector: &str,
-    survey: &Survey,
+    survey: &ClaimSurvey,
 ) -> Option<CounterRule> {
     let free = survey.fitting().map(|(node, pods)| (node.to_string(), pods));
     let mut most: BTreeMap<String, u32> = free.collect();

@@ -10,8 +10,10 @@
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
-use dovetail_devices::{Place, free_of_class};
-use dovetail_objects::{Asked, Controller, ExtendedMapping, Meta, Node, Pod, ResourceClaim};
+use dovetail_devices::{CandidateNode, free_of_class};
+use dovetail_objects::{
+    ClaimContents, Controller, ExtendedMapping, Meta, Node, Pod, ResourceClaim,
+};
 use rustc_hash::FxHasher;
 
 use crate::world::objects::Objects;
@@ -37,7 +39,7 @@ pub(crate) fn supply(objects: &Objects, node: &str) -> Supply {
     let Some(object) = objects.nodes.get(node) else { return Supply::new() };
     let names = objects.facts.resources_of_classes();
     let names = names.into_iter().chain(objects.pods.extended.resources_by_class());
-    let place = Place { node, labels: &object.meta.labels };
+    let place = CandidateNode { node, labels: &object.meta.labels };
     let served = names.filter_map(|resource| {
         let class = class_for(objects, object, resource)?;
         let devices = &objects.device_claims;
@@ -101,7 +103,7 @@ pub(crate) fn extended_claim(objects: &Objects, pod: &Pod, node: &str) -> Option
         controller: Controller { uid: pod.meta.uid.clone(), ..Controller::default() },
         ..Meta::default()
     };
-    let asked = Asked { requests, ..Asked::default() };
+    let asked = ClaimContents { requests, ..ClaimContents::default() };
     let claim = ResourceClaim { meta, asked, ..ResourceClaim::default() };
     Some(ExtendedClaim { claim, mappings })
 }

@@ -8,7 +8,7 @@ use crate::world::objects::Objects;
 use crate::world::objects::pods::Slot;
 use dovetail_translate::NotYet;
 use dovetail_translate::gang::topology::of_set;
-use dovetail_translate::gang::{GangName, Terms, terms};
+use dovetail_translate::gang::{GangName, GangTerms, terms};
 use dovetail_translate::levels::level_label;
 
 /// The name of a node, where conditions ask for a label.
@@ -16,7 +16,7 @@ const NODE_NAME: &str = "metadata.name";
 
 /// On what terms a gang starts, by its objects and its pods that are not over; `None` if there is
 /// none of these.
-pub(crate) fn terms_of(objects: &Objects, gang: &GangName) -> Option<Result<Terms, NotYet>> {
+pub(crate) fn terms_of(objects: &Objects, gang: &GangName) -> Option<Result<GangTerms, NotYet>> {
     let members = live_members(objects, gang);
     if members.is_empty() {
         return None;
@@ -26,13 +26,13 @@ pub(crate) fn terms_of(objects: &Objects, gang: &GangName) -> Option<Result<Term
 
 /// A gang by its terms.
 #[derive(Clone, Copy)]
-pub(crate) struct Gang<'o> {
+pub(crate) struct GangReading<'o> {
     pub(crate) objects: &'o Objects,
     pub(crate) name: &'o GangName,
-    pub(crate) terms: &'o Terms,
+    pub(crate) terms: &'o GangTerms,
 }
 
-impl Gang<'_> {
+impl GangReading<'_> {
     /// What the gang lacks if it has these members.
     pub(crate) fn lack(&self, members: impl Iterator<Item = Slot>) -> Lack {
         let mut of_roles: Vec<u32> = self.terms.roles.iter().map(|role| role.min).collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dovetail_model::Requirement;
 use rustc_hash::FxHashSet;
 
-use super::gang::Gang;
+use super::gang::GangReading;
 use super::roll::Roll;
 use super::standing::requirement;
 use crate::world::objects::Objects;
@@ -51,7 +51,7 @@ impl Requirements {
     /// What a member needs that must go where those are that have a node.
     pub(crate) fn near(
         &mut self,
-        gang: &Gang<'_>,
+        gang: &GangReading<'_>,
         slot: Slot,
         wish: Arc<Requirement>,
         roll: &Roll,

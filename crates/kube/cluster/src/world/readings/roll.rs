@@ -1,6 +1,6 @@
 //! Roll call: what the members of a gang are up to, and how many are missing.
 
-use dovetail_objects::{Phase, Pod};
+use dovetail_objects::{Pod, PodPhase};
 
 use crate::world::objects::Objects;
 use crate::world::objects::pods::Slot;
@@ -86,7 +86,7 @@ pub(crate) fn roll(objects: &Objects, gang: &GangName) -> Roll {
     for slot in objects.members.of(gang) {
         let entry = objects.pods.get(slot);
         let pod = &entry.pod;
-        if pod.phase == Phase::Succeeded {
+        if pod.phase == PodPhase::Succeeded {
             roll.succeeded.push(slot);
             continue;
         }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{Holding, HoldingId, NodeName, Owner, Phase, PodId, Requirement};
+use dovetail_model::{Holding, HoldingId, HoldingPhase, NodeName, Owner, PodId, Requirement};
 use dovetail_objects::Pod;
 
 use super::device_claims::asked_of_node;
 use super::device_copies::counted_as;
 use crate::world::objects::Objects;
-use crate::world::objects::pods::{Pause, Slot, late_from_ms};
+use crate::world::objects::pods::{PodPause, Slot, late_from_ms};
 use crate::world::objects::reported::{Reported, full_name};
 use dovetail_translate::{
     NotYet, held, kept_away_by, pod_with_devices, said_run_time, started_ms, whole_devices,
@@ -16,7 +16,7 @@ use dovetail_translate::{
 
 /// What a pod holds or wants, by the objects.
 #[derive(Debug)]
-pub(crate) enum Standing {
+pub(crate) enum PodReading {
     /// It neither holds nor wants anything.
     Nothing,
     /// It is ours to place and cannot be.
@@ -32,26 +32,27 @@ pub(crate) enum Standing {
 }
 
 /// What a pod holds or wants, by the objects.
-pub(crate) fn standing(objects: &Objects, slot: Slot) -> Standing {
+pub(crate) fn standing(objects: &Objects, slot: Slot) -> PodReading {
     let entry = objects.pods.get(slot);
     let pod = &*entry.pod;
     if entry.is_assumed_gone {
-        return Standing::Nothing;
+        return PodReading::Nothing;
     }
     if objects.is_elsewhere(pod) {
         let is_ours = objects.is_ours(pod) || objects.may_be_preempted(entry);
         let ours = is_ours && !entry.is_unreadable && objects.nodes.is_there(&pod.node);
         return match entry.id.filter(|_| ours) {
-            Some(id) => Standing::Running(Box::new(running(objects, slot, id))),
-            None => Standing::Foreign(Box::new(foreign(objects, slot))),
+            Some(id) => PodReading::Running(Box::new(running(objects, slot, id))),
+            None => PodReading::Foreign(Box::new(foreign(objects, slot))),
         };
     }
-    if let Some(Pause { why }) = entry.held_back.as_ref().filter(|_| objects.would_take_part(entry))
+    if let Some(PodPause { why }) =
+        entry.held_back.as_ref().filter(|_| objects.would_take_part(entry))
     {
-        return why.clone().map_or(Standing::Nothing, Standing::Refused);
+        return why.clone().map_or(PodReading::Nothing, PodReading::Refused);
     }
     if !objects.takes_part(entry) {
-        return Standing::Nothing;
+        return PodReading::Nothing;
     }
     if let (Some(decision), Some(id)) = (objects.pods.decision_of(entry), entry.id) {
         let node = Arc::clone(&decision.bind.node);
@@ -60,14 +61,14 @@ pub(crate) fn standing(objects: &Objects, slot: Slot) -> Standing {
             // The node went, and what it held with it in the engine.
             Reported::Nothing | Reported::Foreign { .. } => {
                 let owner = Owner::Foreign(full_name(pod));
-                Standing::Foreign(held(owner, Phase::Held { expected_end_ms: None }))
+                PodReading::Foreign(held(owner, HoldingPhase::Held { expected_end_ms: None }))
             }
-            _ => Standing::Assumed(held(Owner::Pod(id), Phase::Assumed)),
+            _ => PodReading::Assumed(held(Owner::Pod(id), HoldingPhase::Assumed)),
         };
     }
     match wish(objects, slot) {
-        Ok(requirement) => Standing::Waiting(Box::new(requirement)),
-        Err(reason) => Standing::Refused(reason),
+        Ok(requirement) => PodReading::Waiting(Box::new(requirement)),
+        Err(reason) => PodReading::Refused(reason),
     }
 }
 
@@ -129,16 +130,16 @@ fn foreign(objects: &Objects, slot: Slot) -> Holding {
 
 /// A pod ends when it says how long it runs. Until a pod is late with leaving, it leaves soon. When
 /// it is late, the time that has passed says so, and its room is not counted on any more.
-fn phase(objects: &Objects, pod: &Pod) -> Phase {
+fn phase(objects: &Objects, pod: &Pod) -> HoldingPhase {
     match late_from_ms(pod) {
         None => {
             let said = said_run_time([pod]);
             let end_ms = |run_ms: u64| started_ms(pod).saturating_add(run_ms);
-            Phase::Held { expected_end_ms: said.map(|said| end_ms(said.p50_ms)) }
+            HoldingPhase::Held { expected_end_ms: said.map(|said| end_ms(said.p50_ms)) }
         }
         Some(from_ms) => {
             let late = Some(from_ms).filter(|from_ms| *from_ms <= objects.now_ms);
-            Phase::Releasing { expected_end_ms: late }
+            HoldingPhase::Releasing { expected_end_ms: late }
         }
     }
 }
@@ -148,7 +149,7 @@ pub(crate) fn holding(
     slot: Slot,
     owner: Owner,
     node: NodeName,
-    phase: Phase,
+    phase: HoldingPhase,
 ) -> Holding {
     let pod = &objects.pods.get(slot).pod;
     let held = held(pod, &objects.facts, &objects.settings.rules);

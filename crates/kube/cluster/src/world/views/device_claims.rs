@@ -1,6 +1,6 @@
 //! Claims of devices of pods whose nodes are decided: what is to be written next.
 
-use dovetail_devices::Place;
+use dovetail_devices::CandidateNode;
 use dovetail_model::PodId;
 use dovetail_objects::{ExtendedClaimStatus, Pod, Readiness, ResourceClaim};
 use serde_json::{Value, json};
@@ -141,7 +141,7 @@ impl<'w> DeviceClaimView<'w> {
         let name = || claim.meta.name.to_string();
         let Some(pledge) = pledge else {
             let place = self.objects.nodes.get(node);
-            let place = place.map(|object| Place { node, labels: &object.meta.labels });
+            let place = place.map(|object| CandidateNode { node, labels: &object.meta.labels });
             let has = claim.allocation.as_ref();
             if !place.zip(has).is_some_and(|(place, has)| is_reached(has, place)) {
                 return Err(NotYet::DevicesElsewhere { claim: name(), node: node.to_owned() });

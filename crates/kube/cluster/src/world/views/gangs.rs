@@ -5,17 +5,17 @@ use dovetail_objects::{Kind, Pod, PodGroup};
 
 use crate::world::gangs::ShortLook;
 use crate::world::index::Index;
-use crate::world::readings::gang::{Gang, terms_of};
+use crate::world::readings::gang::{GangReading, terms_of};
 use crate::world::readings::roll::roll;
 use dovetail_translate::NotYet;
-use dovetail_translate::gang::{GangName, Source, Terms};
+use dovetail_translate::gang::{GangName, GangSource, GangTerms};
 
 /// A gang as it is now.
 #[derive(Clone, Debug)]
 pub struct GangLook<'w> {
     pub name: &'w GangName,
     /// On what terms it starts, or why it cannot.
-    pub terms: Result<Terms, NotYet>,
+    pub terms: Result<GangTerms, NotYet>,
     /// Its pods that have a node or could take one, as far as they count for its smallest size: by
     /// their roles.
     pub present: u32,
@@ -90,7 +90,7 @@ impl<'w> GangView<'w> {
         });
         let members = members.collect();
         let roll = roll(objects, name);
-        let gang = |terms| Gang { objects, name, terms };
+        let gang = |terms| GangReading { objects, name, terms };
         let present = terms.as_ref().map_or(0, |terms| gang(terms).present(&roll));
         let short = terms.as_ref().ok().and_then(|terms| gangs.short_look(&gang(terms)));
         let (gated, refused, retried) = (roll.gated, roll.refused, roll.retried);
@@ -102,7 +102,7 @@ impl<'w> GangView<'w> {
         let objects = &self.index.objects;
         let slot = objects.pods.of_job(job).next()?;
         let gang = objects.pods.get(slot).gang.as_ref();
-        objects.descriptions.group_of(gang.filter(|gang| gang.source == Source::Native)?)
+        objects.descriptions.group_of(gang.filter(|gang| gang.source == GangSource::Native)?)
     }
 
     /// A native group of pods.

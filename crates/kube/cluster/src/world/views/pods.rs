@@ -5,7 +5,7 @@ use dovetail_objects::Pod;
 
 use crate::world::key::PodKey;
 use crate::world::objects::Objects;
-use crate::world::objects::decisions::Stage;
+use crate::world::objects::decisions::DecisionStage;
 use crate::world::objects::pods::PodEntry;
 use dovetail_translate::NotYet;
 use dovetail_translate::gang::GangName;
@@ -100,8 +100,8 @@ impl<'w> PodView<'w> {
         let pod = &entry.pod;
         let is_open = pod.node.is_empty() && !pod.meta.is_deleting() && !pod.is_over();
         let decision = self.objects.pods.decision_of(entry);
-        let waits_there =
-            is_open && decision.is_some_and(|decision| decision.stage == Stage::Provisioning);
+        let waits_there = is_open
+            && decision.is_some_and(|decision| decision.stage == DecisionStage::Provisioning);
         (entry.waits() || waits_there).then_some(&**pod)
     }
 

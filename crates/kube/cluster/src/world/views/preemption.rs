@@ -5,7 +5,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_model::{Claim, Event, JobId, Owner, Phase, PodId, PreemptReason};
+use dovetail_model::{
+    Event, HoldingPhase, JobId, Owner, PodId, PreemptReason, PreemptionReservation,
+};
 use dovetail_objects::{Kind, Meta, Pod};
 
 use crate::world::index::Index;
@@ -15,7 +17,7 @@ use crate::world::objects::pods::{PodEntry, SLACK_MS, Slot};
 use crate::world::objects::receipts::{RememberedBy, remembered_by};
 use crate::world::objects::reported::Reported;
 use crate::world::readings::decided::{left_of, left_without};
-use crate::world::readings::standing::{Standing, standing};
+use crate::world::readings::standing::{PodReading, standing};
 use crate::world::snapshot::waiting_job;
 use dovetail_translate::gang::GangName;
 
@@ -111,7 +113,7 @@ impl<'w> PreemptionView<'w> {
             holds && !entry.pod.meta.is_deleting()
         });
         let held = there.filter_map(|slot| match standing(self.objects(), slot) {
-            Standing::Running(holding) | Standing::Assumed(holding) => {
+            PodReading::Running(holding) | PodReading::Assumed(holding) => {
                 Some(Event::HeldChanged(holding))
             }
             _ => None,
@@ -123,11 +125,11 @@ impl<'w> PreemptionView<'w> {
     pub fn to_be_released(self, pods: &[PodId]) -> Vec<Event> {
         let objects = self.objects();
         let held = self.slots(pods).filter_map(|slot| match standing(objects, slot) {
-            Standing::Running(mut holding) if matches!(holding.owner, Owner::Pod(_)) => {
+            PodReading::Running(mut holding) if matches!(holding.owner, Owner::Pod(_)) => {
                 let pod = &objects.pods.get(slot).pod;
                 let grace_ms = 1_000 * u64::from(pod.preemption.grace_s);
                 let ends_ms = objects.now_ms.saturating_add(grace_ms).saturating_add(SLACK_MS);
-                holding.phase = Phase::Releasing { expected_end_ms: Some(ends_ms) };
+                holding.phase = HoldingPhase::Releasing { expected_end_ms: Some(ends_ms) };
                 Some(Event::HeldChanged(holding))
             }
             _ => None,
@@ -136,7 +138,7 @@ impl<'w> PreemptionView<'w> {
     }
 
     /// Waiting pods of ours that name a node, of jobs without a claim: nothing is freed for them.
-    pub fn stale_nominations(self, claims: &[Claim]) -> Vec<PodKey> {
+    pub fn stale_nominations(self, claims: &[PreemptionReservation]) -> Vec<PodKey> {
         let kept: BTreeSet<JobId> = claims.iter().map(|claim| claim.job).collect();
         let is_stale = |entry: &&PodEntry| !entry.id.is_some_and(|id| kept.contains(&id.job));
         self.nominated().filter(is_stale).map(|entry| PodKey::of(&entry.pod)).collect()

@@ -2,7 +2,7 @@
 
 use dovetail_objects::Queue;
 
-use crate::queues::{Problem, shown_name};
+use crate::queues::{QueueProblem, shown_name};
 use crate::world::index::Index;
 use crate::world::missing_queue::MissingQueue;
 use crate::world::views::ReservationView;
@@ -20,7 +20,7 @@ impl<'w> QueueView<'w> {
     }
 
     /// The queues by name, each with what is wrong with it.
-    pub fn all(self) -> impl Iterator<Item = (&'w Queue, Option<&'w Problem>)> + use<'w> {
+    pub fn all(self) -> impl Iterator<Item = (&'w Queue, Option<&'w QueueProblem>)> + use<'w> {
         let queues = &self.index.objects.queues;
         let problems = queues.problems();
         queues.objects().iter().map(|(name, queue)| (queue, problems.get(name)))

@@ -12,7 +12,7 @@ fn hashes_are_those_of_the_standard() {
 
 #[test]
 fn gpus_that_hami_registers_lose_their_identity_alone() {
-    let mut names = Names::new([7; 32]);
+    let mut names = Pseudonyms::new([7; 32]);
     let mut registered = |text: &str| {
         let object = json!({"metadata": {"annotations": {labels::HAMI_REGISTER: text}}});
         let replaced = names.replace(&object);
@@ -29,7 +29,7 @@ fn gpus_that_hami_registers_lose_their_identity_alone() {
 
 #[test]
 fn text_of_the_owner_hides_in_no_key_and_no_amount_and_rules_still_hold() {
-    let mut names = Names::new([7; 32]);
+    let mut names = Pseudonyms::new([7; 32]);
     let object = json!({
         "metadata": {"annotations": {"dovetail.dev/ignore": "REQ-06, because canary said so"},
             "labels": {"canary.io/rack": "r1"}},
@@ -126,7 +126,7 @@ fn keys_in(source: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn every_key_that_is_read_stays() {
-    let mut names = Names::new([7; 32]);
+    let mut names = Pseudonyms::new([7; 32]);
     let spelled = READERS.into_iter().flat_map(keys_in);
     let keys: Vec<&str> = spelled.chain(READERS.into_iter().flat_map(named_in)).collect();
     for known in ["kueue.x-k8s.io/queue-name", "scheduling.x-k8s.io/pod-group", "llm-d.ai/model"] {
@@ -141,7 +141,7 @@ fn every_key_that_is_read_stays() {
 
 #[test]
 fn values_that_are_read_stay_and_words_of_the_owner_do_not() {
-    let mut names = Names::new([7; 32]);
+    let mut names = Pseudonyms::new([7; 32]);
     let pod = json!({
         "metadata": {"labels": {"dovetail.dev/class": "canary", "notebook-name": "canary",
             "llm-d.ai/model": "canary-70b-fp8", "amd.com/gpu.product-name": "MI300X"}},
@@ -181,7 +181,7 @@ fn values_that_are_read_stay_and_words_of_the_owner_do_not() {
 
 #[test]
 fn what_is_called_something_is_not_recognised_and_comes_back_under_the_key() {
-    let mut names = Names::new([7; 32]);
+    let mut names = Pseudonyms::new([7; 32]);
     let pod = json!({
         "kind": "Pod",
         "metadata": {"name": "payroll-0", "namespace": "finance", "labels": {
@@ -212,9 +212,9 @@ fn what_is_called_something_is_not_recognised_and_comes_back_under_the_key() {
         replaced["metadata"]["namespace"].as_str().unwrap(),
         replaced["metadata"]["name"].as_str().unwrap()
     );
-    let table = Names::from_json(&names.to_json()).unwrap();
+    let table = Pseudonyms::from_json(&names.to_json()).unwrap();
     assert_eq!(table.translate(&report), "Pod finance/payroll-0");
-    assert_eq!(Names::new([8; 32]).translate(&report), report);
+    assert_eq!(Pseudonyms::new([8; 32]).translate(&report), report);
     assert_eq!(table.translate("anon-é anon-"), "anon-é anon-");
     // Columns stay in place.
     let hash = replaced["metadata"]["name"].as_str().unwrap();
@@ -222,6 +222,6 @@ fn what_is_called_something_is_not_recognised_and_comes_back_under_the_key() {
     let room = " ".repeat(4 + hash.len() - "payroll-0".len());
     let restored = format!("    Pod payroll-0 runs{room}12  b\n  --  payroll-0");
     assert_eq!(table.translate(&line), restored);
-    assert_ne!(Names::new([8; 32]).replace(&pod), replaced);
-    assert_eq!(Names::from_json("{}").unwrap_err(), NamesError::Form);
+    assert_ne!(Pseudonyms::new([8; 32]).replace(&pod), replaced);
+    assert_eq!(Pseudonyms::from_json("{}").unwrap_err(), NamesError::Form);
 }

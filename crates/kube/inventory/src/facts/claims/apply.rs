@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use dovetail_audit::{Gpus, NodeGpus};
 use dovetail_gpus::{discovered_gpus, model_label, model_of_product};
-use dovetail_model::Parts;
+use dovetail_model::GpuParts;
 use dovetail_objects::Node;
 
-use super::offer::{Hold, Offer, Offered};
+use super::offer::{ClaimOffer, Hold, Offered};
 use super::share::{Users, UsersOf, shares};
-use super::slice::{Device, DeviceKey, newest};
+use super::slice::{ClaimableDevice, DeviceKey, newest};
 use super::waiting::Cuttable;
 use super::{ClaimOf, DeviceObjects, Key, UntoldPod};
 use crate::facts::life::note_claimed;
 use crate::facts::node::ReadNode;
 use crate::facts::pods::{PodRecord, Pods};
-use crate::facts::unmade::Waiting;
+use crate::facts::unmade::UnmadeWork;
 
 /// What cannot be told of GPUs by claims.
 #[derive(Default)]
@@ -29,21 +29,21 @@ pub(in crate::facts) struct Doubts {
 
 /// What a pod holds of one resource.
 #[derive(Default)]
-struct Holding {
+struct ResourceHolding {
     units: i64,
     /// How much of GPUs that is, where units do not say it.
     gpu_milli: Option<i64>,
 }
 
 /// By number of the pod, resource, and whether the pod asks for the same by an extended resource.
-type Holdings = BTreeMap<(usize, String, bool), Holding>;
+type Holdings = BTreeMap<(usize, String, bool), ResourceHolding>;
 
 /// Nodes and pods as they were read, into which it is put what slices offer and claims hold.
 pub(in crate::facts) struct Claimed<'i> {
     pub(in crate::facts) nodes: &'i mut BTreeMap<String, Node>,
     pub(in crate::facts) read_nodes: &'i mut BTreeMap<String, ReadNode>,
     pub(in crate::facts) pods: &'i mut Pods,
-    pub(in crate::facts) waiting: &'i mut Waiting,
+    pub(in crate::facts) waiting: &'i mut UnmadeWork,
 }
 
 impl Claimed<'_> {
@@ -82,12 +82,12 @@ impl Claimed<'_> {
     /// How much of a GPU each device is, in milli-GPU.
     fn milli_of<'d>(
         &self,
-        devices: &'d BTreeMap<DeviceKey, Device>,
+        devices: &'d BTreeMap<DeviceKey, ClaimableDevice>,
     ) -> BTreeMap<&'d DeviceKey, i64> {
         let of_nodes = by_node(devices).into_iter();
         let of_each = of_nodes.flat_map(|(name, devices)| {
             let label = self.nodes.get(name).and_then(label_of);
-            Offer::milli_of_each(&devices, label.as_deref())
+            ClaimOffer::milli_of_each(&devices, label.as_deref())
         });
         of_each.collect()
     }
@@ -97,7 +97,7 @@ impl Claimed<'_> {
     fn offer(
         &mut self,
         objects: &DeviceObjects,
-        devices: &BTreeMap<DeviceKey, Device>,
+        devices: &BTreeMap<DeviceKey, ClaimableDevice>,
         holds: &BTreeMap<&DeviceKey, Hold>,
         told: &mut Vec<String>,
     ) -> BTreeSet<Box<str>> {
@@ -106,7 +106,7 @@ impl Claimed<'_> {
             let Some(object) = self.nodes.get_mut(name) else { continue };
             let Some(read) = self.read_nodes.get_mut(name) else { continue };
             let label = label_of(object);
-            let offer = Offer::of(&devices, holds, label.as_deref());
+            let offer = ClaimOffer::of(&devices, holds, label.as_deref());
             if offer.has_other_models {
                 let model = offer.model.as_deref().unwrap_or("one of them");
                 told.push(format!(
@@ -121,7 +121,8 @@ impl Claimed<'_> {
                         offer.gpus
                     ));
                     let counts = |resource: &str| read.node.gpus.contains_key(resource);
-                    let apart = Offer::beside_plugin(&devices, holds, label.as_deref(), counts);
+                    let apart =
+                        ClaimOffer::beside_plugin(&devices, holds, label.as_deref(), counts);
                     let mut names = devices.iter().map(|(_, device)| device.driver.resource);
                     let whole = names.find(|name| read.node.gpus.contains_key(*name));
                     if let Some((apart, whole)) = apart.zip(whole) {
@@ -142,12 +143,14 @@ impl Claimed<'_> {
 }
 
 /// What whole GPUs can still be cut into.
-fn cuttable(devices: &BTreeMap<DeviceKey, Device>) -> Cuttable {
-    by_node(devices).into_values().flat_map(|devices| Offer::cuttable(&devices)).collect()
+fn cuttable(devices: &BTreeMap<DeviceKey, ClaimableDevice>) -> Cuttable {
+    by_node(devices).into_values().flat_map(|devices| ClaimOffer::cuttable(&devices)).collect()
 }
 
-fn by_node(devices: &BTreeMap<DeviceKey, Device>) -> BTreeMap<&str, Vec<(&DeviceKey, &Device)>> {
-    let mut of_nodes: BTreeMap<&str, Vec<(&DeviceKey, &Device)>> = BTreeMap::new();
+fn by_node(
+    devices: &BTreeMap<DeviceKey, ClaimableDevice>,
+) -> BTreeMap<&str, Vec<(&DeviceKey, &ClaimableDevice)>> {
+    let mut of_nodes: BTreeMap<&str, Vec<(&DeviceKey, &ClaimableDevice)>> = BTreeMap::new();
     for (key, device) in devices {
         of_nodes.entry(&*device.node).or_default().push((key, device));
     }
@@ -164,7 +167,7 @@ fn label_of(object: &Node) -> Option<String> {
 fn users<'c>(
     objects: &'c DeviceObjects,
     pods: &Pods,
-    devices: &BTreeMap<DeviceKey, Device>,
+    devices: &BTreeMap<DeviceKey, ClaimableDevice>,
     told: &mut Vec<String>,
 ) -> UsersOf<'c> {
     let referring = referring(pods);
@@ -250,7 +253,7 @@ fn referring(pods: &Pods) -> BTreeMap<Key, Vec<usize>> {
 
 /// How each device is held, and what each pod holds.
 fn holdings<'c>(
-    devices: &BTreeMap<DeviceKey, Device>,
+    devices: &BTreeMap<DeviceKey, ClaimableDevice>,
     milli_of: &BTreeMap<&DeviceKey, i64>,
     users: &UsersOf<'c>,
 ) -> (BTreeMap<&'c DeviceKey, Hold>, Holdings) {
@@ -270,7 +273,8 @@ fn holdings<'c>(
                 (Hold::Alone | Hold::Unseen, Some(profile)) => device.driver.part(profile),
                 (Hold::Alone | Hold::Unseen, None) => device.driver.resource.to_owned(),
             };
-            let holding: &mut Holding = holdings.entry((pod, resource, is_also_asked)).or_default();
+            let holding: &mut ResourceHolding =
+                holdings.entry((pod, resource, is_also_asked)).or_default();
             holding.units += 1;
             if shares.hold != Hold::Alone {
                 let share = at(taken_milli + milli) - at(taken_milli);
@@ -282,7 +286,7 @@ fn holdings<'c>(
     (holds, holdings)
 }
 
-fn note(record: &mut PodRecord, resource: &str, holding: &Holding, is_also_asked: bool) {
+fn note(record: &mut PodRecord, resource: &str, holding: &ResourceHolding, is_also_asked: bool) {
     let pod = Arc::make_mut(&mut record.pod);
     pod.has_resource_claims = false;
     for holds in pod.held.iter_mut().map(|held| &mut **held).chain([&mut pod.requests]) {
@@ -300,7 +304,7 @@ fn note(record: &mut PodRecord, resource: &str, holding: &Holding, is_also_asked
 
 /// How many GPUs a device plugin counts on a node, where these are the same that slices offer:
 /// unless its label says that there are as many as both together.
-fn twice(read: &ReadNode, object: &Node, offer: &Offer) -> Option<i64> {
+fn twice(read: &ReadNode, object: &Node, offer: &ClaimOffer) -> Option<i64> {
     let counted = read.gpus.iter().flat_map(|gpus| &gpus.units);
     let counted = counted.filter(|units| {
         let vendor = units.resource.split_once('/').map_or("", |(vendor, _)| vendor);
@@ -317,14 +321,14 @@ fn twice(read: &ReadNode, object: &Node, offer: &Offer) -> Option<i64> {
 
 /// Takes GPUs that pods share or hold parts of from those that a device plugin counts as whole
 /// ones, and counts them as what they are. `name` is the plugin's for whole ones.
-fn set_apart(object: &mut Node, read: &mut ReadNode, apart: &Offer, name: &str) {
+fn set_apart(object: &mut Node, read: &mut ReadNode, apart: &ClaimOffer, name: &str) {
     let Some(gpus) = &mut read.gpus else { return };
     let whole = gpus.units.iter_mut().find(|units| units.resource == name);
     let Some(whole) = whole.filter(|units| units.count > 0) else { return };
     // Of a GPU that the plugin cuts or replicates it counts several.
     let of_each = match &whole.parts {
-        Parts::Equal(slice) => (slice.of / slice.part.max(1)).max(1),
-        Parts::Each(_) => 1,
+        GpuParts::Equal(slice) => (slice.of / slice.part.max(1)).max(1),
+        GpuParts::Each(_) => 1,
     };
     let taken = apart.gpus.saturating_mul(of_each).min(whole.count);
     whole.count -= taken;
@@ -352,7 +356,7 @@ fn set_apart(object: &mut Node, read: &mut ReadNode, apart: &Offer, name: &str) 
 }
 
 /// Puts what slices offer into a node, beside what a plugin counts.
-fn put(object: &mut Node, read: &mut ReadNode, offer: &Offer) {
+fn put(object: &mut Node, read: &mut ReadNode, offer: &ClaimOffer) {
     let labelled = discovered_gpus(&object.meta.labels);
     for (resource, of) in &offer.units {
         let gpus = read.node.gpus.entry(resource.clone()).or_default();

@@ -10,14 +10,14 @@ use dovetail_model::is_gpu_resource;
 use dovetail_objects::{Node, Pod};
 
 use super::apply::Claimed;
-use super::claim::{NotTold, Request, Wanted, wanted};
+use super::claim::{NotTold, RequestFacts, WantedGpus, wanted};
 use super::whose::Whose;
 use super::{DeviceObjects, UntoldPod};
 use crate::facts::life::note_claimed;
 use crate::facts::pods::Pods;
 
 /// What a pod asks for of a class.
-struct Served {
+struct ClassRequest {
     /// The extended resource, and how many of it.
     asked: String,
     count: i64,
@@ -39,7 +39,7 @@ impl Claimed<'_> {
         let anywhere: BTreeSet<&String> = self.nodes.values().flat_map(offered).collect();
         let Pods { list, groups, lives, lives_by_claims, .. } = &mut *self.pods;
         for record in list {
-            for Served { asked, count, named } in objects.served(&record.pod) {
+            for ClassRequest { asked, count, named } in objects.served(&record.pod) {
                 if record.pod.node.is_empty() {
                     untold.extend(why_untold(&record.pod, &asked, &named, &anywhere));
                 }
@@ -57,7 +57,7 @@ impl Claimed<'_> {
             }
         }
         for unmade in &mut self.waiting.pods {
-            for Served { asked, named, .. } in objects.served(&unmade.pod) {
+            for ClassRequest { asked, named, .. } in objects.served(&unmade.pod) {
                 untold.extend(why_untold(&unmade.pod, &asked, &named, &anywhere));
                 if let Some(resource) = named.ok().filter(|_| !anywhere.contains(&asked)) {
                     rename(&mut unmade.pod, &asked, &resource);
@@ -70,18 +70,19 @@ impl Claimed<'_> {
 
 impl DeviceObjects {
     /// What a pod asks for that classes serve with GPUs under another name.
-    fn served(&self, pod: &Pod) -> Vec<Served> {
+    fn served(&self, pod: &Pod) -> Vec<ClassRequest> {
         let asked = pod.requests.extended.iter().filter(|(_, count)| **count > 0);
         let served = asked.filter_map(|(asked, count)| {
             let class = self.classes.serving(asked)?;
-            let Wanted { gpus, not_told } = wanted(&[Request::one_of(class)], &self.classes);
+            let WantedGpus { gpus, not_told } =
+                wanted(&[RequestFacts::one_of(class)], &self.classes);
             let named = match not_told {
                 None => Ok(gpus.into_keys().next().filter(|name| name != asked)?),
                 // What is called a GPU is one, whatever the class says.
                 Some(_) if is_gpu_resource(asked) => return None,
                 Some(not_told) => Err(not_told),
             };
-            Some(Served { asked: asked.clone(), count: *count, named })
+            Some(ClassRequest { asked: asked.clone(), count: *count, named })
         });
         served.collect()
     }

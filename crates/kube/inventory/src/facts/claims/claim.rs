@@ -17,7 +17,7 @@ const MOST_DEVICES: i64 = 1 << 20;
 
 #[derive(Default)]
 pub(super) struct Claim {
-    pub(super) requests: Vec<Request>,
+    pub(super) requests: Vec<RequestFacts>,
     /// GPUs that it was given; `None` until it is given anything.
     pub(super) given: Option<Vec<Given>>,
     /// Pods it is reserved for, by name.
@@ -35,7 +35,7 @@ pub(super) struct Given {
 
 /// What is asked for; of alternatives the first.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
+pub(super) struct RequestFacts {
     class: Box<str>,
     selected: Selected,
     /// How many devices; `None` is all that there are.
@@ -44,7 +44,7 @@ pub(super) struct Request {
     looks_on: bool,
 }
 
-impl Request {
+impl RequestFacts {
     /// What it asks for in the first place; `None` if for nothing of any class.
     pub(super) fn of(request: ClaimRequest) -> Option<Self> {
         let first = request.alternatives.into_iter().next();
@@ -67,9 +67,8 @@ impl Request {
     }
 }
 
-/// What is wanted of GPUs.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct WantedGpus {
     /// What is sure of it, by resource name.
     pub(super) gpus: BTreeMap<String, i64>,
     /// Why nobody can tell all of it, where that is so.
@@ -98,13 +97,13 @@ impl NotTold {
     }
 }
 
-impl From<NotTold> for Wanted {
+impl From<NotTold> for WantedGpus {
     fn from(not_told: NotTold) -> Self {
         Self { gpus: BTreeMap::new(), not_told: Some(not_told) }
     }
 }
 
-impl Wanted {
+impl WantedGpus {
     /// With what is wanted beside it.
     pub(super) fn and(mut self, other: Self) -> Self {
         for (resource, count) in other.gpus {
@@ -122,20 +121,20 @@ impl Wanted {
 }
 
 /// What requests come to in GPUs. `classes` say which devices those of the cluster's owner are.
-pub(super) fn wanted(requests: &[Request], classes: &Classes) -> Wanted {
+pub(super) fn wanted(requests: &[RequestFacts], classes: &Classes) -> WantedGpus {
     let asked = requests.iter().filter(|request| !request.looks_on);
     let of_each = asked.filter_map(|request| match wanted_by(request, classes) {
         Ok(wanted) => {
             let gpus = BTreeMap::from([wanted?]);
-            Some(Wanted { gpus, not_told: None })
+            Some(WantedGpus { gpus, not_told: None })
         }
         Err(not_told) => Some(not_told.into()),
     });
-    of_each.fold(Wanted::default(), Wanted::and)
+    of_each.fold(WantedGpus::default(), WantedGpus::and)
 }
 
 /// The resource, and how much of it; `None` where it is about no GPU.
-fn wanted_by(request: &Request, classes: &Classes) -> Result<Option<(String, i64)>, NotTold> {
+fn wanted_by(request: &RequestFacts, classes: &Classes) -> Result<Option<(String, i64)>, NotTold> {
     let class = classes.named(&request.class);
     let of_class = class.map(|class| class.selected.clone()).unwrap_or_default();
     let selected = request.selected.clone().and(of_class);
@@ -187,7 +186,7 @@ impl Claim {
         let pods = claim.reserved_for.into_iter().filter(|of| &*of.resource == "pods");
         Self {
             is_for_extended_resource: annotation == Some("true"),
-            requests: claim.asked.requests.into_iter().filter_map(Request::of).collect(),
+            requests: claim.asked.requests.into_iter().filter_map(RequestFacts::of).collect(),
             given,
             pods: pods.map(|consumer| consumer.name).collect(),
         }

@@ -11,7 +11,7 @@ use super::selector::Selected;
 /// Before the name of a class in the name of the extended resource that every class has (KEP-5004).
 pub(crate) const BY_NAME: &str = labels::DEVICE_CLASS_RESOURCE;
 
-pub(super) struct Class {
+pub(super) struct ClassFacts {
     pub(super) selected: Selected,
     /// `spec.extendedResourceName`; empty if it has none.
     resource: Box<str>,
@@ -23,13 +23,13 @@ pub(super) struct Class {
 /// All classes by name.
 #[derive(Default)]
 pub(super) struct Classes {
-    by_name: BTreeMap<Box<str>, Class>,
+    by_name: BTreeMap<Box<str>, ClassFacts>,
 }
 
 impl Classes {
     /// Takes a class of this name.
     pub(super) fn add(&mut self, name: &str, class: DeviceClass) {
-        let class = Class {
+        let class = ClassFacts {
             selected: selected(&class.selectors),
             resource: class.extended_resource,
             created_ms: class.meta.created_ms,
@@ -38,7 +38,7 @@ impl Classes {
         self.by_name.insert(name.into(), class);
     }
 
-    pub(super) fn named(&self, name: &str) -> Option<&Class> {
+    pub(super) fn named(&self, name: &str) -> Option<&ClassFacts> {
         self.by_name.get(name)
     }
 

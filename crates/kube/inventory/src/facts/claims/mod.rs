@@ -24,9 +24,9 @@ use dovetail_objects::{ResourceClaimTemplate, labels};
 use super::lenient::lenient;
 use crate::dump::{RawObject, Skipped};
 pub(super) use apply::{Claimed, Doubts};
-use claim::{Claim, Request};
+use claim::{Claim, RequestFacts};
 use class::Classes;
-use slice::Slice;
+use slice::SliceFacts;
 pub(super) use untold::UntoldPod;
 
 /// Kinds that are about devices.
@@ -44,9 +44,9 @@ type Key = (Box<str>, Box<str>);
 /// What was read of them.
 #[derive(Default)]
 pub(super) struct DeviceObjects {
-    slices: BTreeMap<Box<str>, Slice>,
+    slices: BTreeMap<Box<str>, SliceFacts>,
     claims: BTreeMap<Key, Claim>,
-    templates: BTreeMap<Key, Vec<Request>>,
+    templates: BTreeMap<Key, Vec<RequestFacts>>,
     classes: Classes,
     /// How many of each kind and version were not read.
     unread: BTreeMap<(String, String), u64>,
@@ -92,7 +92,7 @@ impl DeviceObjects {
             "ResourceClaim" => drop(self.claims.insert(key(), Claim::of(lenient(raw)?))),
             "ResourceClaimTemplate" => {
                 let template: ResourceClaimTemplate = lenient(raw)?;
-                let requests = template.asked.requests.into_iter().filter_map(Request::of);
+                let requests = template.asked.requests.into_iter().filter_map(RequestFacts::of);
                 self.templates.insert(key(), requests.collect());
             }
             _ => self.classes.add(raw.name, lenient(raw)?),

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::Units;
 use dovetail_gpus::{is_of_shares, slice_of};
-use dovetail_model::{Layout, MigTable, Parts, Slice};
+use dovetail_model::{GpuFraction, GpuParts, Layout, MigTable};
 
 use super::driver::GpuDriver;
-use super::slice::{Device, DeviceKey};
+use super::slice::{ClaimableDevice, DeviceKey};
 
 /// What a node has of GPUs by claims.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Offer {
+pub(super) struct ClaimOffer {
     /// Physical GPUs.
     pub(super) gpus: i64,
     pub(super) model: Option<String>,
@@ -28,8 +28,7 @@ pub(super) struct Offer {
 /// Units of one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offered {
-    /// What one is of a GPU.
-    pub(super) slice: Slice,
+    pub(super) slice: GpuFraction,
     pub(super) built_in: i64,
     /// Those that a claim can be given, or was.
     pub(super) usable: i64,
@@ -50,14 +49,14 @@ pub(super) enum Hold {
 /// A physical GPU: the devices that are all of it, and those that are parts of it.
 #[derive(Default)]
 struct Gpu<'d> {
-    wholes: Vec<(&'d DeviceKey, &'d Device)>,
-    parts: Vec<(&'d DeviceKey, &'d Device)>,
+    wholes: Vec<(&'d DeviceKey, &'d ClaimableDevice)>,
+    parts: Vec<(&'d DeviceKey, &'d ClaimableDevice)>,
 }
 
-impl Offer {
+impl ClaimOffer {
     /// Of these devices of one node, of which some are held.
     pub(super) fn of(
-        devices: &[(&DeviceKey, &Device)],
+        devices: &[(&DeviceKey, &ClaimableDevice)],
         held: &BTreeMap<&DeviceKey, Hold>,
         label: Option<&str>,
     ) -> Self {
@@ -88,7 +87,7 @@ impl Offer {
         offer
     }
 
-    fn count(&mut self, device: &Device, gpu: &Gpu<'_>, is_usable: bool) {
+    fn count(&mut self, device: &ClaimableDevice, gpu: &Gpu<'_>, is_usable: bool) {
         let (resource, slice) = self.unit(device, gpu);
         let none = Offered { slice, built_in: 0, usable: 0 };
         let offered = self.units.entry(resource).or_insert(none);
@@ -100,7 +99,7 @@ impl Offer {
     /// devices.
     fn share(
         &mut self,
-        device: &Device,
+        device: &ClaimableDevice,
         gpu: &Gpu<'_>,
         users: i64,
         devices_milli: &mut BTreeMap<String, i64>,
@@ -113,13 +112,13 @@ impl Offer {
         let offered = self.units.entry(resource).or_insert(none);
         offered.built_in += users;
         offered.usable += users;
-        offered.slice = Slice { part: *all, of: 1000 * offered.built_in };
+        offered.slice = GpuFraction { part: *all, of: 1000 * offered.built_in };
     }
 
     /// What a device is counted as, and how much of a GPU it is.
-    fn unit(&self, device: &Device, gpu: &Gpu<'_>) -> (String, Slice) {
+    fn unit(&self, device: &ClaimableDevice, gpu: &Gpu<'_>) -> (String, GpuFraction) {
         let Some(profile) = &device.part else {
-            return (device.driver.resource.to_owned(), Slice { part: 1, of: 1 });
+            return (device.driver.resource.to_owned(), GpuFraction { part: 1, of: 1 });
         };
         let resource = device.driver.part(profile);
         let slice = match device.driver.name {
@@ -128,7 +127,7 @@ impl Offer {
                 gpu.by_layout(profile, model).unwrap_or_else(|| slice_of(&resource, 1, model))
             }
             // Whatever cuts a GPU into equal parts.
-            _ => Slice { part: 1, of: (gpu.parts.len() as i64).max(1) },
+            _ => GpuFraction { part: 1, of: (gpu.parts.len() as i64).max(1) },
         };
         (resource, slice)
     }
@@ -136,18 +135,18 @@ impl Offer {
     /// What is not counted among whole GPUs by a device plugin that counts `counted`: of GPUs of
     /// one node that pods share, hold parts of, or were given unseen. `None` if there are none.
     pub(super) fn beside_plugin(
-        devices: &[(&DeviceKey, &Device)],
+        devices: &[(&DeviceKey, &ClaimableDevice)],
         held: &BTreeMap<&DeviceKey, Hold>,
         label: Option<&str>,
         counted: impl Fn(&str) -> bool,
     ) -> Option<Self> {
-        let is_apart = |(key, device): &(&DeviceKey, &Device)| match (held.get(*key), &device.part)
-        {
-            (None, _) | (Some(Hold::Alone), None) => false,
-            // Parts that the plugin counts are no whole GPUs of it.
-            (Some(_), Some(profile)) => !counted(&device.driver.part(profile)),
-            (Some(_), None) => true,
-        };
+        let is_apart =
+            |(key, device): &(&DeviceKey, &ClaimableDevice)| match (held.get(*key), &device.part) {
+                (None, _) | (Some(Hold::Alone), None) => false,
+                // Parts that the plugin counts are no whole GPUs of it.
+                (Some(_), Some(profile)) => !counted(&device.driver.part(profile)),
+                (Some(_), None) => true,
+            };
         let mut apart = Vec::new();
         for gpu in physical(devices).values() {
             let all = gpu.wholes.iter().chain(&gpu.parts);
@@ -161,7 +160,7 @@ impl Offer {
     /// How much of a GPU each of these devices of one node is, in milli-GPU. `label` is the model
     /// by the node's label.
     pub(super) fn milli_of_each<'d>(
-        devices: &[(&'d DeviceKey, &'d Device)],
+        devices: &[(&'d DeviceKey, &'d ClaimableDevice)],
         label: Option<&str>,
     ) -> BTreeMap<&'d DeviceKey, i64> {
         let offer = Self::of(devices, &BTreeMap::new(), label);
@@ -177,7 +176,7 @@ impl Offer {
     /// Parts that GPUs among these devices of one node can be cut into, by resource, with that of
     /// the whole ones.
     pub(super) fn cuttable(
-        devices: &[(&DeviceKey, &Device)],
+        devices: &[(&DeviceKey, &ClaimableDevice)],
     ) -> impl Iterator<Item = (String, &'static str)> + use<> {
         let whole_and_cut = physical(devices).into_values().filter(|gpu| !gpu.wholes.is_empty());
         let parts = whole_and_cut.flat_map(|gpu| gpu.parts);
@@ -201,7 +200,7 @@ impl Offer {
         self.units.iter().map(|(resource, of)| Units {
             resource: resource.clone(),
             count: of.usable,
-            parts: Parts::Equal(of.slice),
+            parts: GpuParts::Equal(of.slice),
             is_shared: is_of_shares(resource),
             unknown: 0,
         })
@@ -217,7 +216,7 @@ impl Offer {
 
 impl<'d> Gpu<'d> {
     /// What a part is of a GPU that is offered in parts alone, by the layout that these make.
-    fn by_layout(&self, profile: &str, model: Option<&str>) -> Option<Slice> {
+    fn by_layout(&self, profile: &str, model: Option<&str>) -> Option<GpuFraction> {
         let table = MigTable::of_model(model?).filter(|_| self.wholes.is_empty())?;
         let mut layout: Layout = vec![0; table.profiles.len()];
         for (_, part) in &self.parts {
@@ -225,13 +224,16 @@ impl<'d> Gpu<'d> {
         }
         let all = table.compute_of(&layout) as i64 + i64::from(table.left_over(&layout)?);
         let own = &table.profiles[table.profile(profile)?];
-        Some(Slice { part: i64::from(own.compute_slices), of: all })
+        Some(GpuFraction { part: i64::from(own.compute_slices), of: all })
     }
 
     /// The devices that it stands for: all of it as one, or its parts. Where both are offered, it
     /// is cut as soon as a part is held; what could still be cut from it is no device yet.
-    fn counted(&self, held: &BTreeMap<&DeviceKey, Hold>) -> Vec<(&'d DeviceKey, &'d Device)> {
-        let is_held = |(key, _): &&(&DeviceKey, &Device)| held.contains_key(*key);
+    fn counted(
+        &self,
+        held: &BTreeMap<&DeviceKey, Hold>,
+    ) -> Vec<(&'d DeviceKey, &'d ClaimableDevice)> {
+        let is_held = |(key, _): &&(&DeviceKey, &ClaimableDevice)| held.contains_key(*key);
         if self.wholes.is_empty() {
             return self.parts.clone();
         }
@@ -254,7 +256,7 @@ impl<'d> Gpu<'d> {
     }
 
     /// Whether no way is left to be given it.
-    fn is_tainted(&self, device: &Device) -> bool {
+    fn is_tainted(&self, device: &ClaimableDevice) -> bool {
         match device.part {
             Some(_) => device.is_tainted,
             None => self.wholes.iter().all(|(_, device)| device.is_tainted),
@@ -265,9 +267,9 @@ impl<'d> Gpu<'d> {
 /// The physical GPUs among devices, by what tells them apart: the bus address, else the UUID, else
 /// the name, which is of a device in its pool.
 fn physical<'d>(
-    devices: &[(&'d DeviceKey, &'d Device)],
+    devices: &[(&'d DeviceKey, &'d ClaimableDevice)],
 ) -> BTreeMap<(&'static str, Box<str>), Gpu<'d>> {
-    let place = |(_, pool, name): &DeviceKey, device: &Device| -> Box<str> {
+    let place = |(_, pool, name): &DeviceKey, device: &ClaimableDevice| -> Box<str> {
         let own = device.bus.clone().or_else(|| device.uuid.clone());
         own.unwrap_or_else(|| format!("{pool}/{name}").into())
     };

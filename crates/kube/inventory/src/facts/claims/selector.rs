@@ -74,8 +74,9 @@ impl Selected {
     fn by_comparison(text: &str, is_true: bool) -> Self {
         let pieces = pieces(text);
         let whose = whose(&pieces, is_true);
-        let is_compared =
-            |piece: &&Piece<'_>| !piece.before.ends_with("!=") && !piece.after.starts_with("!=");
+        let is_compared = |piece: &&QuotedText<'_>| {
+            !piece.before.ends_with("!=") && !piece.after.starts_with("!=")
+        };
         let mut named = pieces.iter().filter(|_| is_true).filter(is_compared);
         let is_part = named.any(|piece| DRIVERS.iter().any(|driver| driver.is_part(piece.quoted)));
         // What has no profile makes nothing true, its opposite neither.
@@ -86,8 +87,8 @@ impl Selected {
 }
 
 /// The profile that a comparison is true for, where it is true for one alone.
-fn profile<'t>(pieces: &[Piece<'t>]) -> Option<&'t str> {
-    let is_one = |Piece { before, quoted, after }: &&Piece<'_>| {
+fn profile<'t>(pieces: &[QuotedText<'t>]) -> Option<&'t str> {
+    let is_one = |QuotedText { before, quoted, after }: &&QuotedText<'_>| {
         let named = match before.strip_suffix("==") {
             Some(named) if after.is_empty() => named,
             // What is compared with follows, and may have a text of its own in it.
@@ -121,7 +122,7 @@ fn is_apart(before: &str) -> bool {
 }
 
 /// What stands in no quotation marks.
-fn unquoted(text: &str, pieces: &[Piece<'_>]) -> String {
+fn unquoted(text: &str, pieces: &[QuotedText<'_>]) -> String {
     match pieces.last() {
         None => text.to_owned(),
         Some(last) => {
@@ -132,13 +133,13 @@ fn unquoted(text: &str, pieces: &[Piece<'_>]) -> String {
 }
 
 /// A text in quotation marks, with what stands around it without blanks.
-struct Piece<'t> {
+struct QuotedText<'t> {
     before: String,
     quoted: &'t str,
     after: String,
 }
 
-fn pieces(text: &str) -> Vec<Piece<'_>> {
+fn pieces(text: &str) -> Vec<QuotedText<'_>> {
     let mut texts = Vec::new();
     let mut rest = text;
     while let Some((before, opened)) = rest.split_once(['"', '\'']) {
@@ -149,15 +150,18 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     }
     let plain = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
     let until_next = |text: &str| plain(text.split(['"', '\'']).next().unwrap_or_default());
-    let piece =
-        |(before, quoted, after)| Piece { before: plain(before), quoted, after: until_next(after) };
+    let piece = |(before, quoted, after)| QuotedText {
+        before: plain(before),
+        quoted,
+        after: until_next(after),
+    };
     texts.into_iter().map(piece).collect()
 }
 
 /// Whose devices a comparison is true, or not true, for.
-fn whose(pieces: &[Piece<'_>], is_true: bool) -> Whose {
+fn whose(pieces: &[QuotedText<'_>], is_true: bool) -> Whose {
     const DRIVER: &str = "device.driver";
-    if let [Piece { before, quoted, after }] = pieces {
+    if let [QuotedText { before, quoted, after }] = pieces {
         let sign = match (before.strip_prefix(DRIVER), after.strip_suffix(DRIVER)) {
             (Some(sign), None) if after.is_empty() || after == ")" => sign,
             (None, Some(sign)) if before.is_empty() => sign,
@@ -182,7 +186,7 @@ fn whose(pieces: &[Piece<'_>], is_true: bool) -> Whose {
             .iter()
             .any(|text| text.contains('?') || text.contains("orValue"))
     });
-    let is_of = |Piece { before, after, .. }: &&Piece<'_>| {
+    let is_of = |QuotedText { before, after, .. }: &&QuotedText<'_>| {
         before.ends_with("device.attributes[")
             || before.ends_with("device.capacity[")
             || (before.is_empty() && after == "indevice.attributes")

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::claim::Given;
 use super::offer::Hold;
-use super::slice::{Device, DeviceKey};
+use super::slice::{ClaimableDevice, DeviceKey};
 
 /// Claims that were given a device, each with its pods.
 pub(super) struct Users<'c> {
@@ -28,7 +28,7 @@ pub(super) struct Shares {
 }
 
 /// What pods have of a device; `None` if no pod has anything of it and it is kept for none.
-pub(super) fn shares(device: &Device, users: &[Users<'_>]) -> Option<Shares> {
+pub(super) fn shares(device: &ClaimableDevice, users: &[Users<'_>]) -> Option<Shares> {
     let claims = claim_shares(device, users);
     let mut of_pods = Vec::new();
     for (claim, claim_milli) in users.iter().zip(claims) {
@@ -66,7 +66,7 @@ fn give_each_a_thousandth(of_pods: &mut [(usize, i64)]) {
 }
 
 /// What each claim has of a device, in thousandths of it.
-fn claim_shares(device: &Device, users: &[Users<'_>]) -> Vec<i64> {
+fn claim_shares(device: &ClaimableDevice, users: &[Users<'_>]) -> Vec<i64> {
     let stated: Vec<Option<i64>> =
         users.iter().map(|user| stated_milli(device, user.given)).collect();
     let sum: i64 = stated.iter().flatten().sum();
@@ -91,7 +91,7 @@ fn claim_shares(device: &Device, users: &[Users<'_>]) -> Vec<i64> {
 
 /// The largest share of any capacity that a claim consumes, in thousandths and at least one; `None`
 /// if it consumes none that is known.
-fn stated_milli(device: &Device, given: &Given) -> Option<i64> {
+fn stated_milli(device: &ClaimableDevice, given: &Given) -> Option<i64> {
     let shares = given.consumed.iter().filter(|(_, consumed)| **consumed > 0);
     let shares = shares.filter_map(|(name, consumed)| {
         let all = device.capacity.get(name).copied().filter(|all| *all > 0)?;
@@ -112,8 +112,8 @@ mod tests {
     /// What a claim consumes, and its pods.
     type Claimed<'a> = (&'a [(&'a str, i64)], &'a [usize]);
 
-    fn device(memory_gib: i64, is_for_several: bool) -> Device {
-        Device {
+    fn device(memory_gib: i64, is_for_several: bool) -> ClaimableDevice {
+        ClaimableDevice {
             driver: GpuDriver::named("gpu.nvidia.com").unwrap(),
             name: "gpu-0".into(),
             node: "n".into(),
@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    fn of(device: &Device, claims: &[Claimed<'_>]) -> Option<(Hold, Vec<(usize, i64)>)> {
+    fn of(device: &ClaimableDevice, claims: &[Claimed<'_>]) -> Option<(Hold, Vec<(usize, i64)>)> {
         let given = |consumed: &[(&str, i64)]| Given {
             device: ("gpu.nvidia.com", "n".into(), "gpu-0".into()),
             consumed: consumed.iter().map(|(name, amount)| ((*name).into(), *amount)).collect(),

@@ -10,18 +10,18 @@ use super::driver::GpuDriver;
 const BUS: &str = "resource.kubernetes.io/pciBusID";
 
 /// Devices of one driver and one pool.
-pub(super) struct Slice {
+pub(super) struct SliceFacts {
     driver: &'static GpuDriver,
     pool: Box<str>,
     generation: i64,
     /// Slices of the pool in this generation.
     of: i64,
-    devices: Vec<Device>,
+    devices: Vec<ClaimableDevice>,
 }
 
 /// A device as its driver offers it.
 #[derive(Clone, Debug)]
-pub(super) struct Device {
+pub(super) struct ClaimableDevice {
     pub(super) driver: &'static GpuDriver,
     pub(super) name: Box<str>,
     /// The node it is in; empty if several nodes reach it.
@@ -44,10 +44,10 @@ pub(super) struct Device {
 pub(super) type DeviceKey = (&'static str, Box<str>, Box<str>);
 
 /// What a slice offers; `None` where its driver offers no GPUs.
-pub(super) fn offered(slice: ResourceSlice) -> Option<Slice> {
+pub(super) fn offered(slice: ResourceSlice) -> Option<SliceFacts> {
     let driver = GpuDriver::named(&slice.driver)?;
-    let devices = slice.devices.into_iter().map(|device| Device::of(device, driver));
-    Some(Slice {
+    let devices = slice.devices.into_iter().map(|device| ClaimableDevice::of(device, driver));
+    Some(SliceFacts {
         driver,
         pool: slice.pool.name,
         generation: slice.pool.generation,
@@ -58,9 +58,9 @@ pub(super) fn offered(slice: ResourceSlice) -> Option<Slice> {
 
 /// The devices of all pools, and what is missing of them in words.
 pub(super) fn newest(
-    slices: impl Iterator<Item = Slice>,
-) -> (BTreeMap<DeviceKey, Device>, Vec<String>) {
-    let mut pools: BTreeMap<(&'static str, Box<str>), Vec<Slice>> = BTreeMap::new();
+    slices: impl Iterator<Item = SliceFacts>,
+) -> (BTreeMap<DeviceKey, ClaimableDevice>, Vec<String>) {
+    let mut pools: BTreeMap<(&'static str, Box<str>), Vec<SliceFacts>> = BTreeMap::new();
     for slice in slices {
         let of_pool = pools.entry((slice.driver.name, slice.pool.clone())).or_default();
         let newest = of_pool.first().map_or(slice.generation, |first| first.generation);
@@ -93,7 +93,7 @@ pub(super) fn newest(
     (devices, doubts)
 }
 
-impl Device {
+impl ClaimableDevice {
     fn of(device: OfferedDevice, driver: &'static GpuDriver) -> Self {
         let attributes: BTreeMap<&str, &str> =
             device.texts().map(|(name, text)| (driver.plain(name), text)).collect();

@@ -7,7 +7,7 @@ use dovetail_objects::Pod;
 
 use super::apply::Claimed;
 use super::by_class::full_name;
-use super::claim::{NotTold, Wanted, wanted};
+use super::claim::{NotTold, WantedGpus, wanted};
 use super::whose::Whose;
 use super::{ClaimOf, DeviceObjects, Key, UntoldPod};
 use crate::facts::life::note_claimed;
@@ -35,7 +35,7 @@ impl Claimed<'_> {
             // What it shares with others is wanted by them.
             let mut of_its_own = BTreeSet::new();
             let asked = if goes { &mut of_its_own } else { &mut asked };
-            let Wanted { gpus, not_told } = objects.wanted(namespace, &record.claims, asked);
+            let WantedGpus { gpus, not_told } = objects.wanted(namespace, &record.claims, asked);
             let template = &mut groups[record.group].common.template;
             for (resource, count) in &gpus {
                 note_claimed(lives, lives_by_claims, &record.pod, (resource, *count));
@@ -59,7 +59,8 @@ impl Claimed<'_> {
             }
         }
         for UnmadePod { pod, claims, wants_claimed, fate, .. } in &mut self.waiting.pods {
-            let Wanted { gpus, not_told } = objects.wanted(&pod.meta.namespace, claims, &mut asked);
+            let WantedGpus { gpus, not_told } =
+                objects.wanted(&pod.meta.namespace, claims, &mut asked);
             if let Some(not_told) = not_told {
                 let pod = UntoldPod::of(full_name(pod), not_told);
                 untold.push(pod.beside(&gpus, cuttable));
@@ -100,8 +101,8 @@ fn that_could_be_cut<'c>(
 
 impl DeviceObjects {
     /// What the claims of a pod still want, but for those that another pod `asked` for already.
-    fn wanted(&self, namespace: &str, claims: &[ClaimOf], asked: &mut BTreeSet<Key>) -> Wanted {
-        let mut all = Wanted::default();
+    fn wanted(&self, namespace: &str, claims: &[ClaimOf], asked: &mut BTreeSet<Key>) -> WantedGpus {
+        let mut all = WantedGpus::default();
         for of in claims {
             let key = (namespace.into(), of.claim.clone());
             if of.claim.is_empty() || asked.insert(key) {
@@ -112,11 +113,11 @@ impl DeviceObjects {
     }
 
     /// What a claim of a pod still wants: nothing once it was given something.
-    fn wanted_by(&self, namespace: &str, of: &ClaimOf) -> Wanted {
+    fn wanted_by(&self, namespace: &str, of: &ClaimOf) -> WantedGpus {
         let claim = self.claims.get(&(namespace.into(), of.claim.clone()));
         if let Some(claim) = claim {
             return match &claim.given {
-                Some(_) => Wanted::default(),
+                Some(_) => WantedGpus::default(),
                 None => wanted(&claim.requests, &self.classes),
             };
         }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::dump::{RawObject, Skipped};
 use crate::facts::owner::Owners;
 use crate::facts::pods::Pods;
-use crate::facts::source::Sources;
+use crate::facts::source::SourceTexts;
 use crate::facts::to_come;
 
 /// What is added.
@@ -31,7 +31,7 @@ impl Admission {
     pub(in crate::facts) fn of<'n>(
         mut nodes: impl Iterator<Item = &'n Node>,
         (pods, owners): (&Pods, &Owners),
-        sources: &Sources,
+        sources: &SourceTexts,
     ) -> Self {
         let is_gke = |node: &Node| node.meta.labels.get(labels::GKE_ACCELERATOR).is_some();
         Self {
@@ -77,7 +77,7 @@ fn untolerated(pod: &Pod) -> impl Iterator<Item = &str> {
 }
 
 /// Whether any pod has such a toleration, and the template that it was made from has not.
-fn are_added(pods: &Pods, owners: &Owners, sources: &Sources) -> bool {
+fn are_added(pods: &Pods, owners: &Owners, sources: &SourceTexts) -> bool {
     let mut have: BTreeMap<ObjectRef, BTreeSet<&str>> = BTreeMap::new();
     for record in &pods.list {
         let keys: Vec<&str> = (record.pod.tolerations.iter())

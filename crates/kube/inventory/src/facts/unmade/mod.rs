@@ -59,7 +59,7 @@ pub(super) enum Fate {
 
 /// What waits beside pods that are there.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct UnmadeWork {
     /// Pods that nobody has made.
     pub(super) pods: Vec<UnmadePod>,
     /// Pods that are there, and that Kueue keeps back until there is quota for them.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use dovetail_model::Resources;
-use dovetail_objects::json::{Amount, nullable};
+use dovetail_objects::json::{JsonQuantity, nullable};
 use serde::Deserialize;
 
 use super::scopes::{QuotaScope, ScopeJson, ScopedPod};
@@ -63,7 +63,7 @@ struct Whole<'a> {
 #[serde(default, rename_all = "camelCase")]
 struct Spec<'a> {
     #[serde(deserialize_with = "nullable")]
-    hard: BTreeMap<String, Amount>,
+    hard: BTreeMap<String, JsonQuantity>,
     #[serde(borrow, deserialize_with = "nullable")]
     scopes: Vec<Cow<'a, str>>,
     #[serde(borrow, deserialize_with = "nullable")]
@@ -73,9 +73,9 @@ struct Spec<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Status {
-    hard: Option<BTreeMap<String, Amount>>,
+    hard: Option<BTreeMap<String, JsonQuantity>>,
     #[serde(deserialize_with = "nullable")]
-    used: BTreeMap<String, Amount>,
+    used: BTreeMap<String, JsonQuantity>,
 }
 
 #[derive(Default, Deserialize)]
@@ -95,7 +95,7 @@ impl QuotaRoom {
         let hard = status.hard.unwrap_or(spec.hard);
         let left = hard.into_iter().filter_map(|(name, hard)| {
             let used = status.used.get(&name)?;
-            let amount = |amount: &Amount| match counted(&name) {
+            let amount = |amount: &JsonQuantity| match counted(&name) {
                 "cpu" => amount.0.to_milli(),
                 _ => amount.0.to_units(),
             };

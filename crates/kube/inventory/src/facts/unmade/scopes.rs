@@ -103,7 +103,7 @@ impl ScopedPod {
             // GPUs make no difference to the class of quality of service.
             is_best_effort: pod.requests.cpu_milli == 0 && pod.requests.memory_bytes == 0,
             has_deadline: spec.active_deadline_seconds.is_some(),
-            crosses_namespaces: terms.iter().any(Terms::cross_namespaces),
+            crosses_namespaces: terms.iter().any(AffinityTerms::cross_namespaces),
         })
     }
 }
@@ -127,19 +127,19 @@ struct Spec {
 #[serde(default, rename_all = "camelCase")]
 struct Affinity {
     #[serde(deserialize_with = "nullable")]
-    pod_affinity: Terms,
+    pod_affinity: AffinityTerms,
     #[serde(deserialize_with = "nullable")]
-    pod_anti_affinity: Terms,
+    pod_anti_affinity: AffinityTerms,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Terms {
+struct AffinityTerms {
     #[serde(
         rename = "requiredDuringSchedulingIgnoredDuringExecution",
         deserialize_with = "nullable"
     )]
-    required: Vec<Term>,
+    required: Vec<AffinityTerm>,
     #[serde(
         rename = "preferredDuringSchedulingIgnoredDuringExecution",
         deserialize_with = "nullable"
@@ -151,22 +151,22 @@ struct Terms {
 #[serde(default, rename_all = "camelCase")]
 struct Preferred {
     #[serde(deserialize_with = "nullable")]
-    pod_affinity_term: Term,
+    pod_affinity_term: AffinityTerm,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Term {
+struct AffinityTerm {
     #[serde(deserialize_with = "nullable")]
     namespaces: Vec<String>,
     namespace_selector: Option<serde::de::IgnoredAny>,
 }
 
-impl Terms {
+impl AffinityTerms {
     fn cross_namespaces(&self) -> bool {
         let preferred = self.preferred.iter().map(|preferred| &preferred.pod_affinity_term);
         let names_some =
-            |term: &Term| !term.namespaces.is_empty() || term.namespace_selector.is_some();
+            |term: &AffinityTerm| !term.namespaces.is_empty() || term.namespace_selector.is_some();
         self.required.iter().chain(preferred).any(names_some)
     }
 }

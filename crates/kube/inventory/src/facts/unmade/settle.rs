@@ -7,7 +7,7 @@ use dovetail_audit::ObjectRef;
 
 use super::admission::Admission;
 use super::missing::missing;
-use super::{Fate, Key, Maker, PodSet, UnmadePod, Waiting, Why};
+use super::{Fate, Key, Maker, PodSet, UnmadePod, UnmadeWork, Why};
 use crate::facts::cluster::ClusterObjects;
 use crate::facts::owner::Owners;
 use crate::facts::pods::{PodRecord, Pods};
@@ -20,7 +20,7 @@ const GROUP_LABEL: &str = labels::KUEUE_GROUP;
 
 /// What Kueue keeps back.
 #[derive(Default)]
-struct Kept {
+struct HeldByKueue {
     /// Workloads whose pods are counted elsewhere.
     covered: BTreeSet<ObjectRef>,
     /// Makers that wait for quota.
@@ -36,7 +36,7 @@ pub(in crate::facts) fn settle(
     pods: &Pods,
     cluster: &ClusterObjects,
     owners: &mut Owners,
-) -> Waiting {
+) -> UnmadeWork {
     owners.leave_out_what_is_made();
     let kept = kept_by_kueue(pods, owners);
     let mut there: BTreeMap<&ObjectRef, u64> = BTreeMap::new();
@@ -84,14 +84,14 @@ pub(in crate::facts) fn settle(
     }
     let names_a_queue = unmade.names_a_queue;
     let admission = Admission::default();
-    Waiting { pods: found, kept_for_quota: kept.pods, names_a_queue, admission }
+    UnmadeWork { pods: found, kept_for_quota: kept.pods, names_a_queue, admission }
 }
 
 /// Which workloads of Kueue are about what is counted by itself: objects that are suspended,
 /// and pods that are there.
-fn kept_by_kueue(pods: &Pods, owners: &Owners) -> Kept {
+fn kept_by_kueue(pods: &Pods, owners: &Owners) -> HeldByKueue {
     let workloads = &owners.unmade.workloads;
-    let mut kept = Kept::default();
+    let mut kept = HeldByKueue::default();
     let mut by_owner: BTreeMap<&ObjectRef, Vec<&ObjectRef>> = BTreeMap::new();
     for (object, workload) in workloads {
         for owner in &workload.owners {

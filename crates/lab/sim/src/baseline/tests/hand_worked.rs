@@ -1,6 +1,6 @@
 //! Small schedules worked out by hand, one per order and one for the start overhead.
 
-use super::{super::room::Room, *};
+use super::{super::room::FreeGpus, *};
 
 /// Events as `second:job+`, `-` for a stop and `.` for an end.
 fn story(events: &[BaselineEvent], jobs: &[BaselineJob]) -> String {
@@ -80,7 +80,7 @@ fn least_attained_service_has_three_queues_and_counts_gpus_of_one_pool() {
 fn first_fit_uses_whole_idle_nodes_for_large_jobs_and_the_first_other_node_for_the_rest() {
     let fills = |gpus: &[u32], sizes: &[u32]| {
         let cluster = cluster(gpus);
-        let mut room = Room::new(&cluster);
+        let mut room = FreeGpus::new(&cluster);
         sizes.iter().map(|&size| room.place(size)).collect::<Vec<bool>>()
     };
     assert_eq!(fills(&[8, 8, 8], &[12, 8, 4, 1]), [true, true, true, false]);

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::OBJECTS_AT_S;
 use super::noise::mixed;
-use super::plan::Plan;
-use super::work::{Family, Work};
+use super::plan::ClusterPlan;
+use super::work::{Family, OwnedWork};
 
 /// The identity of an object.
 pub(super) fn uid(seed: u64, kind: &str, namespace: &str, name: &str) -> String {
@@ -46,7 +46,7 @@ pub(super) fn written(at_s: u64) -> String {
 }
 
 /// Metadata of an object without a namespace.
-pub(super) fn of_cluster(plan: &Plan, kind: &str, name: &str, labels: Value) -> Value {
+pub(super) fn of_cluster(plan: &ClusterPlan, kind: &str, name: &str, labels: Value) -> Value {
     json!({
         "creationTimestamp": ago(60 * 24 * 40),
         "labels": labels,
@@ -58,7 +58,7 @@ pub(super) fn of_cluster(plan: &Plan, kind: &str, name: &str, labels: Value) -> 
 
 /// Metadata of an object in a namespace.
 pub(super) fn of_namespace(
-    plan: &Plan,
+    plan: &ClusterPlan,
     kind: &str,
     (namespace, name): (&str, &str),
     age_minutes: u64,
@@ -78,12 +78,12 @@ pub(super) fn of_namespace(
     }
 }
 
-fn version(plan: &Plan, name: &str) -> String {
+fn version(plan: &ClusterPlan, name: &str) -> String {
     (1_000_000 + mixed(plan.seed ^ name.len() as u64) % 90_000_000).to_string()
 }
 
 /// A reference to the owner that controls an object.
-pub(super) fn controlled_by(plan: &Plan, kind: &str, namespace: &str, name: &str) -> Value {
+pub(super) fn controlled_by(plan: &ClusterPlan, kind: &str, namespace: &str, name: &str) -> Value {
     let api_version = match kind {
         "PyTorchJob" | "Notebook" => "kubeflow.org/v1",
         "Job" => "batch/v1",
@@ -100,7 +100,7 @@ pub(super) fn controlled_by(plan: &Plan, kind: &str, namespace: &str, name: &str
 }
 
 /// The nearest owner of the pods: its kind and name.
-pub(super) fn nearest_owner(work: &Work) -> Option<(&'static str, String)> {
+pub(super) fn nearest_owner(work: &OwnedWork) -> Option<(&'static str, String)> {
     match work.family {
         Family::Bare => None,
         Family::Serve | Family::Web => {

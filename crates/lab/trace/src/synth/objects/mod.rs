@@ -29,25 +29,25 @@ use serde_json::ser::PrettyFormatter;
 use super::bad;
 use crate::error::TraceError;
 pub use config::{OBJECTS_AT_S, ObjectKind, ObjectsConfig, PODS_PER_NODE};
-use plan::Plan;
+use plan::ClusterPlan;
 pub use work::Slip;
 
 /// A generated cluster. Its objects are made when they are asked for.
-pub struct Objects(Plan);
+pub struct GeneratedObjects(ClusterPlan);
 
 /// Plans a cluster.
 ///
 /// # Errors
 /// [`TraceError::Synth`] for a number of nodes out of its limits.
-pub fn objects(config: &ObjectsConfig) -> Result<Objects, TraceError> {
+pub fn objects(config: &ObjectsConfig) -> Result<GeneratedObjects, TraceError> {
     if !(12..=20_000).contains(&config.nodes) {
         let problem = "out of range with --dump".to_owned();
         return Err(bad("nodes", config.nodes, problem, "12 to 20000".to_owned()));
     }
-    Ok(Objects(Plan::new(config)))
+    Ok(GeneratedObjects(ClusterPlan::new(config)))
 }
 
-impl Objects {
+impl GeneratedObjects {
     /// The objects of a kind, one after the other.
     pub fn of_kind(&self, kind: ObjectKind) -> Box<dyn Iterator<Item = Value> + '_> {
         let plan = &self.0;
@@ -117,7 +117,7 @@ impl Objects {
 
 /// All objects of a kind, made while they are written.
 struct Items<'a> {
-    objects: &'a Objects,
+    objects: &'a GeneratedObjects,
     kind: ObjectKind,
 }
 

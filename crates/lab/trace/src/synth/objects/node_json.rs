@@ -4,12 +4,12 @@ use serde_json::{Map, Value, json};
 
 use super::metadata::{ago, of_cluster};
 use super::noise::{letters, mixed};
-use super::plan::{NodeState, Plan, PlannedNode};
+use super::plan::{ClusterPlan, NodeState, PlannedNode};
 
 /// Images that a node remembers; kubelets tell fifty.
 const IMAGES: u64 = 50;
 
-pub(super) fn nodes(plan: &Plan) -> impl Iterator<Item = Value> + '_ {
+pub(super) fn nodes(plan: &ClusterPlan) -> impl Iterator<Item = Value> + '_ {
     plan.nodes.iter().enumerate().map(move |(number, node)| {
         let name = node.name(number);
         let mut metadata = of_cluster(plan, "Node", &name, labels(node, &name));

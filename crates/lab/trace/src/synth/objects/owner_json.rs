@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use super::ObjectKind;
 use super::metadata::{controlled_by, of_namespace};
-use super::plan::Plan;
+use super::plan::ClusterPlan;
 use super::template::{labels, template};
-use super::work::{Family, Work};
+use super::work::{Family, OwnedWork};
 
 /// The owners of a kind; none for kinds that own no pods.
-pub(super) fn owners(plan: &Plan, kind: ObjectKind) -> impl Iterator<Item = Value> + '_ {
-    let owns = move |work: &&Work| match kind {
+pub(super) fn owners(plan: &ClusterPlan, kind: ObjectKind) -> impl Iterator<Item = Value> + '_ {
+    let owns = move |work: &&OwnedWork| match kind {
         ObjectKind::DaemonSet => work.family == Family::Agent,
         ObjectKind::Deployment | ObjectKind::ReplicaSet => {
             matches!(work.family, Family::Serve | Family::Web)
@@ -24,7 +24,7 @@ pub(super) fn owners(plan: &Plan, kind: ObjectKind) -> impl Iterator<Item = Valu
     plan.work.iter().filter(owns).map(move |work| owner(plan, kind, work))
 }
 
-fn owner(plan: &Plan, kind: ObjectKind, work: &Work) -> Value {
+fn owner(plan: &ClusterPlan, kind: ObjectKind, work: &OwnedWork) -> Value {
     let namespace = plan.namespace(work.namespace);
     let of_deployment = kind == ObjectKind::ReplicaSet;
     let name = match of_deployment {
@@ -61,7 +61,7 @@ fn api_version(kind: ObjectKind) -> &'static str {
     }
 }
 
-fn spec(plan: &Plan, kind: ObjectKind, work: &Work) -> Value {
+fn spec(plan: &ClusterPlan, kind: ObjectKind, work: &OwnedWork) -> Value {
     let selector = json!({"matchLabels": {"app": work.name}});
     let template = template(plan, work);
     match kind {
@@ -88,7 +88,7 @@ fn spec(plan: &Plan, kind: ObjectKind, work: &Work) -> Value {
     }
 }
 
-fn status(kind: ObjectKind, work: &Work) -> Value {
+fn status(kind: ObjectKind, work: &OwnedWork) -> Value {
     match kind {
         ObjectKind::Job => json!({"active": work.pods, "ready": work.pods}),
         ObjectKind::DaemonSet => json!({

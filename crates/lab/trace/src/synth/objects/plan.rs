@@ -2,8 +2,8 @@
 
 use super::ObjectsConfig;
 use super::PODS_PER_NODE;
-use super::pools::{GENERAL, POOLS, Pool, SERVE, SHARED, SLICES, SMALL, SPOT, TRAIN, sizes};
-use super::work::{Family, Slip, Work};
+use super::pools::{GENERAL, NodePool, POOLS, SERVE, SHARED, SLICES, SMALL, SPOT, TRAIN, sizes};
+use super::work::{Family, OwnedWork, Slip};
 use crate::synth::random::{Purpose, Random};
 
 /// Names of teams; larger clusters have several groups of each.
@@ -18,7 +18,7 @@ const HELD_PERCENT: u32 = 85;
 
 #[derive(Debug)]
 pub(super) struct PlannedNode {
-    pub(super) pool: &'static Pool,
+    pub(super) pool: &'static NodePool,
     pub(super) place: usize,
     pub(super) state: NodeState,
 }
@@ -50,16 +50,16 @@ pub(super) struct PlannedPod {
     pub(super) node: Option<u32>,
 }
 
-pub(super) struct Plan {
+pub(super) struct ClusterPlan {
     pub(super) seed: u64,
     pub(super) nodes: Vec<PlannedNode>,
-    pub(super) work: Vec<Work>,
+    pub(super) work: Vec<OwnedWork>,
     pub(super) pods: Vec<PlannedPod>,
     /// Number of namespaces of teams.
     pub(super) teams: usize,
 }
 
-impl Plan {
+impl ClusterPlan {
     pub(super) fn new(config: &ObjectsConfig) -> Self {
         let mut planner = Planner::new(config);
         planner.agents();
@@ -93,7 +93,7 @@ impl Plan {
 
 /// What a node can still take.
 #[derive(Debug, Clone, Copy)]
-struct Room {
+struct RemainingCapacity {
     cpu_milli: u32,
     memory_mib: u32,
     units: u32,
@@ -101,9 +101,9 @@ struct Room {
 }
 
 struct Planner {
-    plan: Plan,
+    plan: ClusterPlan,
     random: Random,
-    rooms: Vec<Room>,
+    rooms: Vec<RemainingCapacity>,
     /// Nodes of each pool: from, to, and where the last pod went.
     pools: [(u32, u32, u32); 7],
     /// Owners of each family so far.
@@ -112,7 +112,7 @@ struct Planner {
 
 impl Planner {
     fn new(config: &ObjectsConfig) -> Self {
-        let mut plan = Plan {
+        let mut plan = ClusterPlan {
             seed: config.seed,
             nodes: Vec::new(),
             work: Vec::new(),
@@ -127,7 +127,7 @@ impl Planner {
                 let state = state(place, index, size);
                 plan.nodes.push(PlannedNode { pool, place, state });
                 let is_up = state != NodeState::NotReady;
-                rooms.push(Room {
+                rooms.push(RemainingCapacity {
                     cpu_milli: pool.cpu_milli,
                     memory_mib: pool.memory_mib,
                     units: pool.units - u32::from(state == NodeState::Broken),
@@ -153,7 +153,7 @@ impl Planner {
         }
         let has_gpus = |node: &PlannedNode| node.pool.gpus > 0;
         let is_measured = |node: &PlannedNode| node.pool.is_measured;
-        let on = |plan: &Plan, which: &dyn Fn(&PlannedNode) -> bool| -> Vec<u32> {
+        let on = |plan: &ClusterPlan, which: &dyn Fn(&PlannedNode) -> bool| -> Vec<u32> {
             (0..nodes).filter(|node| which(&plan.nodes[*node as usize])).collect()
         };
         let (with_gpus, measured) = (on(&self.plan, &has_gpus), on(&self.plan, &is_measured));
@@ -163,7 +163,7 @@ impl Planner {
 
     fn agent(&mut self, name: &str, namespace: usize, cpu_milli: u32, nodes: Vec<u32>) {
         let number = self.plan.work.len() as u32;
-        self.plan.work.push(Work {
+        self.plan.work.push(OwnedWork {
             family: Family::Agent,
             slip: None,
             name: name.to_owned(),
@@ -240,7 +240,7 @@ impl Planner {
     }
 
     /// The next owner of a family, without pods.
-    fn work(&mut self, family: Family, place: usize, units: u32) -> Work {
+    fn work(&mut self, family: Family, place: usize, units: u32) -> OwnedWork {
         let next = self.next_slip(family);
         let made = self.made.entry(family).or_default();
         let number = *made;
@@ -262,7 +262,7 @@ impl Planner {
         memory_mib = memory_mib.max(512);
         // Half are younger than a day, and none older than a month.
         let hours = (30.0 * self.random.exponential()).min(700.0);
-        Work {
+        OwnedWork {
             family,
             slip,
             name: name(family, number),
@@ -279,7 +279,7 @@ impl Planner {
 
     /// Starts the pods of an owner, as many as find a node; one that finds none waits with its
     /// first.
-    fn start(&mut self, mut work: Work, pods: u32) {
+    fn start(&mut self, mut work: OwnedWork, pods: u32) {
         work.first_pod = self.plan.pods.len() as u32;
         let least = match work.slip {
             Some(Slip::KilledForMemory) => 4,
@@ -304,7 +304,7 @@ impl Planner {
     }
 
     /// The next node of the pool with room, as a scheduler that spreads would choose it.
-    fn find(&mut self, work: &Work) -> Option<u32> {
+    fn find(&mut self, work: &OwnedWork) -> Option<u32> {
         let (from, to, last) = self.pools[work.pool];
         let after = (last + 1..to).chain(from..=last);
         for node in after.filter(|node| (from..to).contains(node)) {

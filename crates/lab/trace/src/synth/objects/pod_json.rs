@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::metadata::{ago, controlled_by, nearest_owner, of_namespace};
 use super::noise::{ending, mixed};
-use super::plan::{Plan, PlannedPod};
+use super::plan::{ClusterPlan, PlannedPod};
 use super::template::{annotations, image, labels, spec};
-use super::work::{Family, Slip, Work};
+use super::work::{Family, OwnedWork, Slip};
 
-pub(super) fn pods(plan: &Plan) -> impl Iterator<Item = Value> + '_ {
+pub(super) fn pods(plan: &ClusterPlan) -> impl Iterator<Item = Value> + '_ {
     plan.pods.iter().map(move |pod| {
         let work = &plan.work[pod.work as usize];
         json!({
@@ -22,7 +22,7 @@ pub(super) fn pods(plan: &Plan) -> impl Iterator<Item = Value> + '_ {
 }
 
 /// The name of a pod, as its controller gives it.
-pub(super) fn name(work: &Work, pod: &PlannedPod) -> String {
+pub(super) fn name(work: &OwnedWork, pod: &PlannedPod) -> String {
     let ending = ending(work.first_pod + pod.ordinal);
     match work.family {
         Family::Bare => work.name.clone(),
@@ -33,7 +33,7 @@ pub(super) fn name(work: &Work, pod: &PlannedPod) -> String {
     }
 }
 
-fn metadata(plan: &Plan, work: &Work, pod: &PlannedPod) -> Value {
+fn metadata(plan: &ClusterPlan, work: &OwnedWork, pod: &PlannedPod) -> Value {
     let (namespace, name) = (plan.namespace(work.namespace), name(work, pod));
     let key = (&*namespace, &*name);
     let mut metadata = of_namespace(plan, "Pod", key, work.age_minutes, labels(work));
@@ -53,7 +53,7 @@ fn metadata(plan: &Plan, work: &Work, pod: &PlannedPod) -> Value {
     Value::Object(metadata)
 }
 
-fn pod_spec(plan: &Plan, work: &Work, pod: &PlannedPod) -> Value {
+fn pod_spec(plan: &ClusterPlan, work: &OwnedWork, pod: &PlannedPod) -> Value {
     let mut spec = spec(plan, work);
     if let Some(node) = pod.node {
         let name = plan.nodes[node as usize].name(node as usize);
@@ -85,7 +85,7 @@ fn pod_spec(plan: &Plan, work: &Work, pod: &PlannedPod) -> Value {
     Value::Object(spec)
 }
 
-fn status(plan: &Plan, work: &Work, pod: &PlannedPod) -> Value {
+fn status(plan: &ClusterPlan, work: &OwnedWork, pod: &PlannedPod) -> Value {
     let class = "Burstable";
     let Some(node) = pod.node else {
         let condition = json!({
@@ -133,7 +133,7 @@ fn status(plan: &Plan, work: &Work, pod: &PlannedPod) -> Value {
     })
 }
 
-fn container_statuses(work: &Work, pod: &PlannedPod) -> Value {
+fn container_statuses(work: &OwnedWork, pod: &PlannedPod) -> Value {
     let identity = mixed(u64::from(work.first_pod + pod.ordinal));
     let id = format!("containerd://{identity:016x}{identity:016x}{identity:016x}{identity:016x}");
     let running = || json!({"running": {"startedAt": ago(work.age_minutes - 2)}});

@@ -2,7 +2,7 @@
 
 /// A pool of equal nodes.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(super) struct NodePool {
     pub(super) name: &'static str,
     pub(super) instance: &'static str,
     /// Physical GPUs of a node.
@@ -26,7 +26,7 @@ pub(super) struct Pool {
 
 pub(super) const GPU: &str = "nvidia.com/gpu";
 
-const NONE: Pool = Pool {
+const NONE: NodePool = NodePool {
     name: "general",
     instance: "m7i.16xlarge",
     gpus: 0,
@@ -42,7 +42,7 @@ const NONE: Pool = Pool {
     share_percent: 15,
 };
 
-const H100: Pool = Pool {
+const H100: NodePool = NodePool {
     name: "h100-train",
     instance: "p5.48xlarge",
     gpus: 8,
@@ -68,12 +68,12 @@ pub(super) const SHARED: usize = 5;
 pub(super) const GENERAL: usize = 6;
 
 /// All pools; the last has no GPUs and takes what is left by rounding.
-pub(super) static POOLS: [Pool; 7] = [
+pub(super) static POOLS: [NodePool; 7] = [
     H100,
-    Pool { name: "h100-serve", share_percent: 20, ..H100 },
-    Pool { name: "h100-spot", is_spot: true, share_percent: 5, ..H100 },
+    NodePool { name: "h100-serve", share_percent: 20, ..H100 },
+    NodePool { name: "h100-spot", is_spot: true, share_percent: 5, ..H100 },
     // Nobody tainted it.
-    Pool {
+    NodePool {
         name: "l4-serve",
         instance: "g6.12xlarge",
         gpus: 4,
@@ -86,7 +86,7 @@ pub(super) static POOLS: [Pool; 7] = [
         share_percent: 20,
         ..H100
     },
-    Pool {
+    NodePool {
         name: "a100-slices",
         instance: "p4de.24xlarge",
         model: "NVIDIA-A100-SXM4-80GB",
@@ -101,7 +101,7 @@ pub(super) static POOLS: [Pool; 7] = [
         ..H100
     },
     // Nobody measures it.
-    Pool {
+    NodePool {
         name: "t4-shared",
         instance: "g4dn.12xlarge",
         gpus: 4,

@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use super::metadata::{of_cluster, of_namespace};
-use super::plan::{Plan, TEAMS};
+use super::plan::{ClusterPlan, TEAMS};
 use super::pools::POOLS;
-use super::work::{Family, Slip, Work};
+use super::work::{Family, OwnedWork, Slip};
 
 /// Every so many a namespace has no quota, and every so many none that names the team.
 const WITHOUT_QUOTA: usize = 4;
 const WITHOUT_TEAM: usize = 5;
 
-pub(super) fn namespaces(plan: &Plan) -> impl Iterator<Item = Value> + '_ {
+pub(super) fn namespaces(plan: &ClusterPlan) -> impl Iterator<Item = Value> + '_ {
     (0..plan.teams + 2).map(move |place| {
         let name = plan.namespace(place);
         let mut labels = json!({"kubernetes.io/metadata.name": name});
@@ -28,7 +28,7 @@ pub(super) fn namespaces(plan: &Plan) -> impl Iterator<Item = Value> + '_ {
     })
 }
 
-pub(super) fn quotas(plan: &Plan) -> impl Iterator<Item = Value> + '_ {
+pub(super) fn quotas(plan: &ClusterPlan) -> impl Iterator<Item = Value> + '_ {
     let places = (0..plan.teams).filter(|place| place % WITHOUT_QUOTA != WITHOUT_QUOTA - 1);
     places.map(move |place| {
         let namespace = plan.namespace(place);
@@ -47,7 +47,7 @@ pub(super) fn quotas(plan: &Plan) -> impl Iterator<Item = Value> + '_ {
     })
 }
 
-pub(super) fn budgets(plan: &Plan) -> impl Iterator<Item = Value> + '_ {
+pub(super) fn budgets(plan: &ClusterPlan) -> impl Iterator<Item = Value> + '_ {
     let servers = plan.work.iter().filter(|work| work.family == Family::Serve && work.pods > 1);
     servers.map(move |work| {
         let namespace = plan.namespace(work.namespace);
@@ -67,7 +67,7 @@ pub(super) fn budgets(plan: &Plan) -> impl Iterator<Item = Value> + '_ {
     })
 }
 
-pub(super) fn autoscalers(plan: &Plan) -> impl Iterator<Item = Value> + '_ {
+pub(super) fn autoscalers(plan: &ClusterPlan) -> impl Iterator<Item = Value> + '_ {
     let scaled = plan.work.iter().filter(|work| {
         let by_queue = work.family == Family::Serve && work.slip.is_none();
         work.has(Slip::ScaledByCpu) || by_queue
@@ -102,7 +102,7 @@ pub(super) fn autoscalers(plan: &Plan) -> impl Iterator<Item = Value> + '_ {
     })
 }
 
-fn metadata(plan: &Plan, kind: &str, namespace: &str, work: &Work) -> Value {
+fn metadata(plan: &ClusterPlan, kind: &str, namespace: &str, work: &OwnedWork) -> Value {
     let labels = json!({"app": work.name});
     let fields = of_namespace(plan, kind, (namespace, &work.name), work.age_minutes, labels);
     Value::Object(fields)

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::plan::Plan;
+use super::plan::ClusterPlan;
 use super::pools::POOLS;
-use super::work::{Family, Slip, Work};
+use super::work::{Family, OwnedWork, Slip};
 
 /// Labels of the pods.
-pub(super) fn labels(work: &Work) -> Value {
+pub(super) fn labels(work: &OwnedWork) -> Value {
     let mut labels = json!({"app": work.name, "app.kubernetes.io/managed-by": "platform"});
     match work.family {
         Family::Train => {
@@ -28,7 +28,7 @@ pub(super) fn labels(work: &Work) -> Value {
 }
 
 /// Annotations of the pods; `None` where there are none.
-pub(super) fn annotations(work: &Work) -> Option<Value> {
+pub(super) fn annotations(work: &OwnedWork) -> Option<Value> {
     match work.slip? {
         Slip::HeldInPlace => {
             Some(json!({"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}))
@@ -39,7 +39,7 @@ pub(super) fn annotations(work: &Work) -> Option<Value> {
 }
 
 /// The template that an owner carries.
-pub(super) fn template(plan: &Plan, work: &Work) -> Value {
+pub(super) fn template(plan: &ClusterPlan, work: &OwnedWork) -> Value {
     let mut metadata = json!({"labels": labels(work)});
     if let Some(annotations) = annotations(work) {
         metadata["annotations"] = annotations;
@@ -48,7 +48,7 @@ pub(super) fn template(plan: &Plan, work: &Work) -> Value {
 }
 
 /// The spec of the pods without what differs from one to the other.
-pub(super) fn spec(plan: &Plan, work: &Work) -> Map<String, Value> {
+pub(super) fn spec(plan: &ClusterPlan, work: &OwnedWork) -> Map<String, Value> {
     let mut spec = Map::new();
     let mut set = |field: &str, value: Value| spec.insert(field.to_owned(), value);
     set("containers", containers(plan, work));
@@ -90,7 +90,7 @@ pub(super) fn spec(plan: &Plan, work: &Work) -> Map<String, Value> {
     spec
 }
 
-fn tolerations(work: &Work) -> Vec<Value> {
+fn tolerations(work: &OwnedWork) -> Vec<Value> {
     let mut tolerations = Vec::new();
     let taint = POOLS[work.pool].taint.filter(|_| work.units > 0 && !work.has(Slip::NoToleration));
     if let Some(key) = taint {
@@ -102,7 +102,7 @@ fn tolerations(work: &Work) -> Vec<Value> {
     tolerations
 }
 
-fn volumes(work: &Work) -> Vec<Value> {
+fn volumes(work: &OwnedWork) -> Vec<Value> {
     let mut volumes = Vec::new();
     if work.family == Family::Train {
         if !work.has(Slip::SmallSharedMemory) {
@@ -117,7 +117,7 @@ fn volumes(work: &Work) -> Vec<Value> {
     volumes
 }
 
-fn containers(plan: &Plan, work: &Work) -> Value {
+fn containers(plan: &ClusterPlan, work: &OwnedWork) -> Value {
     let mut containers = vec![main(plan, work)];
     if work.has(Slip::HelperRunsOn) {
         containers.push(json!({
@@ -132,7 +132,7 @@ fn containers(plan: &Plan, work: &Work) -> Value {
     Value::Array(containers)
 }
 
-fn main(plan: &Plan, work: &Work) -> Value {
+fn main(plan: &ClusterPlan, work: &OwnedWork) -> Value {
     let port = 8_000 + work.namespace;
     let probe = json!({
         "failureThreshold": 3,
@@ -161,7 +161,7 @@ fn main(plan: &Plan, work: &Work) -> Value {
     main
 }
 
-fn env(plan: &Plan, work: &Work) -> Value {
+fn env(plan: &ClusterPlan, work: &OwnedWork) -> Value {
     let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}});
     let plain = |name: &str, value: String| json!({"name": name, "value": value});
     let team = plan.namespace(work.namespace);
@@ -184,7 +184,7 @@ fn env(plan: &Plan, work: &Work) -> Value {
 }
 
 /// Names by which tools that look at images know what runs.
-pub(super) fn image(work: &Work) -> String {
+pub(super) fn image(work: &OwnedWork) -> String {
     match work.family {
         Family::Train => "registry.example.com/pytorch-train:2.9".to_owned(),
         Family::Serve => "registry.example.com/vllm/vllm-openai:v0.11.0".to_owned(),
@@ -195,7 +195,7 @@ pub(super) fn image(work: &Work) -> String {
     }
 }
 
-fn resources(work: &Work) -> Value {
+fn resources(work: &OwnedWork) -> Value {
     let memory = format!("{}Mi", work.memory_mib);
     let mut limits = json!({"memory": memory});
     let mut requests = json!({"cpu": format!("{}m", work.cpu_milli), "memory": memory});
@@ -207,7 +207,7 @@ fn resources(work: &Work) -> Value {
     json!({"limits": limits, "requests": requests})
 }
 
-fn mounts(work: &Work) -> Value {
+fn mounts(work: &OwnedWork) -> Value {
     let mut mounts: Vec<Value> = volumes(work)
         .iter()
         .map(|volume| match volume["name"].as_str() {

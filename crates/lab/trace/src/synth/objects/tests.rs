@@ -2,11 +2,11 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-fn small(seed: u64) -> Objects {
+fn small(seed: u64) -> GeneratedObjects {
     objects(&ObjectsConfig { seed, nodes: 32 }).expect("a size within the limits")
 }
 
-fn bytes(objects: &Objects) -> Vec<u8> {
+fn bytes(objects: &GeneratedObjects) -> Vec<u8> {
     let mut bytes = Vec::new();
     for kind in ObjectKind::ALL {
         objects.write_list(kind, &mut bytes).expect("memory takes everything");

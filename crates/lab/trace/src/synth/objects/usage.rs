@@ -4,17 +4,17 @@ use std::io::{self, Write};
 
 use super::OBJECTS_AT_S;
 use super::noise::mixed;
-use super::plan::{Plan, PlannedPod};
+use super::plan::{ClusterPlan, PlannedPod};
 use super::pod_json::name;
 use super::pools::POOLS;
-use super::work::{Family, Slip, Work};
+use super::work::{Family, OwnedWork, Slip};
 
 const STEP_S: u64 = 300;
 const SAMPLES: u64 = 24 * 3_600 / STEP_S;
 const MIB: u64 = 1 << 20;
 
 /// Writes the samples of all pods that hold GPUs where an exporter sees them.
-pub(super) fn write(plan: &Plan, out: &mut dyn Write) -> io::Result<u64> {
+pub(super) fn write(plan: &ClusterPlan, out: &mut dyn Write) -> io::Result<u64> {
     writeln!(out, "timestamp_s,pod,gpu,activity_percent,memory_bytes,namespace,node")?;
     let mut samples = 0;
     for pod in &plan.pods {
@@ -43,7 +43,7 @@ pub(super) fn write(plan: &Plan, out: &mut dyn Write) -> io::Result<u64> {
 }
 
 /// Activity in thousandths and memory in use, so many steps ago.
-fn sample(seed: u64, work: &Work, pod: &PlannedPod, gpu: u32, step: u64) -> (u64, u64) {
+fn sample(seed: u64, work: &OwnedWork, pod: &PlannedPod, gpu: u32, step: u64) -> (u64, u64) {
     let number = u64::from(work.first_pod + pod.ordinal) << 24 | u64::from(gpu) << 12 | step;
     let noise = mixed(seed ^ number);
     // Between a half and three halves, with one decimal.

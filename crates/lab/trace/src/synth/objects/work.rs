@@ -147,7 +147,7 @@ impl Family {
 
 /// An owner with its pods.
 #[derive(Debug, Clone)]
-pub(super) struct Work {
+pub(super) struct OwnedWork {
     pub(super) family: Family,
     pub(super) slip: Option<Slip>,
     pub(super) name: String,
@@ -165,7 +165,7 @@ pub(super) struct Work {
     pub(super) age_minutes: u64,
 }
 
-impl Work {
+impl OwnedWork {
     pub(super) fn has(&self, slip: Slip) -> bool {
         self.slip == Some(slip)
     }
