@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_objects::Pod;
-use dovetail_sharing::guard::foreign_taint;
-use dovetail_sharing::names::RECORD;
-use dovetail_sharing::{AmdDevices, Component, PolicySpec, Record, Seen, Side};
+use dovetail_sharing::{AmdDevices, Component, PolicySpec, Seen, Side};
 
 use crate::amd_gpus::side;
 use crate::changes::NodeChange;
@@ -56,20 +54,6 @@ fn change(node: &str, from: Side, to: Side) -> NodeChange {
     NodeChange { node: node.to_owned(), by: BY, from, to, served, moves, held_back }
 }
 
-/// Why the GPUs of a node stay as they are now, whatever pods are on it.
-pub(crate) fn stays_whatever_pods(
-    name: &str,
-    seen: &SeenNode,
-    objects: &Objects,
-    policy: &PolicySpec,
-    now_ms: u64,
-) -> Option<String> {
-    let record = seen.annotations.get(RECORD).and_then(|text| Record::read(text).ok());
-    let keys = seen.node.taints.iter().map(|taint| &*taint.key);
-    stays_without_pods(name, seen, objects, policy, now_ms)
-        .or_else(|| foreign_taint(keys, record.as_ref()))
-}
-
 /// Why the GPUs of a node stay as they are now, if they do.
 fn stays(
     name: &str,
@@ -79,18 +63,24 @@ fn stays(
     operator: &str,
     now_ms: u64,
 ) -> Option<String> {
-    if let Some(why) = stays_whatever_pods(name, seen, objects, policy, now_ms) {
+    if let Some(why) = stays_without_pods(name, seen, objects, policy, now_ms) {
         return Some(why);
     }
     if is_in_use(pods) {
         return Some("pods use GPUs of the node, and a partition changes all of them".to_owned());
     }
-    Seen::default().clearing(BY, pods.iter().copied(), operator).would_evict(BY)
+    let facts = |pod: &Pod| {
+        let key = (pod.meta.namespace.to_string(), pod.meta.name.to_string());
+        objects.evictions.get(&key)
+    };
+    let with_facts = pods.iter().map(|pod| (*pod, facts(pod)));
+    Seen::default().clearing(BY, with_facts, operator).in_the_way(BY)
 }
 
 #[cfg(test)]
 mod tests {
     use dovetail_model::labels::AMD_PRODUCT;
+    use dovetail_sharing::EvictionFacts;
     use dovetail_sharing::names::AMD_PARTITION;
     use serde_json::{Value, json};
 
@@ -102,14 +92,17 @@ mod tests {
         (name.to_owned(), SeenNode::example(name, &[of_model, labels], gpus))
     }
 
-    fn pod(name: &str, node: &str, spec: &Value) -> ((String, String), Pod) {
+    type Named<T> = ((String, String), T);
+
+    fn pod(name: &str, node: &str, spec: &Value) -> Named<(Pod, EvictionFacts)> {
         let mut object = json!({"metadata": {"name": name, "namespace": "team"},
             "spec": {"nodeName": node, "containers": []}, "status": {"phase": "Running"}});
         for (key, value) in spec.as_object().expect("fields") {
             object["spec"][key] = value.clone();
         }
+        let facts = serde_json::from_value(object.clone()).expect("a pod");
         let pod = serde_json::from_value(object).expect("a pod");
-        (("team".to_owned(), name.to_owned()), pod)
+        (("team".to_owned(), name.to_owned()), (pod, facts))
     }
 
     #[test]
@@ -132,21 +125,27 @@ mod tests {
             node("old", json!({AMD_PRODUCT: "AMD_Instinct_MI250X"}), &single("8")),
             node("shared", mode("spx_nps1"), &single("8")),
             node("silent", json!({}), &single("8")),
+            node("soon", mode("spx_nps1"), &single("8")),
             tainted,
+            node("watched", mode("spx_nps1"), &single("8")),
         ];
         let gpu = json!({"containers": [{"name": "c",
             "resources": {"limits": {"amd.com/gpu": "1"}}}]});
         let tolerant = json!({"tolerations": [{"operator": "Exists"}]});
+        let limited = json!({"tolerations": [{"operator": "Exists", "tolerationSeconds": 60}]});
+        let mut agent = tolerant.clone();
+        agent["volumes"] = json!([{"name": "v", "hostPath": {"path": "/dev/kfd"}}]);
         let pods = [
             pod("job", "busy", &gpu),
             pod("web", "shared", &json!({})),
             pod("cni", "free", &tolerant),
+            pod("late", "soon", &limited),
+            pod("agent", "watched", &agent),
         ];
-        let objects = Objects {
-            nodes: nodes.into_iter().collect(),
-            pods: pods.into_iter().collect(),
-            ..Objects::default()
-        };
+        let (pods, evictions): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            pods.into_iter().map(|(key, (pod, facts))| ((key.clone(), pod), (key, facts))).unzip();
+        let objects =
+            Objects { nodes: nodes.into_iter().collect(), pods, evictions, ..Objects::default() };
         let policy = json!({"mode": "amd-partition", "partition": "cpx_nps4"});
         let policy: PolicySpec = serde_json::from_value(policy).expect("a policy");
         let wanted = wanted(&objects, &policy, "kube-amd-gpu", 0);
@@ -167,7 +166,9 @@ mod tests {
             ("old", "AMD documents no partitions of its GPUs"),
             ("shared", "team/web do not tolerate the taint amd-dcm=up"),
             ("silent", "no label amd.com/compute-memory-partition shows"),
+            ("soon", "team/late do not tolerate the taint amd-dcm=up"),
             ("tainted", "another client tainted the node with amd-dcm=up"),
+            ("watched", "team/agent use its GPUs and would stay"),
         ];
         assert_eq!(wanted.stays.len(), expected.len(), "{:?}", wanted.stays);
         for ((node, why), (name, start)) in wanted.stays.iter().zip(expected) {

@@ -6,7 +6,6 @@
 mod document;
 pub mod entry;
 mod evict;
-mod gpu_use;
 mod latency;
 mod room;
 mod run;
@@ -19,7 +18,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Result, bail};
 use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
-use dovetail_gpus::node_gpus;
 use dovetail_model::MigTable;
 use dovetail_sharing::names::RECORD;
 use dovetail_sharing::watch::Watch;
@@ -35,7 +33,8 @@ use crate::amd;
 use crate::amd_gpus::{has_gpus, side};
 use crate::changes::{NodeChange, present};
 use crate::cluster::{Age, fleet};
-use crate::fleet::model_of;
+use crate::fleet::table_of;
+use crate::gpu_users::GpuUsers;
 use crate::objects::{OWNERS, Objects, SeenNode};
 use crate::planned::Planned;
 use crate::replicas::{Offered, Wanted, offered, wanted, warnings};
@@ -45,7 +44,6 @@ use crate::{setup, setup_amd};
 pub use crate::asked::{AskedChange, WorkloadName};
 pub use document::{Document, text};
 use document::{NodeRow, PolicyRow};
-use gpu_use::GpuUsers;
 use room::Room;
 use sender::Sender;
 
@@ -169,8 +167,7 @@ impl<'a> Apply<'a> {
     }
 
     fn table(&self, seen: &SeenNode) -> Option<&'a MigTable> {
-        let gpus = node_gpus(&seen.node, seen.hami())?;
-        model_of(self.tables, gpus.model.as_deref()?).map(|(_, table)| table)
+        table_of(self.tables, seen)
     }
 
     fn gpu_nodes<'o>(&self, objects: &'o Objects) -> Vec<GpuNode<'o>>
@@ -187,8 +184,9 @@ impl<'a> Apply<'a> {
         with_gpus.map(of).collect()
     }
 
-    /// Brings changes that were cut off to their end; whether there were any.
-    async fn resume(&self, objects: &Objects, document: &mut Document) -> Result<bool> {
+    /// Brings changes that were cut off to their end; whether there were any. One that cannot go on
+    /// does not keep the others.
+    async fn resume(&self, objects: &Objects, document: &mut Document) -> bool {
         let mut has_changed = false;
         for (node, seen) in &objects.nodes {
             let Some(record) = record(seen).filter(|record| !record.step.is_over()) else {
@@ -198,12 +196,22 @@ impl<'a> Apply<'a> {
                 document.nodes.push(NodeRow::of(node, &record, record.step.word()));
                 continue;
             }
-            self.check(record.by).await?;
-            let record = self.run_to_end(node, self.table(seen)).await?;
-            document.nodes.push(NodeRow::ended(node, &record));
             has_changed = true;
+            match self.resume_node(node, seen, record.by).await {
+                Ok(record) => document.nodes.push(NodeRow::ended(node, &record)),
+                Err(error) => {
+                    let row = NodeRow::of(node, &record, record.step.word());
+                    document.nodes.push(NodeRow { problem: format!("{error:#}"), ..row });
+                    document.failed(error);
+                }
+            }
         }
-        Ok(has_changed)
+        has_changed
+    }
+
+    async fn resume_node(&self, node: &str, seen: &SeenNode, by: Component) -> Result<Record> {
+        self.check(by).await?;
+        self.run_to_end(node, self.table(seen)).await
     }
 
     /// Plans under a policy and changes its nodes, as far as it and its budget allow; answers with

@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_gpus::node_gpus;
 use dovetail_model::labels::NVIDIA_MIG;
 use dovetail_model::{MigTable, gpu_model};
 use dovetail_partition::{Instance, PartitionInput, Rules, WorldError};
 use dovetail_settings::errors::BadInput;
+
+use crate::objects::SeenNode;
 
 /// Tables of GPU models, those of the settings first.
 pub type Tables = Vec<MigTable>;
@@ -18,6 +21,12 @@ pub fn model_of<'t>(tables: &'t [MigTable], label: &str) -> Option<(String, &'t 
     }
     let table = named(&MigTable::of_model(label)?.name)?;
     Some((gpu_model(label)?.to_owned(), table))
+}
+
+/// The table of the GPUs of a node of a cluster; `None` if they cannot be cut.
+pub(crate) fn table_of<'t>(tables: &'t [MigTable], seen: &SeenNode) -> Option<&'t MigTable> {
+    let gpus = node_gpus(&seen.node, seen.hami())?;
+    model_of(tables, gpus.model.as_deref()?).map(|(_, table)| table)
 }
 
 /// A world, with the names of its GPUs and what is to be said about it.

@@ -16,6 +16,7 @@
 //! | `replicas` | nodes that do not offer their whole GPUs as a policy says |
 //! | `stays` | why the GPUs of a node stay as they are |
 //! | `server` | the requests to the API server that a change takes |
+//! | `gpu_users` | which GPUs of a node its pods use, by an exporter |
 //! | `asked`, `workload_room` | workloads that flags name; where their pods could go |
 //! | `apply` | policies followed on a cluster, node after node; changes rolled back |
 //! | `setup`, `setup_amd` | what lets the GPU operators of NVIDIA and AMD read the layouts |
@@ -29,6 +30,7 @@ pub mod cluster;
 mod eligible;
 mod ends;
 pub mod fleet;
+mod gpu_users;
 mod layout;
 mod move_row;
 mod movers;

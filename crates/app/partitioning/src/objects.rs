@@ -11,7 +11,7 @@ use dovetail_objects::{
     CsiNode, Node, PersistentVolume, Pod, ResourceSlice, StorageClass, VolumeClaim, labels, read,
 };
 use dovetail_sharing::names::{AMD_DRIVER, FORMER_REQUESTS, NVIDIA_DRIVER};
-use dovetail_sharing::{GpuUse, MoveFacts, Owner, uses_gpus};
+use dovetail_sharing::{Component, EvictionFacts, GpuUse, MoveFacts, Owner, uses_gpus};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_translate::Facts;
 use serde::Deserialize;
@@ -79,6 +79,8 @@ pub(crate) struct Objects {
     pub(crate) pods: BTreeMap<(String, String), Pod>,
     /// What the pods that use GPUs say about being moved.
     pub(crate) moves: BTreeMap<(String, String), MoveFacts>,
+    /// What pods say that tolerate, be it for a time, a taint by which pods make room for a change.
+    pub(crate) evictions: BTreeMap<(String, String), EvictionFacts>,
     pub(crate) facts: Facts,
     pub(crate) csi: BTreeMap<String, CsiNode>,
     /// Nodes whose GPUs a DRA driver gives away, each with the driver.
@@ -135,6 +137,12 @@ impl Objects {
                 if uses_gpus(&pod) {
                     let facts = serde_json::from_str(raw.json).unwrap_or_default();
                     self.moves.insert(key.clone(), facts);
+                }
+                let taint = Component::DeviceConfigManager.clearing_taint();
+                if taint.is_some_and(|taint| pod.tolerations.iter().any(|one| one.accepts(&taint)))
+                {
+                    let facts = serde_json::from_str(raw.json).unwrap_or_default();
+                    self.evictions.insert(key.clone(), facts);
                 }
                 self.pods.insert(key, pod);
             }

@@ -2,14 +2,17 @@
 
 use anyhow::Result;
 use dovetail_console::app::App;
+use dovetail_console::connection::connection_runtime;
 use dovetail_model::MigTable;
 use dovetail_partition::{PartitionPlan, plan};
 use dovetail_sharing::PolicySpec;
 use dovetail_sources::objects::ObjectFlags;
+use dovetail_sources::prometheus::{ServerChoice, WayFlags};
 
 use crate::changes::{NodeChange, changes};
-use crate::cluster::{Age, YOUNG_MS, fleet, objects, selects_none};
-use crate::fleet::{Fleet, bad_world};
+use crate::cluster::{Age, fleet, objects, selects_none};
+use crate::fleet::{Fleet, bad_world, table_of};
+use crate::gpu_users::GpuUsers;
 use crate::moves::{Moved, with_moves};
 use crate::objects::Objects;
 
@@ -51,6 +54,16 @@ impl Planned {
     }
 }
 
+/// What a plan for a cluster rests on besides its objects.
+#[derive(Debug)]
+pub struct Basis<'a> {
+    /// Pods that have been pending for less are not planned for, in milliseconds.
+    pub young_ms: u64,
+    /// Where it is read which GPUs pods use, and how that is reached.
+    pub prometheus: ServerChoice,
+    pub way: &'a WayFlags,
+}
+
 /// Plans for the objects that flags name.
 ///
 /// # Errors
@@ -58,12 +71,19 @@ impl Planned {
 pub fn read(
     app: &App,
     flags: &ObjectFlags,
+    basis: &Basis<'_>,
     policy: &PolicySpec,
     tables: &[MigTable],
 ) -> Result<Planned> {
-    let (objects, now_ms) = objects(app, flags)?;
+    let (mut objects, now_ms) = objects(app, flags)?;
+    if let Some(connection) = flags.server() {
+        let Basis { prometheus: choice, way, .. } = basis;
+        let users = GpuUsers { choice, way, connection };
+        let add = users.add_to(&mut objects, |seen| table_of(tables, seen));
+        connection_runtime()?.block_on(add);
+    }
     if selects_none(&objects, policy) {
         app.note("the policy's nodeSelector selects no node with GPUs");
     }
-    Planned::of_objects(&objects, policy, tables, Age { now_ms, young_ms: YOUNG_MS })
+    Planned::of_objects(&objects, policy, tables, Age { now_ms, young_ms: basis.young_ms })
 }

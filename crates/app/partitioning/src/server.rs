@@ -12,9 +12,10 @@ use dovetail_model::MigTable;
 use dovetail_objects::Pod;
 use dovetail_sharing::config_map::Layouts;
 use dovetail_sharing::names::DEFAULT_CONFIG_MAP;
-use dovetail_sharing::{Component, Seen, SharingPolicy, Timing, Write, apply_query};
+use dovetail_sharing::{Component, EvictionFacts, Seen, SharingPolicy, Timing, Write, apply_query};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use kube::{Client, Config};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::asked::WorkloadName;
@@ -222,16 +223,20 @@ impl Server {
         // The pods are read after the node: a pod that is missed was bound after the node was read.
         let object = self.get(format!("/api/v1/nodes/{node}")).await?;
         let object = object.with_context(|| format!("node {node} no longer exists"))?;
-        let pods = self.pods_of(node).await?.into_iter();
-        let pods: Vec<Pod> = pods
-            .map(serde_json::from_value)
-            .collect::<Result<_, _>>()
-            .with_context(|| format!("node {node}: a pod on it cannot be read"))?;
+        let objects = self.pods_of(node).await?;
+        let unread = || format!("node {node}: a pod on it cannot be read");
+        let pods = objects.iter().map(Pod::deserialize).collect::<Result<Vec<Pod>, _>>();
+        let pods = pods.with_context(unread)?;
         let seen = Seen::read(&object, &pods, table)
             .map_err(|problem| anyhow!(plain(&problem).to_string()))?;
         let by = by.or_else(|| seen.record.as_ref().map(|record| record.by));
         let seen = match by.filter(|by| by.clearing_taint().is_some()) {
-            Some(by) => seen.clearing(by, &pods, &self.namespace(by).await?),
+            Some(by) => {
+                let facts = objects.iter().map(EvictionFacts::deserialize);
+                let facts = facts.collect::<Result<Vec<_>, _>>().with_context(unread)?;
+                let with_facts = pods.iter().zip(facts.iter().map(Some));
+                seen.clearing(by, with_facts, &self.namespace(by).await?)
+            }
             None => seen,
         };
         match seen.record.as_ref().filter(|record| !record.step.is_over()) {

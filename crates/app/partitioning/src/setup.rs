@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
-use dovetail_model::MigTable;
 use dovetail_model::labels::NVIDIA_GPU;
+use dovetail_model::{MigTable, Taint, TaintEffect};
 use dovetail_sharing::config_map::Layouts;
 use dovetail_sharing::names::{MIG_CONFIG_MAP, SHARING_CONFIG_MAP, TAINT};
-use dovetail_sharing::{Component, GpuLayout, NodeLayout, PolicySpec, Side};
+use dovetail_sharing::{Component, GpuLayout, NodeLayout, PolicySpec, Side, Tolerations};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use serde_json::{Value, json};
 
@@ -46,27 +46,38 @@ pub(crate) fn missing(cluster_policy: &Value, by: Component) -> Option<String> {
 /// has begun goes on all the same.
 pub(crate) fn kept_away(cluster_policy: &Value, by: Component) -> Option<String> {
     let list = &cluster_policy["spec"]["daemonsets"]["tolerations"];
-    let is_kept_away = by == Component::MigManager && !tolerates(list, TAINT);
+    let is_kept_away = by == Component::MigManager && !tolerates(list, &repartition());
     is_kept_away.then(|| format!("spec.daemonsets.tolerations does not tolerate the taint {TAINT}"))
 }
 
 /// Whether a list of tolerations accepts a taint.
-pub(crate) fn tolerates(list: &Value, key: &str) -> bool {
-    let mut list = list.as_array().into_iter().flatten();
-    list.any(|one| one["key"] == key || one["key"].is_null() && one["operator"] == "Exists")
+pub(crate) fn tolerates(list: &Value, taint: &Taint) -> bool {
+    Tolerations::read(list).accept(taint)
 }
 
-/// A list with those that it lacks.
-pub(crate) fn tolerations(list: &Value, more: &[Value]) -> Value {
+/// A list with the tolerations that it lacks.
+pub(crate) fn tolerations(list: &Value, taints: &[Taint]) -> Value {
     let mut all = list.as_array().cloned().unwrap_or_default();
-    let is_new = |one: &&Value| !tolerates(list, one["key"].as_str().unwrap_or_default());
-    all.extend(more.iter().filter(is_new).cloned());
+    all.extend(taints.iter().filter(|taint| !tolerates(list, taint)).map(toleration));
     json!(all)
 }
 
-/// The toleration of any value of a taint that keeps pods from a node.
-pub(crate) fn toleration(key: &str) -> Value {
-    json!({"key": key, "operator": "Exists", "effect": "NoSchedule"})
+/// The toleration of a taint; of any value, where it has none.
+fn toleration(taint: &Taint) -> Value {
+    let mut one = json!({"key": taint.key, "operator": "Exists", "effect": taint.effect.name()});
+    if !taint.value.is_empty() {
+        (one["operator"], one["value"]) = ("Equal".into(), (&*taint.value).into());
+    }
+    one
+}
+
+/// The taint of a node whose layout changes.
+pub(crate) fn repartition() -> Taint {
+    no_schedule(TAINT)
+}
+
+fn no_schedule(key: &str) -> Taint {
+    Taint { key: key.to_owned(), value: String::new(), effect: TaintEffect::NoSchedule }
 }
 
 /// The patch of the ClusterPolicy. `default`: the settings of nodes without a label. mig-manager
@@ -75,9 +86,9 @@ pub(crate) fn toleration(key: &str) -> Value {
 pub(crate) fn patch(default: &str, cluster_policy: Option<&Value>) -> Value {
     let known = cluster_policy.map(|policy| policy["spec"]["daemonsets"]["tolerations"].clone());
     let known = known.filter(|list| list.as_array().is_some_and(|list| !list.is_empty()));
-    let known = known.unwrap_or_else(|| json!([toleration(NVIDIA_GPU)]));
+    let known = known.unwrap_or_else(|| json!([toleration(&no_schedule(NVIDIA_GPU))]));
     json!({"spec": {
-        "daemonsets": {"tolerations": tolerations(&known, &[toleration(TAINT)])},
+        "daemonsets": {"tolerations": tolerations(&known, &[repartition()])},
         "mig": {"strategy": "mixed"},
         "migManager": {"config": {"name": MIG_CONFIG_MAP}},
         "devicePlugin": {"config": {"name": SHARING_CONFIG_MAP, "default": default}},

@@ -5,22 +5,24 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 use dovetail_console::clock::now_ms;
-use dovetail_model::gpu_model;
 use dovetail_model::labels::AMD_PRODUCT;
-use dovetail_sharing::names::{AMD_CONFIG_MAP, AMD_TAINT, AMD_TAINT_VALUE, TAINT};
+use dovetail_model::{Taint, gpu_model};
+use dovetail_sharing::names::{AMD_CONFIG_MAP, TAINT};
 use dovetail_sharing::{AmdDevices, Component, Partition, Side};
 use serde_json::{Value, json};
 
 use crate::amd_gpus::side;
-use crate::objects::Objects;
+use crate::objects::{Objects, SeenNode};
 use crate::server::Server;
-use crate::setup::{tolerates, toleration, tolerations};
+use crate::setup::{repartition, tolerates, tolerations};
 
 const BY: Component = Component::DeviceConfigManager;
 
 /// What the node labeller writes by default, as AMD documents it.
 const LABELS: [&str; 7] =
     ["vram", "cu-count", "simd-count", "device-id", "family", "product-name", "driver-version"];
+/// Label of a node on which feature discovery has found AMD's GPUs.
+const FOUND: &str = "feature.node.kubernetes.io/amd-gpu";
 /// The label by which a changed node is known.
 const PARTITION_LABEL: &str = "compute-memory-partition";
 
@@ -54,7 +56,7 @@ fn missing(config: &Value) -> Option<String> {
     } else {
         let lists = ["devicePluginTolerations", "nodeLabellerTolerations"];
         let plugin = &spec["devicePlugin"];
-        let list = lists.into_iter().find(|list| !tolerates(&plugin[*list], TAINT))?;
+        let list = lists.into_iter().find(|list| !tolerates(&plugin[*list], &repartition()))?;
         format!("spec.devicePlugin.{list} does not tolerate the taint {TAINT}")
     };
     Some(format!("DeviceConfig {name}: {what}"))
@@ -64,9 +66,8 @@ fn missing(config: &Value) -> Option<String> {
 /// tainted; only Device Config Manager may stay while the others leave.
 fn patch(config: &Value) -> Value {
     let (manager, plugin) = (&config["spec"]["configManager"], &config["spec"]["devicePlugin"]);
-    let ours = toleration(TAINT);
-    let clearing = json!({"key": AMD_TAINT, "operator": "Equal", "value": AMD_TAINT_VALUE,
-        "effect": "NoExecute"});
+    let ours = repartition();
+    let of_manager: Vec<Taint> = BY.clearing_taint().into_iter().chain([ours.clone()]).collect();
     let known = plugin["nodeLabellerArguments"].as_array();
     let mut labels = known.cloned().unwrap_or_else(|| LABELS.map(Value::from).to_vec());
     if !labels.contains(&json!(PARTITION_LABEL)) {
@@ -78,7 +79,7 @@ fn patch(config: &Value) -> Value {
             "enable": true,
             "config": {"name": AMD_CONFIG_MAP},
             "configManagerTolerations":
-                tolerations(&manager["configManagerTolerations"], &[clearing, ours.clone()]),
+                tolerations(&manager["configManagerTolerations"], &of_manager),
         },
         "devicePlugin": {
             "devicePluginTolerations": tolerations(&plugin["devicePluginTolerations"], one),
@@ -116,6 +117,69 @@ impl DevicePatch {
     }
 }
 
+/// # Errors
+/// DeviceConfigs that select the same node, or that do not read one ConfigMap.
+fn apart(configs: &[Value], objects: &Objects) -> Result<()> {
+    for (node, seen) in objects.nodes.iter().filter(|(_, seen)| is_amd(seen)) {
+        let both: Vec<&Value> = configs.iter().filter(|one| selects(one, seen)).collect();
+        if both.len() > 1 {
+            let names: Vec<String> = both.into_iter().map(name).collect();
+            bail!(
+                "DeviceConfigs {} all select node {node}, so several Device Config Managers would change its GPUs: \
+                 change spec.selector until one DeviceConfig selects each node",
+                names.join(", ")
+            );
+        }
+    }
+    let namespaces = configs.iter().filter_map(|one| one["metadata"]["namespace"].as_str());
+    let read = configs.iter().filter_map(|one| {
+        let name = one["spec"]["configManager"]["config"]["name"].as_str()?;
+        (name != AMD_CONFIG_MAP).then_some(name)
+    });
+    let (namespaces, read): (BTreeSet<&str>, BTreeSet<&str>) =
+        (namespaces.collect(), read.collect());
+    let names: Vec<String> = configs.iter().map(name).collect();
+    if namespaces.len() > 1 {
+        bail!(
+            "DeviceConfigs {} are in several namespaces, and dovetail writes profiles to one: move them to one \
+             namespace",
+            names.join(", ")
+        );
+    }
+    if read.len() > 1 {
+        let maps: Vec<&str> = read.into_iter().collect();
+        bail!(
+            "DeviceConfigs {} read several ConfigMaps ({}), and dovetail copies the profiles of one: copy all \
+             profiles to one ConfigMap, and let all DeviceConfigs read it",
+            names.join(", "),
+            maps.join(", ")
+        );
+    }
+    Ok(())
+}
+
+/// Namespace and name of a DeviceConfig.
+fn name(config: &Value) -> String {
+    let text = |key: &str| config["metadata"][key].as_str().unwrap_or_default();
+    format!("{}/{}", text("namespace"), text("name"))
+}
+
+/// Whether a node has AMD's GPUs, be they offered or only found.
+fn is_amd(seen: &SeenNode) -> bool {
+    let labels = &seen.node.meta.labels;
+    let is_found = labels.get(FOUND) == Some("true") || labels.get(AMD_PRODUCT).is_some();
+    is_found || side(seen).is_some()
+}
+
+/// Whether a DeviceConfig puts its Device Config Manager on a node.
+fn selects(config: &Value, seen: &SeenNode) -> bool {
+    let spec = &config["spec"];
+    let selectors = [&spec["configManager"]["selector"], &spec["selector"]];
+    let selector = selectors.into_iter().find_map(Value::as_object);
+    let labels = &seen.node.meta.labels;
+    selector.is_none_or(|all| all.iter().all(|(key, value)| labels.get(key) == value.as_str()))
+}
+
 /// The ConfigMap for Device Config Manager, with every profile that the nodes of the cluster can
 /// have, and the patches; nothing where AMD's operator is not installed.
 pub(crate) async fn parts(
@@ -126,19 +190,7 @@ pub(crate) async fn parts(
     if configs.is_empty() {
         return Ok((Vec::new(), Vec::new()));
     }
-    let read = configs.iter().filter_map(|one| {
-        let name = one["spec"]["configManager"]["config"]["name"].as_str()?;
-        (name != AMD_CONFIG_MAP).then_some(name)
-    });
-    let read: BTreeSet<&str> = read.collect();
-    if read.len() > 1 {
-        let names: Vec<&str> = read.into_iter().collect();
-        bail!(
-            "the DeviceConfigs of AMD's GPU Operator read several ConfigMaps ({}), and dovetail copies the profiles \
-             of one: copy all profiles to one ConfigMap, and let all DeviceConfigs read it",
-            names.join(", ")
-        );
-    }
+    apart(configs, objects)?;
     let now_ms = now_ms();
     let (mut layouts, is_there) = server.layouts(BY).await?;
     for seen in objects.nodes.values() {
@@ -176,13 +228,54 @@ mod tests {
         assert_eq!(plugin["nodeLabellerArguments"], json!(["vram", PARTITION_LABEL]));
         assert_eq!(plugin["devicePluginTolerations"][0], theirs);
         assert_eq!(plugin["devicePluginTolerations"][1]["key"], TAINT);
-        assert_eq!(patch["configManager"]["configManagerTolerations"][0]["key"], AMD_TAINT);
+        let of_manager = json!([
+            {"key": "amd-dcm", "operator": "Equal", "value": "up", "effect": "NoExecute"},
+            {"key": TAINT, "operator": "Exists", "effect": "NoSchedule"},
+        ]);
+        assert_eq!(patch["configManager"]["configManagerTolerations"], of_manager);
         config["spec"]["configManager"] = patch["configManager"].clone();
         assert!(why(&config).contains("devicePluginTolerations does not tolerate the taint"));
         config["spec"]["devicePlugin"] = patch["devicePlugin"].clone();
         assert!(check(std::slice::from_ref(&config)).is_ok());
+        // A toleration of another effect is none.
+        let mut other = config.clone();
+        let list = &mut other["spec"]["devicePlugin"]["nodeLabellerTolerations"];
+        *list = json!([{"key": TAINT, "operator": "Exists", "effect": "NoExecute"}]);
+        assert!(why(&other).contains("nodeLabellerTolerations does not tolerate the taint"));
+        let added = super::patch(&other)["spec"]["devicePlugin"]["nodeLabellerTolerations"].clone();
+        assert_eq!(added.as_array().map(Vec::len), Some(2), "{added}");
         // It is applied already.
         assert_eq!(super::patch(&config)["spec"], patch);
         assert!(check(&[]).is_err());
+    }
+
+    #[test]
+    fn no_node_has_several_device_configs() {
+        let config = |name: &str, namespace: &str, selector: Value| {
+            json!({"metadata": {"name": name, "namespace": namespace},
+                "spec": {"selector": selector, "configManager": {"config": {"name": "profiles"}}}})
+        };
+        let node = |name: &str, pool: &str| {
+            let labels = [json!({"pool": pool, AMD_PRODUCT: "AMD_Instinct_MI300X_OAM"})];
+            (name.to_owned(), SeenNode::example(name, &labels, &json!({"amd.com/gpu": "8"})))
+        };
+        let plain = SeenNode::example("n2", &[], &json!({"cpu": "8"}));
+        let nodes = [node("n0", "a"), node("n1", "b"), ("n2".to_owned(), plain)];
+        let objects = Objects { nodes: nodes.into_iter().collect(), ..Objects::default() };
+        let of = |configs: &[Value]| apart(configs, &objects).map_err(|error| error.to_string());
+        let a = config("a", "amd", json!({"pool": "a"}));
+        let b = config("b", "amd", json!({"pool": "b"}));
+        assert_eq!(of(&[a.clone(), b.clone()]), Ok(()));
+        assert_eq!(of(std::slice::from_ref(&a)), Ok(()));
+        let all = config("all", "amd", Value::Null);
+        let why = of(&[a.clone(), b, all]).expect_err("they overlap");
+        assert!(why.starts_with("DeviceConfigs amd/a, amd/all all select node n0"), "{why}");
+        let elsewhere = config("b", "other", json!({"pool": "b"}));
+        let why = of(&[a.clone(), elsewhere]).expect_err("two namespaces");
+        assert!(why.starts_with("DeviceConfigs amd/a, other/b are in several namespaces"), "{why}");
+        let mut other = config("b", "amd", json!({"pool": "b"}));
+        other["spec"]["configManager"]["config"]["name"] = json!("more");
+        let why = of(&[a, other]).expect_err("two ConfigMaps");
+        assert!(why.contains("amd/a, amd/b read several ConfigMaps (more, profiles)"), "{why}");
     }
 }

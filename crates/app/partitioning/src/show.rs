@@ -13,7 +13,6 @@ use dovetail_sharing::{PolicySpec, Record, Side, is_gpu, uses_gpus};
 use dovetail_sources::objects::ObjectFlags;
 use serde::Serialize;
 
-use crate::amd;
 use crate::amd_gpus::side;
 use crate::cluster::{Age, YOUNG_MS, fleet, objects};
 use crate::eligible::holders;
@@ -21,6 +20,7 @@ use crate::fleet::Fleet;
 use crate::objects::{Objects, SeenNode};
 use crate::plan::{InstanceRow, InstanceState, drawn};
 use crate::replicas::{Offered, offered};
+use crate::stays::stays_without_pods;
 
 /// What `dovetail partition show` answers.
 #[derive(Debug, Serialize)]
@@ -91,7 +91,7 @@ fn document_of(objects: &Objects, tables: &[MigTable], now_ms: u64) -> Document 
     for (name, seen) in &objects.nodes {
         let (amd, why_stays) = match side(seen) {
             Some(Ok(side)) => {
-                (Some(side), amd::stays_whatever_pods(name, seen, objects, &policy, now_ms))
+                (Some(side), stays_without_pods(name, seen, objects, &policy, now_ms))
             }
             Some(Err(why)) => (None, Some(why)),
             None => (None, all.stays.get(name).cloned()),

@@ -1,7 +1,7 @@
 //! Why the GPUs of a node stay as they are.
 
 use dovetail_objects::Pod;
-use dovetail_sharing::guard::{other_master, rests};
+use dovetail_sharing::guard::{foreign_taint, other_master, rests};
 use dovetail_sharing::names::RECORD;
 use dovetail_sharing::{PolicySpec, Record, uses_gpus};
 
@@ -57,5 +57,6 @@ pub(crate) fn stays_without_pods(
     if seen.node.unschedulable {
         return Some("the node is cordoned".to_owned());
     }
-    rests(label, record.as_ref(), now_ms)
+    let taints = seen.node.taints.iter().map(|taint| &*taint.key);
+    rests(label, record.as_ref(), now_ms).or_else(|| foreign_taint(taints, record.as_ref()))
 }

@@ -11,6 +11,7 @@ use dovetail_console::connection::connection_runtime;
 use dovetail_model::MigTable;
 use dovetail_partitioning::apply::{AskedChange, WorkloadName};
 use dovetail_partitioning::fleet::{Tables, model_of};
+use dovetail_partitioning::planned::Basis;
 use dovetail_partitioning::{apply, cluster, plan, planned, policy, setup, show, size, world_file};
 use dovetail_price::PriceBook;
 use dovetail_settings::errors::UsageError;
@@ -38,7 +39,8 @@ pub(crate) enum Command {
     Rollback(Box<RollbackFlags>),
     /// Compute the minimum number of GPUs of a model that can provide the given MIG instances
     Size(Box<SizeFlags>),
-    /// Print the objects and the patch that let NVIDIA's GPU Operator read planned layouts
+    /// Print the objects and the patches that let the GPU operators of NVIDIA and AMD read the
+    /// layouts of dovetail
     Setup(SetupFlags),
 }
 
@@ -134,6 +136,16 @@ pub(crate) struct PlanFlags {
     /// stay whole
     #[arg(long, value_name = "FILE", conflicts_with = "world")]
     policy: Option<PathBuf>,
+    /// Plan only for pods that have been pending at least this long
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
+    pending_for: u64,
+    /// URL of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1, that has the metrics
+    /// of NVIDIA's DCGM exporter: with them, GPUs without pods can change although other GPUs of
+    /// their node are in use
+    #[arg(long, value_name = "URL", conflicts_with_all = ["from", "example", "world"])]
+    prometheus: Option<String>,
+    #[command(flatten)]
+    way: WayFlags,
     #[command(flatten)]
     prices: PriceFlags,
 }
@@ -196,7 +208,12 @@ impl PlanFlags {
         };
         let found = match &self.world {
             Some(path) => planned::Planned::of(world_file::read(path, &tables)?)?,
-            None => planned::read(app, &self.source, &policy, &tables)?,
+            None => {
+                let prometheus =
+                    self.prometheus.clone().map_or(ServerChoice::None, ServerChoice::At);
+                let basis = Basis { young_ms: self.pending_for, prometheus, way: &self.way };
+                planned::read(app, &self.source, &basis, &policy, &tables)?
+            }
         };
         let models = found.fleet.models.iter().cloned().collect();
         let document = plan::document(&found, &hour_prices(app, &self.prices, models)?);
@@ -267,7 +284,7 @@ impl ApplyFlags {
             ..self.change.options()
         };
         let applied = apply::entry::apply(app, &options, policy, &tables);
-        told(app, output, &connection_runtime()?.block_on(applied)?)
+        told(app, output, connection_runtime()?.block_on(applied)?)
     }
 }
 
@@ -278,22 +295,22 @@ impl RollbackFlags {
         let options = self.change.options();
         let returned = apply::entry::rollback(app, &options, &self.node, &self.workload, &tables);
         let document = connection_runtime()?.block_on(returned)?;
-        told(app, output, &document)
+        told(app, output, document)
     }
 }
 
 /// Prints what became of nodes and workloads; a node that did not come to its layout is a failure,
-/// and so is a workload that may not change.
-fn told(app: &App, output: Output, document: &apply::Document) -> Result<()> {
+/// and so is a workload that may not change, and what ended the work on a policy.
+fn told(app: &App, output: Output, document: apply::Document) -> Result<()> {
     match output {
-        Output::Json => app.print_json(document)?,
-        _ => app.print(&apply::text(document))?,
+        Output::Json => app.print_json(&document)?,
+        _ => app.print(&apply::text(&document))?,
     }
     let stuck = document.stuck();
     ensure!(stuck.is_empty(), "the layout of {} could not be rolled back", stuck.join(", "));
     let refused = document.refused();
     ensure!(refused.is_empty(), "{} may not be changed: see the reason above", refused.join(", "));
-    Ok(())
+    document.into_result()
 }
 
 impl SizeFlags {

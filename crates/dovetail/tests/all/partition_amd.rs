@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use dovetail_sharing::{AmdDevices, Component, Partition, Record, Side, Step};
 use dovetail_testkit::binaries::Program;
 use dovetail_testkit::gpu_operator::{AmdNode, AmdOperator, Fault};
 use dovetail_testkit::{ControlPlane, cluster};
@@ -202,6 +203,78 @@ fn a_free_amd_node_is_partitioned_and_returned_and_a_busy_one_is_left_alone() {
     // `setup` has written every profile, so none was added.
     assert!(all.remove(&(String::new(), "configmaps".to_owned(), "update".to_owned())));
     assert!(used.is_superset(&all), "{used:?}");
+}
+
+/// The annotation of a node whose change has only begun.
+fn begun(by: Component, from: Side, to: Side) -> String {
+    let record = Record {
+        step: Step::Tainted,
+        since_ms: 0,
+        started_ms: 0,
+        by,
+        asked: None,
+        attempt: 0,
+        from,
+        to,
+        problem: String::new(),
+        then: None,
+        evicts: false,
+        watch: None,
+        moves: Vec::new(),
+    };
+    record.text()
+}
+
+#[test]
+fn what_fails_under_one_policy_or_on_one_node_does_not_keep_the_others() {
+    let setting = Setting::new(&["n0", "n1", "n2"]);
+    let spec = |pool: &str| {
+        json!({"mode": "amd-partition", "partition": "cpx_nps4", "apply": true,
+        "nodeSelector": {"kubernetes.io/hostname": pool}})
+    };
+    create(&setting.control_plane, &setting.folder, &policy("amd", spec("n2")));
+    points_the_operator_at_our_profiles(&setting);
+    // The cluster has no operator of NVIDIA's, which a policy and a change under way need.
+    let mig = json!({"mode": "mig", "apply": true, "nodeSelector": {"pool": "none"}});
+    create(&setting.control_plane, &setting.folder, &policy("a-mig", mig));
+    let amd = |name: &str| {
+        let partition = Partition::named(name).expect("a partition");
+        Side::partitioned(8, AmdDevices { partition, is_named: false })
+    };
+    let stranded = begun(Component::MigManager, Side::whole(8, None), Side::whole(8, None));
+    let goes_on = begun(Component::DeviceConfigManager, amd("spx_nps1"), amd("cpx_nps4"));
+    for (node, record) in [("n0", stranded), ("n1", goes_on)] {
+        let annotation = format!("dovetail.dev/partition={record}");
+        setting.kubectl(&["annotate", "node", node, &annotation]);
+    }
+    let waits = "--settle 0s --config-delay 2s --output json";
+    let done = setting
+        .folder
+        .call(&format!("partition apply {waits} --kubeconfig {}", setting.kubeconfig));
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.err.contains("no ClusterPolicy of NVIDIA's GPU Operator"), "{done:?}");
+    assert_eq!(done.err.matches("no ClusterPolicy").count(), 1, "{done:?}");
+    let applied: Value = serde_json::from_str(&done.out).expect("JSON");
+    let rows: Vec<(&Value, &Value)> = applied["nodes"]
+        .as_array()
+        .expect("nodes")
+        .iter()
+        .map(|row| (&row["node"], &row["outcome"]))
+        .collect();
+    let expected = [("n0", "Tainted"), ("n1", "Done"), ("n2", "Done")];
+    let expected = expected.map(|(node, outcome)| (json!(node), json!(outcome)));
+    assert_eq!(rows, expected.each_ref().map(|(node, outcome)| (node, outcome)), "{applied}");
+    let why = applied["nodes"][0]["problem"].as_str().unwrap_or_default();
+    assert!(why.contains("no ClusterPolicy"), "{applied}");
+    setting.has("n1", "cpx_nps4", "64");
+    setting.has("n2", "cpx_nps4", "64");
+    let ready = |name: &str| {
+        let of = setting.get(&["sharingpolicy", name]);
+        let condition = &of["status"]["conditions"][0];
+        (condition["status"].clone(), condition["reason"].clone())
+    };
+    assert_eq!(ready("a-mig"), (json!("False"), json!("ApplyFailed")));
+    assert_eq!(ready("amd"), (json!("True"), json!("Ready")));
 }
 
 /// Nothing changes before the operator reads dovetail's profiles; its own stay.

@@ -97,6 +97,13 @@ impl Setting {
         self.call(&format!("apply --settle 0s --config-delay 2s --pending-for 0s {more}"))
     }
 
+    /// What is planned, with all rights: a plan reads more than a change needs.
+    pub(crate) fn plan(&self, more: &str) -> Value {
+        let admin = self.control_plane.kubeconfig().display().to_string();
+        let call = format!("partition plan --pending-for 0s --kubeconfig {admin} {more}");
+        self.folder.json(&call)
+    }
+
     pub(crate) fn create(&self, object: &Value) {
         create(&self.control_plane, &self.folder, object);
     }

@@ -1,5 +1,5 @@
-//! A node changes one GPU while a pod uses another: on a real API server with kube-scheduler, and a
-//! real Prometheus that scrapes what DCGM would report.
+//! A node changes one GPU while a pod uses another, and a plan says so before: on a real API server
+//! with kube-scheduler, and a real Prometheus that scrapes what DCGM would report.
 
 use std::collections::BTreeSet;
 
@@ -43,6 +43,11 @@ fn a_gpu_changes_while_a_pod_uses_another_one_of_its_node() {
     setting.waits_for("pod/busy", "{.status.phase}=Running");
     setting.create(&requests("big", "nvidia.com/mig-7g.80gb", &json!({})));
     setting.create(&policy("shared", json!({"mode": "mig", "apply": true})));
+    let blind = setting.plan("");
+    let none = json!({"7g.80gb": 0});
+    assert_eq!((&blind["accepted"], &blind["created"]), (&none, &json!(0)), "{blind}");
+    let why = "pods use GPUs of the node, and the API does not show which";
+    assert_eq!(blind["left_alone"], json!({why: 2}), "{blind}");
     let unknown = setting.apply("");
     assert_eq!(unknown["nodes"], json!([]), "which GPU is in use is not known: {unknown}");
 
@@ -60,6 +65,18 @@ fn a_gpu_changes_while_a_pod_uses_another_one_of_its_node() {
     let server = PrometheusServer::start(&folder, &jobs);
     // What is scraped twice can be asked for.
     exporter.wait_for_scrapes(2);
+    let planned = setting.plan(&format!("--prometheus {}", server.url));
+    assert_eq!(planned["accepted"], json!({"7g.80gb": 1}), "{planned}");
+    assert_eq!(planned["left_alone"], json!({"pods use the GPU": 1}), "{planned}");
+    let rows = planned["gpus"].as_array().expect("GPUs").iter();
+    let changed: Vec<_> = rows.filter(|row| row["from"] != row["to"]).collect();
+    assert_eq!(changed.len(), 1, "{planned}");
+    assert_eq!(changed[0]["index"], json!(1 - in_use), "{planned}");
+    // A server without the metrics is no evidence.
+    let unread = setting.plan("--prometheus http://127.0.0.1:1");
+    assert_eq!(unread["accepted"], none, "{unread}");
+    let whys: Vec<&String> = unread["left_alone"].as_object().expect("reasons").keys().collect();
+    assert!(whys.len() == 1 && whys[0].contains("and DCGM does not show which: "), "{unread}");
     let done = setting.apply(&format!("--prometheus {}", server.url));
     let row = &done["nodes"][0];
     assert_eq!((&row["node"], &row["outcome"]), (&json!("n0"), &json!("Done")), "{done}");

@@ -30,13 +30,16 @@ pub fn other_master<'l>(
     if label(NOS).is_some() {
         return Some(format!("nos shares the GPUs of the node ({NOS})"));
     }
-    let record = record.filter(|record| record.step != Step::Abandoned)?;
+    let record = record?;
     let key = record.by.label();
-    let label = label(key);
-    (label != record.asked.as_deref()).then(|| {
-        let now = label.unwrap_or("nothing");
-        format!("another client changed {key} to `{now}`")
-    })
+    let now = label(key);
+    let told = |name: &str| format!("another client changed {key} to `{name}`");
+    if record.step != Step::Abandoned {
+        return (now != record.asked.as_deref()).then(|| told(now.unwrap_or("nothing")));
+    }
+    // It is theirs until they remove the label, or write what it was.
+    let foreign = now.filter(|name| !record.knows(name))?;
+    Some(told(foreign) + ": to let dovetail manage the node again, remove the label")
 }
 
 /// The taint by which another client partitions the GPUs of a node, in words; `None` if there is
@@ -66,7 +69,8 @@ pub fn rests<'l>(
             return Some("its layout is changing".to_owned());
         }
         if dwells(record, now_ms) {
-            return Some("its layout changed less than 30 minutes ago".to_owned());
+            let what = if record.was_given_up() { "change was given up" } else { "layout changed" };
+            return Some(format!("its {what} less than 30 minutes ago"));
         }
     }
     let reported = |by: Component| {
@@ -142,12 +146,24 @@ mod tests {
         assert!(other_master(&none, ours, Some(&plugin)).is_some());
         let foreign = other_master(&none, label(NVIDIA_MIG_CONFIG, "all-1g.5gb"), Some(&done));
         assert!(foreign.is_some_and(|why| why.contains("all-1g.5gb")));
-        // After that it is theirs until a change is asked for again.
+        // After that it is theirs until they give it back.
         let left = record(Step::Abandoned, 1_000);
-        assert_eq!(other_master(&none, label(NVIDIA_MIG_CONFIG, "x"), Some(&left)), None);
+        let theirs = other_master(&none, label(NVIDIA_MIG_CONFIG, "x"), Some(&left));
+        assert!(theirs.is_some_and(|why| why.contains("changed nvidia.com/mig.config to `x`")));
+        for name in ["dovetail-1", "all-disabled"] {
+            assert_eq!(other_master(&none, label(NVIDIA_MIG_CONFIG, name), Some(&left)), None);
+        }
+        assert_eq!(other_master(&none, |_| None, Some(&left)), None);
 
         assert!(rests(|_| None, Some(&done), 1_000 + DWELL_MS - 1).is_some());
         assert_eq!(rests(|_| None, Some(&done), 1_000 + DWELL_MS), None);
+        // What was given up before anything was asked for counts, too.
+        let given_up = Record { attempt: 0, then: Some(Step::Applying), ..record(Step::Undone, 0) };
+        let why = rests(|_| None, Some(&given_up), DWELL_MS - 1);
+        assert_eq!(why.as_deref(), Some("its change was given up less than 30 minutes ago"));
+        assert_eq!(left_today(10, 10, [&given_up].into_iter(), 1), 0);
+        let not_begun = Record { then: None, ..given_up };
+        assert_eq!(rests(|_| None, Some(&not_begun), 1), None);
         assert!(rests(|_| None, Some(&record(Step::Stuck, 0)), u64::MAX).is_some());
         assert!(rests(|_| None, Some(&record(Step::Tainted, 0)), u64::MAX).is_some());
         assert!(rests(label(NVIDIA_MIG_STATE, "failed"), None, 0).is_some());

@@ -18,6 +18,7 @@
 //! | `workload`, `object_name` | the owners of the pods on a node; names of objects |
 //! | `movable`, `pod_move`, `moving` | pods that may be moved so that a node can change; one in a record; how they leave |
 //! | `node_state`, `gpu_amounts`, `gpu_use` | what is read of a node before each step; how many GPUs are offered or asked for; which GPU each pod uses |
+//! | `eviction`, `clearing` | what pods say about taints that evict pods; pods that leave by one, or are in the way |
 //! | `record` | how far the change of a node is, in its annotation |
 //! | `step` | what to write next |
 //! | `owner`, `requests_record` | a Deployment or StatefulSet; what its pods asked for before a change, in its annotation |
@@ -29,10 +30,12 @@
 
 mod allowed;
 mod amd;
+mod clearing;
 mod component;
 pub mod config_map;
 mod config_text;
 mod definition;
+mod eviction;
 mod gpu_amounts;
 mod gpu_use;
 pub mod guard;
@@ -65,6 +68,7 @@ pub use allowed::allowed_by;
 pub use amd::Partition;
 pub use component::Component;
 pub use definition::definition;
+pub use eviction::{EvictionFacts, Tolerations};
 pub use gpu_amounts::{gpu_amounts, is_gpu, uses_gpus};
 pub use gpu_use::{DeviceReport, GpuUse, gpu_uses};
 pub use layout::{GpuLayout, NodeLayout};

@@ -52,6 +52,8 @@ pub struct Seen {
     pub evicted: Vec<String>,
     /// Pods of the component's operator that it is to evict.
     pub operands: Vec<String>,
+    /// Pods that it does not evict and that go on using the GPUs: their names.
+    pub staying: Vec<String>,
     /// Another system that decides about its GPUs.
     pub other_master: Option<String>,
     /// How far its change is.
@@ -96,6 +98,7 @@ impl Seen {
             gpu_pods: pods.iter().filter(|pod| uses_gpus(pod)).map(gpu_pod).collect(),
             evicted: Vec::new(),
             operands: Vec::new(),
+            staying: Vec::new(),
             other_master: master,
             record,
             ready_ms: None,
@@ -110,43 +113,6 @@ impl Seen {
     pub fn with(self, layouts: &Layouts, mount_ms: u64) -> Self {
         let ready_ms = self.record.as_ref().and_then(|record| layouts.ready_ms(record, mount_ms));
         Self { ready_ms, ..self }
-    }
-
-    /// The node with the pods that the clearing taint of a component evicts. `operator`: the
-    /// namespace of its operator, whose DaemonSets are to leave the GPUs.
-    #[must_use]
-    pub fn clearing<'p>(
-        mut self,
-        by: Component,
-        pods: impl IntoIterator<Item = &'p Pod>,
-        operator: &str,
-    ) -> Self {
-        let Some(taint) = by.clearing_taint() else { return self };
-        let leaves = |pod: &&Pod| {
-            let stays = pod.tolerations.iter().any(|toleration| toleration.accepts(&taint));
-            !stays && !pod.is_over() && !pod.node.is_empty()
-        };
-        let is_operand =
-            |pod: &&Pod| pod.meta.controller.is_daemon_set && *pod.meta.namespace == *operator;
-        let (operands, evicted): (Vec<&Pod>, Vec<&Pod>) =
-            pods.into_iter().filter(leaves).partition(is_operand);
-        let names = |pods: Vec<&Pod>| pods.into_iter().map(|pod| gpu_pod(pod).name).collect();
-        self.operands = names(operands);
-        self.evicted = names(evicted);
-        self
-    }
-
-    /// Why a change would evict pods that use no GPUs, if it would.
-    pub fn would_evict(&self, by: Component) -> Option<String> {
-        let taint = by.clearing_taint().filter(|_| !self.evicted.is_empty())?;
-        Some(format!(
-            "{} do not tolerate the taint {}={}, which {} needs, and would be evicted: add the toleration to them, \
-             or move them to another node",
-            self.evicted.join(", "),
-            taint.key,
-            taint.value,
-            by.words()
-        ))
     }
 
     /// The settings that it is to have, by name.
@@ -199,7 +165,7 @@ impl Seen {
     }
 }
 
-fn gpu_pod(pod: &Pod) -> GpuPod {
+pub(crate) fn gpu_pod(pod: &Pod) -> GpuPod {
     GpuPod {
         name: format!("{}/{}", pod.meta.namespace, pod.meta.name),
         uid: pod.meta.uid.to_string(),

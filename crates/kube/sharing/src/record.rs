@@ -73,7 +73,8 @@ pub struct Record {
     /// What went wrong last.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub problem: String,
-    /// The step that follows [`Step::Clearing`].
+    /// The step that follows [`Step::Clearing`]; or [`Step::Tainted`], where that is not
+    /// [`Step::Applying`]. It stays in the record of a change that was given up before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub then: Option<Step>,
     /// Whether dovetail has put the clearing taint of the component on the node.
@@ -103,9 +104,27 @@ impl Record {
         moved_words(self.own_moves())
     }
 
-    /// Whether anything was asked for, and it is over.
+    /// Whether anything was asked for, or pods had to leave for that, and it is over.
     pub fn has_changed(&self) -> bool {
-        self.step.is_over() && (self.attempt > 0 || self.step == Step::Stuck)
+        let has_asked = self.attempt > 0 || self.step == Step::Stuck;
+        self.step.is_over() && (has_asked || self.was_given_up())
+    }
+
+    /// Whether it ended while the pods of the operator left the GPUs, before anything was asked
+    /// for.
+    pub(crate) fn was_given_up(&self) -> bool {
+        self.step.is_over() && self.attempt == 0 && self.then.is_some()
+    }
+
+    /// Whether it is a return because latency got worse, or people asked for it.
+    pub(crate) fn is_return(&self) -> bool {
+        self.watch.as_ref().is_some_and(|watch| watch.is_return)
+    }
+
+    /// Whether a layout of its component is one of the change.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.asked.as_deref() == Some(name)
+            || [&self.from, &self.to].iter().any(|side| side.config == name)
     }
 
     /// Whether some GPUs of the node keep their layout.

@@ -11,7 +11,8 @@
 //! So does a change for which pods move (`moving`); if they do not leave in time, it is Undone.
 //! Where the pods of an operator must leave the GPUs first (AMD's), Clearing precedes Applying and
 //! Reverting: a second taint evicts them, and comes off when the component is done.
-//! A return that fails is tried again after a rest; the third failure is Stuck.
+//! A return that fails is tried again after a rest; the third failure is Stuck. People who repaired
+//! a node that is Stuck lead it through Tainted to Reverting.
 //!
 //! From every unfinished step the way leads to Abandoned when another system takes the node. What
 //! to write next follows from the node as it is read now, its annotation included; each write
@@ -43,6 +44,14 @@ pub struct Timing {
     pub mount_ms: u64,
     /// For mig-manager, or the device plugin, to make the layout.
     pub limit_ms: u64,
+}
+
+impl Timing {
+    /// From a request until a failure is the answer to it. One that a component reports before may
+    /// be about an earlier profile, or about a ConfigMap that it does not see yet.
+    fn doubt_ms(&self) -> u64 {
+        self.mount_ms.saturating_mul(2)
+    }
 }
 
 impl Default for Timing {
@@ -81,9 +90,9 @@ pub enum Refused {
          finish"
     )]
     InUse { node: String, pods: String, component: &'static str },
-    /// Pods that use no GPUs are in the way of the clearing taint.
+    /// Pods are in the way of the clearing taint, or stay in spite of it.
     #[error("node {node}: {why}")]
-    WouldEvict { node: String, why: String },
+    InTheWay { node: String, why: String },
     /// It changed too short a time ago.
     #[error("node {node}: {why}")]
     Rests { node: String, why: String },
@@ -157,24 +166,40 @@ pub fn revert(seen: &Seen, now_ms: u64) -> Result<Write, Refused> {
             let back = fresh(seen, record.by, record.to.clone(), record.from.clone(), now_ms);
             Ok(taint_for(seen, Record { watch: next.watch, ..back }, now_ms))
         }
-        Step::Tainted => Ok(end(seen, &next, Step::Undone, "rolled back on request", now_ms)),
+        // It is on its way.
+        Step::Tainted if record.then.is_some() => Err(nothing()),
+        Step::Tainted => Ok(end(seen, &next, Step::Undone, ON_REQUEST, now_ms)),
         Step::Emptying if next.has_moves() => {
-            Ok(end(seen, &next, Step::Undone, "rolled back on request", now_ms))
+            Ok(end(seen, &next, Step::Undone, ON_REQUEST, now_ms))
         }
         Step::Emptying => Ok(end(seen, &next, Step::Undone, CALLED_OFF, now_ms)),
         Step::Undone if returns => Ok(end(seen, &next, Step::Undone, CALLED_OFF, now_ms)),
         Step::Clearing if record.attempt == 0 => {
-            Ok(end(seen, &next, Step::Undone, "rolled back on request", now_ms))
+            Ok(end(seen, &next, Step::Undone, ON_REQUEST, now_ms))
         }
-        Step::Clearing | Step::Applying | Step::Stuck => {
+        Step::Clearing | Step::Applying => {
             in_use(seen, record.by)?;
-            Ok(clear_or_ask(seen, &next, Step::Reverting, "rolled back on request", now_ms))
+            Ok(clear_or_ask(seen, &next, Step::Reverting, ON_REQUEST, now_ms))
+        }
+        Step::Stuck => {
+            in_use(seen, record.by)?;
+            Ok(taint_again(seen, &next, now_ms))
         }
         Step::Reverting | Step::Undone | Step::Abandoned => Err(nothing()),
     }
 }
 
+const ON_REQUEST: &str = "rolled back on request";
 const CALLED_OFF: &str = "its rollback was canceled on request";
+
+/// A node that was Stuck goes back: it has had time for anything, also to lose its taint.
+fn taint_again(seen: &Seen, record: &Record, now_ms: u64) -> Write {
+    let event = retried(record, Step::Reverting, ON_REQUEST, "");
+    let (step, then) = (Step::Tainted, Some(Step::Reverting));
+    let problem = ON_REQUEST.to_owned();
+    let next = Record { step, then, since_ms: now_ms, problem, ..record.clone() };
+    Write::new(seen, next, Changed { is_tainted: true, clears: None, asked: None, event }, now_ms)
+}
 
 /// # Errors
 /// The pods that use the GPUs of a node, or that its change would evict.
@@ -183,11 +208,11 @@ fn in_use(seen: &Seen, by: Component) -> Result<(), Refused> {
     if !seen.gpu_pods.is_empty() {
         return Err(Refused::InUse { node, pods: seen.pod_names(), component: by.words() });
     }
-    seen.would_evict(by).map_or(Ok(()), |why| Err(Refused::WouldEvict { node, why }))
+    seen.in_the_way(by).map_or(Ok(()), |why| Err(Refused::InTheWay { node, why }))
 }
 
-/// Goes back to the layout before a change that made latency worse, by the same steps. Pods on the
-/// GPUs of the node finish by themselves first; the taint keeps others away.
+/// Goes back to the layout before a change that made latency worse, by the same steps. Pods that
+/// are in the way finish by themselves first; the taint keeps others away.
 ///
 /// `None` if the node has no such change, is on its way back, or rests after a return that failed.
 pub fn give_back(seen: &Seen, now_ms: u64) -> Option<Write> {
@@ -204,15 +229,17 @@ pub fn give_back(seen: &Seen, now_ms: u64) -> Option<Write> {
     }
     let record = fresh(seen, record.by, from.clone(), to.clone(), now_ms);
     let watch = Some(Watch { is_return: true, ..watch.clone() });
-    let step = if seen.gpu_pods.is_empty() { Step::Tainted } else { Step::Emptying };
-    let problem = match step {
-        Step::Emptying => waits_for(seen),
-        _ => String::new(),
+    let (step, problem) = match seen.is_free() {
+        true => (Step::Tainted, String::new()),
+        false => (Step::Emptying, waits_for(seen, record.by)),
     };
     Some(taint_for(seen, Record { step, watch, problem, ..record }, now_ms))
 }
 
-fn waits_for(seen: &Seen) -> String {
+fn waits_for(seen: &Seen, by: Component) -> String {
+    if seen.gpu_pods.is_empty() {
+        return format!("waiting: {}", seen.in_the_way(by).unwrap_or_default());
+    }
     let (gpus, pods) = match &*seen.gpu_pods {
         [_] => ("its GPUs", "the pod to move it"),
         _ => ("their GPUs", "the pods to move them"),
@@ -261,10 +288,11 @@ pub(crate) fn taint_for(seen: &Seen, record: Record, now_ms: u64) -> Write {
     Write::new(seen, record, changed, now_ms)
 }
 
-/// Pods on the GPUs finish; then the change goes on as any other.
+/// Pods that are in the way finish; then the change goes on as any other.
 fn emptying(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
-    if !seen.gpu_pods.is_empty() {
-        return Next::Wait { until_ms: now_ms + timing.limit_ms, why: waits_for(seen) };
+    if !seen.is_free() {
+        let why = waits_for(seen, record.by);
+        return Next::Wait { until_ms: now_ms + timing.limit_ms, why };
     }
     let next =
         Record { step: Step::Tainted, since_ms: now_ms, problem: String::new(), ..record.clone() };
@@ -310,7 +338,10 @@ fn clearing(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next 
     let is_first = record.attempt == 0;
     let is_cleared = seen.is_cleared(record.by);
     // Somebody has removed the taint, and pods may have started since: they are not evicted.
-    let is_used = !seen.gpu_pods.is_empty() || !seen.evicted.is_empty();
+    let is_used = !is_cleared && !seen.evicted.is_empty() || !seen.gpu_pods.is_empty();
+    if is_used && is_first && record.is_return() {
+        return write(empty_again(seen, record, now_ms));
+    }
     if !is_cleared && is_used {
         return match is_first {
             true => write(end(seen, record, Step::Undone, &started(seen), now_ms)),
@@ -328,8 +359,8 @@ fn clearing(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next 
         }
         return in_the_way(seen, record, "the GPUs are in use", timing, now_ms);
     }
-    let leaving: Vec<&str> =
-        seen.operands.iter().chain(&seen.evicted).map(String::as_str).collect();
+    let leaving = seen.operands.iter().chain(&seen.evicted).chain(&seen.staying);
+    let leaving: Vec<&str> = leaving.map(String::as_str).collect();
     let limit_ms = record.since_ms + timing.limit_ms;
     match (leaving.is_empty(), now_ms < limit_ms) {
         (false, true) => {
@@ -350,27 +381,30 @@ fn clearing(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next 
 
 /// A pod slipped in during a return: the taint stays, and the node waits for its pods again.
 fn empty_again(seen: &Seen, record: &Record, now_ms: u64) -> Write {
-    let why = waits_for(seen);
+    let why = waits_for(seen, record.by);
     let event = Some(("RepartitionWaiting", why.clone(), true));
-    let next = Record { step: Step::Emptying, since_ms: now_ms, problem: why, ..record.clone() };
-    Write::new(seen, next, Changed { is_tainted: true, clears: None, asked: None, event }, now_ms)
+    let (step, then) = (Step::Emptying, None);
+    let next = Record { step, then, since_ms: now_ms, problem: why, ..record.clone() };
+    let clears = Some(false);
+    Write::new(seen, next, Changed { is_tainted: true, clears, asked: None, event }, now_ms)
 }
 
 fn tainted(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
     let wait = |until_ms: u64, why: &str| Next::Wait { until_ms, why: why.to_owned() };
-    if !seen.gpu_pods.is_empty() {
-        if record.watch.as_ref().is_some_and(|watch| watch.is_return) {
-            return Next::Write(Box::new(empty_again(seen, record, now_ms)));
-        }
-        let problem = match record.leaves_gpus() {
-            true => format!("{} may use GPUs whose layout changes", seen.pod_names()),
-            false => format!("{} started before schedulers saw the taint", seen.pod_names()),
-        };
-        return Next::Write(Box::new(end(seen, record, Step::Undone, &problem, now_ms)));
-    }
+    let then = record.then.unwrap_or(Step::Applying);
     if let Err(refused) = in_use(seen, record.by) {
-        let problem = refused.to_string();
-        return Next::Write(Box::new(end(seen, record, Step::Undone, &problem, now_ms)));
+        let problem = match (seen.gpu_pods.is_empty(), record.leaves_gpus()) {
+            (true, _) => refused.to_string(),
+            (false, true) => format!("{} may use GPUs whose layout changes", seen.pod_names()),
+            (false, false) => {
+                format!("{} started before schedulers saw the taint", seen.pod_names())
+            }
+        };
+        return Next::Write(Box::new(match then {
+            Step::Reverting => end(seen, record, Step::Stuck, &problem, now_ms),
+            _ if record.is_return() => empty_again(seen, record, now_ms),
+            _ => end(seen, record, Step::Undone, &problem, now_ms),
+        }));
     }
     let settled_ms = record.since_ms + timing.settle_ms;
     if now_ms < settled_ms {
@@ -381,7 +415,10 @@ fn tainted(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
         Some(ready_ms) if now_ms < ready_ms => {
             wait(ready_ms, &format!("until {} sees the new ConfigMap", record.by.words()))
         }
-        Some(_) => Next::Write(Box::new(clear_or_ask(seen, record, Step::Applying, "", now_ms))),
+        Some(_) => {
+            let before = if then == Step::Reverting { &*record.problem } else { "" };
+            Next::Write(Box::new(clear_or_ask(seen, record, then, before, now_ms)))
+        }
     }
 }
 
@@ -392,7 +429,7 @@ fn asked(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
     };
     let write = |write: Write| Next::Write(Box::new(write));
     let limit_ms = record.since_ms + timing.limit_ms;
-    if is_to_start_again(seen, record, limit_ms, now_ms) {
+    if is_to_start_again(seen, record, timing, now_ms) {
         let next = Record { since_ms: now_ms, ..record.clone() };
         let changed = Changed { is_tainted: true, clears: Some(false), asked: None, event: None };
         return write(Write::new(seen, next, changed, now_ms));
@@ -426,14 +463,24 @@ fn asked(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
 
 /// Whether the pods of the operator that had to leave the GPUs are to start again: its component
 /// has done what it was asked for, or cannot do more. What they offer then shows what there is.
-fn is_to_start_again(seen: &Seen, record: &Record, limit_ms: u64, now_ms: u64) -> bool {
-    let by = record.by;
-    let is_over = match seen.state(by) {
+fn is_to_start_again(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> bool {
+    let is_over = match seen.state(record.by) {
         Some("success") => true,
-        Some(state) if state == by.failure() => record.step == Step::Reverting,
-        _ => record.step == Step::Reverting && now_ms >= limit_ms,
+        _ if record.step != Step::Reverting => false,
+        _ => {
+            now_ms >= record.since_ms + timing.limit_ms || has_failed(seen, record, timing, now_ms)
+        }
     };
-    is_over && seen.is_cleared(by)
+    is_over && seen.is_cleared(record.by)
+}
+
+/// Whether its component reports a failure, and of what it was asked for. mig-manager says itself
+/// that it has begun; Device Config Manager may report one about an earlier profile, or while it
+/// goes on with other GPUs.
+fn has_failed(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> bool {
+    let is_early = record.by == Component::DeviceConfigManager
+        && now_ms < record.since_ms + timing.doubt_ms().min(timing.limit_ms);
+    seen.state(record.by) == Some(record.by.failure()) && !is_early
 }
 
 /// What has become of a layout that was asked for.
@@ -459,7 +506,7 @@ fn answer(seen: &Seen, record: &Record, side: &Side, timing: &Timing, now_ms: u6
     let starts = by.clearing_taint().is_some() && record.step == Step::Reverting && !has;
     match seen.state(by).unwrap_or("nothing") {
         "success" if has => Answer::Made,
-        state if state == by.failure() && (is_late || !starts) => {
+        state if has_failed(seen, record, timing, now_ms) && (is_late || !starts) => {
             Answer::Failed(format!("{name} reported `{state}`"))
         }
         state if !is_late => Answer::Pending(format!("for {name} and the device plugin ({state})")),

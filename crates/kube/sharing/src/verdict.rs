@@ -46,6 +46,9 @@ pub enum Problem {
     /// An object that cannot be read.
     #[error("{0}")]
     Unreadable(String),
+    /// It could not be followed to the end.
+    #[error("{0}")]
+    Failed(String),
 }
 
 impl Problem {
@@ -57,6 +60,7 @@ impl Problem {
             Self::ImpossibleLayout { .. } | Self::ImpossiblePartition { .. } => "ImpossibleLayout",
             Self::WrongField { .. } => "WrongField",
             Self::Unreadable(_) => "Unreadable",
+            Self::Failed(_) => "ApplyFailed",
         }
     }
 }

@@ -5,7 +5,8 @@
 //! ConfigMap while the node has one. It drains nothing: a GPU that a pod or a pod of the operator
 //! uses is busy. It reports `failure`, and tries again every minute for half an hour unless the
 //! profile itself is wrong; a profile that is there already is a `success`. Plugin and labeller
-//! read the GPUs when they start alone, and they start again only because a taint evicted them.
+//! read the GPUs when they start alone, and they start again only because a taint evicted them. A
+//! `failure` may also be about an earlier profile: it is written when that attempt is over.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -51,6 +52,11 @@ pub struct AmdNode {
     fault: Option<Fault>,
     /// Of the next changes of the label, in order.
     pub faults: VecDeque<Option<Fault>>,
+    /// So long after each of the next changes of the label it reports a failure, whatever comes of
+    /// the change, in milliseconds.
+    pub failures_ms: VecDeque<u64>,
+    /// When that is.
+    failure_at_ms: Option<u64>,
     /// Until Device Config Manager has acted, and until pods of the operator leave or start, in
     /// milliseconds.
     pub delay_ms: u64,
@@ -72,6 +78,8 @@ impl AmdNode {
             work: None,
             fault: None,
             faults: VecDeque::new(),
+            failures_ms: VecDeque::new(),
+            failure_at_ms: None,
             delay_ms: 0,
             are_operands_up: true,
             operands_turn_ms: None,
@@ -99,6 +107,7 @@ impl AmdNode {
         self.label = label.map(str::to_owned);
         if is_new_label {
             self.fault = self.faults.pop_front().flatten();
+            self.failure_at_ms = self.failures_ms.pop_front().map(|after_ms| now_ms + after_ms);
             self.work = None;
         }
         if let Some(profile) = label.filter(|_| is_new_label || is_new_file)
@@ -107,6 +116,9 @@ impl AmdNode {
             let at_ms = now_ms + self.delay_ms;
             let until_ms = now_ms + RETRIES_MS;
             self.work = Some(Work { profile: profile.to_owned(), at_ms, until_ms });
+        }
+        if self.failure_at_ms.take_if(|at_ms| *at_ms <= now_ms).is_some() {
+            self.report.state = Some(Some("failure"));
         }
         if let Some(work) = self.work.take_if(|work| work.at_ms <= now_ms) {
             self.act(work, now_ms);

@@ -21,6 +21,9 @@ pub struct Document {
     pub workloads: Vec<WorkloadRow>,
     /// Verdicts on latency after changes.
     pub verdicts: Vec<VerdictRow>,
+    /// What ended the work on a policy or a node, and not the call.
+    #[serde(skip)]
+    failures: Vec<anyhow::Error>,
 }
 
 /// Latency after the change of a node.
@@ -135,6 +138,27 @@ impl NodeRow {
 }
 
 impl Document {
+    pub(super) fn failed(&mut self, error: anyhow::Error) {
+        self.failures.push(error);
+    }
+
+    /// # Errors
+    /// What ended the work on policies or nodes, each reason once.
+    pub fn into_result(mut self) -> anyhow::Result<()> {
+        let mut reasons: Vec<String> = Vec::new();
+        for failure in &self.failures {
+            let reason = format!("{failure:#}");
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        }
+        match reasons.len() {
+            0 => Ok(()),
+            1 => Err(self.failures.remove(0)),
+            _ => Err(anyhow::anyhow!(reasons.join("\n"))),
+        }
+    }
+
     /// Nodes that have neither their new nor their old layout.
     pub fn stuck(&self) -> Vec<&str> {
         let stuck = self.nodes.iter().filter(|row| row.outcome == Step::Stuck.word());

@@ -6,12 +6,13 @@ use dovetail_console::clock::now_ms;
 use dovetail_console::plain::plain;
 use dovetail_model::MigTable;
 use dovetail_settings::errors::UsageError;
-use dovetail_sharing::{SharingPolicy, problems, revert};
+use dovetail_sharing::{NextChange, Problem, SharingPolicy, problems, revert};
 
 use super::document::{Document, NodeRow, PolicyRow};
 use super::workloads::Workloads;
 use super::{Apply, Options};
 use crate::asked::WorkloadName;
+use crate::objects::Objects;
 use crate::replicas::warnings;
 
 /// Follows the policies of a cluster, or one from a file.
@@ -28,7 +29,7 @@ pub async fn apply(
     let mut document = Document::default();
     // A cluster is read again once a node has changed.
     let mut objects = this.objects().await?;
-    if this.resume(&objects, &mut document).await? {
+    if this.resume(&objects, &mut document).await {
         objects = this.objects().await?;
     }
     let is_of_server = policy.is_none();
@@ -53,15 +54,14 @@ pub async fn apply(
         let mut problem = problem.clone();
         let mut next = None;
         if problem.is_none() {
-            problem = this.judge(policy, &objects, &mut document).await?;
-            // Verdicts decide about the nodes that follow.
-            if policy.spec.guard.is_some() {
-                objects = this.objects().await?;
-            }
-            let (left, has_changed) = this.follow(policy, &objects, &mut document).await?;
-            next = left;
-            if has_changed {
-                objects = this.objects().await?;
+            match judge_and_follow(&this, policy, &mut objects, &mut document).await {
+                Ok(found) => (problem, next) = found,
+                // The other policies are followed all the same.
+                Err(error) => {
+                    problem = Some(Problem::Failed(format!("{error:#}")));
+                    document.failed(error);
+                    objects = this.objects().await?;
+                }
             }
         }
         document.policies.push(PolicyRow {
@@ -72,10 +72,31 @@ pub async fn apply(
             warnings: warnings(&objects, &policy.spec),
         });
         if is_of_server && !options.is_dry_run {
-            this.report(policy, &objects, problem.as_ref(), next).await?;
+            let reported = this.report(policy, &objects, problem.as_ref(), next).await;
+            reported.unwrap_or_else(|error| document.failed(error));
         }
     }
     Ok(document)
+}
+
+/// Gives the verdicts that are due under a policy, and changes its nodes; answers with what is
+/// wrong with the policy, and with the change that is left to do.
+async fn judge_and_follow(
+    this: &Apply<'_>,
+    policy: &SharingPolicy,
+    objects: &mut Objects,
+    document: &mut Document,
+) -> Result<(Option<Problem>, Option<NextChange>)> {
+    let problem = this.judge(policy, objects, document).await?;
+    // Verdicts decide about the nodes that follow.
+    if policy.spec.guard.is_some() {
+        *objects = this.objects().await?;
+    }
+    let (next, has_changed) = this.follow(policy, objects, document).await?;
+    if has_changed {
+        *objects = this.objects().await?;
+    }
+    Ok((problem, next))
 }
 
 /// Takes nodes back to the layout that they had before their last change, and workloads to what

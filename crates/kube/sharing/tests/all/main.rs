@@ -1,5 +1,6 @@
 //! Tests of changing the layout of a node.
 
+mod amd;
 mod definition;
 mod faults;
 mod gpu_use;

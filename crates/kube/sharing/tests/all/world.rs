@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use dovetail_objects::Pod;
 use dovetail_sharing::config_map::Layouts;
 use dovetail_sharing::{
-    AmdDevices, Component, Method, NodeLayout, Partition, Replicas, Seen, Side, Timing, Write,
-    names,
+    AmdDevices, Component, EvictionFacts, Method, NodeLayout, Partition, Replicas, Seen, Side,
+    Timing, Write, names,
 };
 use dovetail_testkit::gpu_operator::{AmdNode, Fault, MigNode, Offer};
 use serde_json::{Value, json};
@@ -153,6 +153,16 @@ impl Case {
     }
 }
 
+/// A pod of a DaemonSet of AMD's operator, with what it is.
+pub(crate) fn operand(name: &str, of: &str, tolerations: &Value) -> Value {
+    json!({"metadata": {"name": name, "namespace": "kube-amd-gpu",
+            "labels": {"app.kubernetes.io/name": of},
+            "ownerReferences": [{"kind": "DaemonSet", "apiVersion": "apps/v1",
+                "name": of, "uid": "d", "controller": true}]},
+        "spec": {"nodeName": "n", "containers": [], "tolerations": tolerations},
+        "status": {"phase": "Running"}})
+}
+
 pub(crate) struct World {
     pub(crate) case: Case,
     pub(crate) now_ms: u64,
@@ -171,6 +181,8 @@ pub(crate) struct World {
     pub(crate) pods: BTreeMap<String, (u64, bool)>,
     /// Those that tolerate every taint.
     tolerant: Vec<String>,
+    /// Objects of other pods on the node, which never leave.
+    pub(crate) more_pods: Vec<Value>,
     /// Others have tainted the node as dovetail would.
     pub(crate) is_barred_by_others: bool,
     /// When a scheduler saw the node without the taint last.
@@ -208,6 +220,7 @@ impl World {
             mount_ms: 60_000,
             pods: BTreeMap::new(),
             tolerant: Vec::new(),
+            more_pods: Vec::new(),
             is_barred_by_others: false,
             untainted_ms: 0,
             lag_ms,
@@ -228,6 +241,12 @@ impl World {
     /// What goes wrong with the next changes of the label.
     pub(crate) fn faults(&mut self) -> &mut VecDeque<Option<Fault>> {
         self.amd.as_mut().map_or(&mut self.mig.faults, |amd| &mut amd.faults)
+    }
+
+    /// When Device Config Manager reports failures that are about something else, after the next
+    /// changes of the label.
+    pub(crate) fn failures_ms(&mut self) -> &mut VecDeque<u64> {
+        &mut self.amd.as_mut().expect("AMD's GPUs").failures_ms
     }
 
     /// What is on the GPUs, whatever the plugin offers.
@@ -260,29 +279,30 @@ impl World {
     }
 
     pub(crate) fn seen(&self) -> Seen {
-        let pod = |name: &String, is_on_gpu: bool| -> Pod {
+        let pod = |name: &String, is_on_gpu: bool| -> Value {
             let limits = if is_on_gpu { json!({self.case.resource: "1"}) } else { json!({}) };
             let tolerations = match self.tolerant.contains(name) {
                 true => json!([{"operator": "Exists"}]),
                 false => json!([]),
             };
-            let object = json!({"metadata": {"name": name, "namespace": "team", "uid": name},
+            json!({"metadata": {"name": name, "namespace": "team", "uid": name},
                 "spec": {"nodeName": "n", "tolerations": tolerations,
                     "containers": [{"name": "c", "resources": {"limits": limits}}]},
-                "status": {"phase": "Running"}});
-            serde_json::from_value(object).expect("a pod")
+                "status": {"phase": "Running"}})
         };
-        let mut pods: Vec<Pod> =
+        let mut objects: Vec<Value> =
             self.pods.iter().map(|(name, (_, is_on_gpu))| pod(name, *is_on_gpu)).collect();
         if self.amd.as_ref().is_some_and(AmdNode::are_operands_up) {
-            let plugin = json!({"metadata": {"name": "plugin", "namespace": "kube-amd-gpu",
-                    "ownerReferences": [{"kind": "DaemonSet", "apiVersion": "apps/v1",
-                        "name": "plugin", "uid": "d", "controller": true}]},
-                "spec": {"nodeName": "n", "containers": []}, "status": {"phase": "Running"}});
-            pods.push(serde_json::from_value(plugin).expect("a pod"));
+            objects.push(operand("plugin", "amd-device-plugin", &json!([])));
         }
+        objects.extend(self.more_pods.iter().cloned());
+        let read = |object: &Value| serde_json::from_value(object.clone()).expect("a pod");
+        let pods: Vec<Pod> = objects.iter().map(read).collect();
+        let facts = |object: &Value| serde_json::from_value(object.clone()).expect("a pod");
+        let facts: Vec<EvictionFacts> = objects.iter().map(facts).collect();
         let read = Seen::read(&self.node, &pods, None).expect("a node that can be read");
-        let read = read.clearing(self.case.by, &pods, "kube-amd-gpu");
+        let with_facts = pods.iter().zip(facts.iter().map(Some));
+        let read = read.clearing(self.case.by, with_facts, "kube-amd-gpu");
         read.with(&self.layouts, TIMING.mount_ms)
     }
 
@@ -327,6 +347,23 @@ impl World {
         self.is_barred_by_others = true;
         let taint = json!({"key": "amd-dcm", "value": "up", "effect": "NoExecute"});
         self.node["spec"]["taints"].as_array_mut().expect("taints").push(taint);
+        self.changed();
+    }
+
+    /// People take taints of this key from the node.
+    pub(crate) fn untaint(&mut self, key: &str) {
+        let taints = self.node["spec"]["taints"].as_array_mut().expect("taints");
+        taints.retain(|taint| taint["key"] != key);
+        self.changed();
+    }
+
+    /// The component's label as people set it, or remove it.
+    pub(crate) fn label(&mut self, name: Option<&str>) {
+        let labels = self.node["metadata"]["labels"].as_object_mut().expect("labels");
+        match name {
+            Some(name) => drop(labels.insert(self.case.by.label().to_owned(), json!(name))),
+            None => drop(labels.remove(self.case.by.label())),
+        }
         self.changed();
     }
 
@@ -444,13 +481,18 @@ impl World {
         self.amd.iter_mut().for_each(|amd| amd.release(name));
     }
 
+    /// A pod that asks for no GPU runs on the node, and does not tolerate any taint.
+    pub(crate) fn run_without_gpu(&mut self, runs_ms: u64) {
+        self.made += 1;
+        self.pods.insert(format!("p{}", self.made), (self.now_ms + runs_ms, false));
+    }
+
     /// A pod that asks for no GPU is bound to the node, if a scheduler may think that it can be.
     pub(crate) fn bind_without_gpu(&mut self, runs_ms: u64) {
         if self.is_tainted() && self.now_ms >= self.untainted_ms + self.lag_ms {
             return;
         }
-        self.made += 1;
-        self.pods.insert(format!("p{}", self.made), (self.now_ms + runs_ms, false));
+        self.run_without_gpu(runs_ms);
     }
 
     /// A pod is bound whatever taints the node has: it tolerates every one of AMD's node, where

@@ -15,10 +15,10 @@ use crate::eligible::holders;
 use crate::objects::{Objects, SeenNode};
 
 /// Asks an exporter's metrics for the devices of pods; without a named server it knows nothing.
-pub(super) struct GpuUsers<'a> {
-    pub(super) choice: &'a ServerChoice,
-    pub(super) way: &'a WayFlags,
-    pub(super) connection: &'a ConnectionFlags,
+pub(crate) struct GpuUsers<'a> {
+    pub(crate) choice: &'a ServerChoice,
+    pub(crate) way: &'a WayFlags,
+    pub(crate) connection: &'a ConnectionFlags,
 }
 
 /// What is reported of each node.
@@ -47,7 +47,7 @@ impl GpuUsers<'_> {
 
     /// Adds what pods use of each GPU to the nodes on which pods use GPUs. `table`: how the GPUs of
     /// a node are cut.
-    pub(super) async fn add_to<'t>(
+    pub(crate) async fn add_to<'t>(
         &self,
         objects: &mut Objects,
         table: impl Fn(&SeenNode) -> Option<&'t MigTable>,
@@ -73,7 +73,7 @@ impl GpuUsers<'_> {
     }
 
     /// A node without the pods on GPUs that a change leaves as they are, as far as that is known.
-    pub(super) async fn besides(
+    pub(crate) async fn besides(
         &self,
         seen: Seen,
         pods: &[Pod],
