@@ -176,7 +176,10 @@ impl Document {
         };
         let unused = match head.unused_cpu_memory_usd_micros {
             Some(micros) if micros > 0 => {
-                format!(" CPU and memory that no pod requested: {} more.", usd(Some(micros)))
+                format!(
+                    " The cost also includes {} for CPU and memory that no pod requested.",
+                    usd(Some(micros))
+                )
             }
             _ => String::new(),
         };

@@ -45,6 +45,13 @@ pub(crate) fn move_lines(moves: &[MoveRow]) -> String {
         let what = if row.is_evicted { "moved" } else { "moves" };
         let to = match &row.to {
             Some(node) => format!("to node {node}"),
+            None if row.is_evicted => {
+                let line = format!(
+                    "evicted {pod} ({owner}), which returns to its node once the new layout is \
+                     ready: {lost:.0} GPU-seconds lost"
+                );
+                return wrapped(&plain(&line), 0);
+            }
             None => "back to its node once the new layout is ready".to_owned(),
         };
         wrapped(&plain(&format!("{what} {pod} ({owner}) {to}: {lost:.0} GPU-seconds lost")), 0)

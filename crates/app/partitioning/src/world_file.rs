@@ -129,7 +129,11 @@ fn fleet(world: WorldJson, tables: &[MigTable]) -> Result<Fleet, String> {
             )
         })?,
         None => tables.iter().find(has_all).map(|table| (table.name.clone(), table)).ok_or_else(
-            || "field `model`: no GPU model has all of these profiles: set the model".to_owned(),
+            || {
+                "no known GPU model has all profiles in this file: correct the profile names, or \
+                 describe the model under `[[mig.table]]` in dovetail.toml"
+                    .to_owned()
+            },
         )?,
     };
     let place = |name: &str, field: String| {

@@ -4,6 +4,8 @@ use anyhow::Result;
 use clap::ValueEnum;
 use dovetail_check::{Judge, Violation};
 use dovetail_model::{Event, Plan, Snapshot};
+use dovetail_order::QueueTurns;
+use dovetail_plan::EngineConfig;
 use dovetail_settings::errors::Violated;
 
 /// Steps between two full checks, unless every step is one.
@@ -37,6 +39,14 @@ impl ReplayWatch {
     pub fn new(check: Check, world: &Snapshot) -> Self {
         let judge = (check != Check::Off).then(|| Judge::new(world));
         Self { judge, check, steps: 0, violations: Vec::new() }
+    }
+
+    /// The same beside an engine whose order may divide the cluster among queues.
+    pub fn of_turns(check: Check, world: &Snapshot, engine: &EngineConfig) -> Self {
+        let is_divided = engine.turns.queues == QueueTurns::Kai;
+        let Self { judge, check, steps, violations } = Self::new(check, world);
+        let judge = judge.map(|judge| judge.with_divided_cluster(is_divided));
+        Self { judge, check, steps, violations }
     }
 
     /// What happened at one moment and what was decided.

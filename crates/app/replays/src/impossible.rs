@@ -5,7 +5,7 @@ use anyhow::Result;
 use dovetail_console::app::App;
 use dovetail_console::table::{whole, wrapped};
 use dovetail_sim::timed::{ImpossibleJob, impossible_jobs};
-use dovetail_trace::{TraceCluster, TraceJob};
+use dovetail_trace::{Trace, TraceCluster, TraceJob};
 use serde::Serialize;
 
 /// Jobs that are named; the others are counted.
@@ -35,19 +35,21 @@ impl Impossible {
         self.rows.binary_search(&row).is_ok()
     }
 
-    /// Tells it before the replay, which may be long.
-    pub fn tell(&self, app: &App, trace: &str) {
-        if let Some(first) = self.first_impossible_jobs.first() {
-            let count = whole(self.impossible_jobs);
-            let ImpossibleJob { job, reason, .. } = first;
-            let (jobs, stay) = match self.impossible_jobs {
-                1 => ("job", "stays"),
-                _ => ("jobs", "stay"),
+    /// Tells it before the replay, which may be long, with the place of the first job.
+    pub fn tell(&self, app: &App, trace: &Trace) {
+        if let Some(ImpossibleJob { job, reason, row }) = self.first_impossible_jobs.first() {
+            let place = trace.place(*row);
+            let text = match self.impossible_jobs - 1 {
+                0 => {
+                    format!("job {job} can never start on this cluster and stays pending: {reason}")
+                }
+                more => format!(
+                    "job {job} and {} more can never start on this cluster and stay pending; \
+                     job {job}: {reason}",
+                    whole(more)
+                ),
             };
-            app.note(&format!(
-                "{trace}: {count} {jobs} can never start on this cluster and {stay} pending; the first is {job}: \
-                 {reason}"
-            ));
+            app.note(&format!("{place}: {text}"));
         }
     }
 

@@ -45,10 +45,11 @@ pub enum OrderName {
     /// Queue with the smallest dominant share first, as `dovetail scheduler` does by default; all
     /// queues have equal weight
     DominantShare,
-    /// The order of --preset, with expected run times learned from jobs that were submitted at
-    /// about the same time
+    /// The order of a preset (default: fair); run times that the trace does not estimate are
+    /// learned from other jobs
     Dovetail,
-    /// Shortest job first by its true run time; jobs that do not fit are skipped
+    /// Shortest expected run time first (by default the true run time; see --estimates); jobs that
+    /// do not fit are skipped
     Sjf,
     /// Shortest remaining time first; preemptive, as published
     Srtf,
@@ -289,7 +290,7 @@ fn by_engine(
     let resumed_at_ms = files.from_checkpoint.map(|_| simulation.progress().now_ms());
     refuse_passed(files, resumed_at_ms)?;
     progress.advance((trace.jobs.len() - simulation.progress().unfinished()) as u64);
-    let watch = ReplayWatch::new(plan.check, &simulation.engine.snapshot());
+    let watch = ReplayWatch::of_turns(plan.check, &simulation.engine.snapshot(), &config.engine);
     let record = |path| ReplayRecording::start(path, &config.engine, &simulation.engine);
     let recording = files.record.map(record).transpose()?;
     let foresight = Foresight::default();

@@ -123,7 +123,8 @@ fn log_news(news: &News, is_known: bool) {
         }
         News::Receipt { .. } | News::NoReceipt { .. } => log_receipt(news),
         // Who carries out orders has said so; forecasts are for metrics.
-        News::ForecastEnded(_)
+        News::ForecastMade(_)
+        | News::ForecastEnded(_)
         | News::EvictionRefused(_)
         | News::IntervalFarOff { .. }
         | News::Evicted(_)

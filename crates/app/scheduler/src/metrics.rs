@@ -378,7 +378,7 @@ impl Metrics {
             News::EvictionRefused(_) => {
                 self.evictions_refused.inc();
             }
-            News::ChoosesBy { .. } => {}
+            News::ChoosesBy { .. } | News::ForecastMade(_) => {}
             News::Pending { .. } => self.attempt(AttemptResult::unschedulable),
             News::Object(report) => {
                 if let Some(problem) = problem(report) {

@@ -60,6 +60,15 @@ impl Judge {
         self
     }
 
+    /// The same for an order that divides the whole cluster among queues, as preset `kai` does.
+    /// What a queue should have beyond its quota is not known here: of a reclaim it is judged
+    /// whether its victims are open to it.
+    #[must_use]
+    pub fn with_divided_cluster(mut self, is_divided: bool) -> Self {
+        self.world.is_divided = is_divided;
+        self
+    }
+
     /// Takes over what happened outside. Call it before the plan that answers the event; do not
     /// call it for an event that the engine refused.
     pub fn event(&mut self, event: &Event, now_ms: u64) {

@@ -12,7 +12,7 @@ pub(crate) fn judge_limits(world: &ClusterBooks, job: JobId, found: &mut Vec<Vio
     let booked = &world.jobs[&job];
     for queue in queue_and_parents(world, &booked.job.queue) {
         for (axis, most) in bounds(queue) {
-            let holds = held(booked, &axis);
+            let holds = held(world, booked, &axis);
             let used = used_below(world, &queue.name, &axis);
             if holds > 0 && used > most {
                 let queue = queue.name.clone();
@@ -48,7 +48,7 @@ pub(crate) fn judge_kept_quota(world: &ClusterBooks, job: JobId, found: &mut Vec
         for (axis, most) in bounds(queue) {
             let used = used_below(world, &queue.name, &axis);
             let kept = kept_below(world, &queue.name, &axis, job);
-            if held(booked, &axis) > 0 && kept > 0 && used + kept > most {
+            if held(world, booked, &axis) > 0 && kept > 0 && used + kept > most {
                 let queue = queue.name.clone();
                 found.push(Violation::TakesKeptQuota { job, queue, axis, used, kept, most });
             }
@@ -58,7 +58,7 @@ pub(crate) fn judge_kept_quota(world: &ClusterBooks, job: JobId, found: &mut Vec
 
 pub(crate) fn used_below(world: &ClusterBooks, queue: &str, axis: &Axis) -> i64 {
     let jobs = world.jobs.values().filter(|booked| is_below(world, booked, queue));
-    jobs.map(|booked| held(booked, axis)).sum()
+    jobs.map(|booked| held(world, booked, axis)).sum()
 }
 
 /// What those need at least that room is kept for and that go before a job, less what ends.
@@ -82,11 +82,23 @@ pub(crate) fn ending_below(world: &ClusterBooks, queue: &str, axis: &Axis) -> i6
 }
 
 pub(crate) fn held_by_pod(world: &ClusterBooks, pod: PodId, queue: &str, axis: &Axis) -> i64 {
-    let booked = world.jobs.get(&pod.job).filter(|booked| {
-        is_below(world, booked, queue) && booked.pods.contains_key(&(pod.pod_set, pod.ordinal))
-    });
-    let set = booked.map(|booked| &booked.job.pod_sets[usize::from(pod.pod_set)]);
-    set.map_or(0, |set| asks(&set.requirement, axis))
+    let booked = world.jobs.get(&pod.job).filter(|booked| is_below(world, booked, queue));
+    let place = booked.and_then(|booked| booked.pods.get_key_value(&(pod.pod_set, pod.ordinal)));
+    booked.zip(place).map_or(0, |(booked, ((set, _), node))| there(world, booked, *set, node, axis))
+}
+
+/// What a pod of a set counts on its node. Where it could have had several models, it counts for
+/// the one of the node.
+fn there(world: &ClusterBooks, booked: &BookedJob, set: u16, node: &str, axis: &Axis) -> i64 {
+    let requirement = &booked.job.pod_sets[usize::from(set)].requirement;
+    match axis {
+        Axis::GpuModel(name) if requirement.gpu_models.len() != 1 => {
+            let device = world.nodes.get(node).and_then(|books| books.node.devices.first());
+            let is_it = device.is_some_and(|device| device.model == *name);
+            if is_it { requirement.gpu_milli() } else { 0 }
+        }
+        _ => asks(requirement, axis),
+    }
 }
 
 fn is_below(world: &ClusterBooks, booked: &BookedJob, queue: &str) -> bool {
@@ -141,9 +153,9 @@ fn bounds(queue: &Queue) -> Vec<(Axis, i64)> {
 }
 
 /// What the pods of a job that have a node count.
-fn held(booked: &BookedJob, axis: &Axis) -> i64 {
-    let sets = booked.pods.keys().map(|(set, _)| &booked.job.pod_sets[usize::from(*set)]);
-    sets.map(|set| asks(&set.requirement, axis)).sum()
+fn held(world: &ClusterBooks, booked: &BookedJob, axis: &Axis) -> i64 {
+    let pods = booked.pods.iter();
+    pods.map(|((set, _), node)| there(world, booked, *set, node, axis)).sum()
 }
 
 /// What a job that waits is to count at its smallest size.
@@ -160,7 +172,7 @@ fn asks(requirement: &Requirement, axis: &Axis) -> i64 {
         Axis::Cpu => resources.cpu_milli,
         Axis::Memory => resources.memory_bytes,
         Axis::Extended(name) => resources.extended.get(name).copied().unwrap_or(0),
-        // Of several models the pod counts for the one that it gets.
+        // Of several models it is not known yet which one the pod gets.
         Axis::GpuModel(name) => {
             let is_it = requirement.gpu_models.iter().eq([name]);
             if is_it { requirement.gpu_milli() } else { 0 }

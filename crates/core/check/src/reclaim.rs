@@ -20,6 +20,9 @@ pub(crate) fn gives_back(
     victim: &BookedJob,
     victims: &BTreeSet<PodId>,
 ) -> bool {
+    if world.is_divided {
+        return is_open(world, victim);
+    }
     let booked = &world.jobs[&job];
     let ours = queue_and_parents(world, &booked.job.queue);
     let theirs = queue_and_parents(world, &victim.job.queue);

@@ -42,6 +42,8 @@ pub(crate) struct ClusterBooks {
     /// For how long at most queues that want their quota back leave a job alone that was preempted;
     /// `None` is not judged.
     pub(crate) respite_ms: Option<u64>,
+    /// Whether the order divides the whole cluster among queues, and not only quotas.
+    pub(crate) is_divided: bool,
     /// Whether anything was ever booked: what is kept for that is not in these books.
     pub(crate) has_bookings: bool,
     /// What was wrong in the snapshot the books were opened from.

@@ -52,8 +52,8 @@ pub enum Action {
     /// What was kept for a job is free for everybody: others left too late or took the room,
     /// somebody of higher priority needs it, or the job is not what it was.
     GivenBack { job: JobId },
-    /// Room that somebody outside kept for a job of lower priority ([`crate::Phase::Kept`]) is
-    /// free, so that this one can start, there or beside it.
+    /// Room that somebody outside kept for a job of lower priority ([`crate::HoldingPhase::Kept`])
+    /// is free, so that this one can start, there or beside it.
     RoomGivenUp {
         /// Who starts, or will.
         job: JobId,

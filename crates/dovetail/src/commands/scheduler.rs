@@ -13,7 +13,7 @@ use dovetail_control::record::Recording;
 use dovetail_live::comparison;
 use dovetail_live::recording::LiveRecording;
 use dovetail_order::{PRESETS, Turns};
-use dovetail_plan::{EngineConfig, EstimatesConfig, PreemptionConfig, ReserveConfig};
+use dovetail_plan::{EngineConfig, EstimatesConfig, Order, PreemptionConfig, ReserveConfig};
 use dovetail_scheduler::lead::LeaseName;
 use dovetail_scheduler::{Election, Metrics, Options, Status, endpoints, run};
 
@@ -248,10 +248,13 @@ pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
     let or = |in_file: &Option<String>, default: &str| {
         in_file.clone().unwrap_or_else(|| default.to_owned())
     };
+    let (order, turns) = (section.order.unwrap_or(ORDER), turns(section.preset.as_deref()));
+    let preempts = section.preemption.unwrap_or(true);
     let rules = dovetail_translate::Rules {
         device_resource: or(&section.device_resource, DEVICE_RESOURCE),
         node_selector: section.node_selector.clone().unwrap_or_default(),
         max_declared_loss_ms: Some(section.max_declared_loss_ms()),
+        queues_borrow: order == Order::Dovetail && turns.reclaims && preempts,
     };
     // What the file says was looked at when it was read.
     let levels = section.levels().unwrap_or_default();
@@ -259,7 +262,7 @@ pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
     let scheduler = scheduler.unwrap_or_else(|| or(&section.scheduler_name, SCHEDULER_NAME));
     let policy = policy::seeded(&or(&section.policy, POLICY), app.settings.seed.value);
     let preemption = PreemptionConfig {
-        enabled: section.preemption.unwrap_or(true),
+        enabled: preempts,
         respect_budgets: section.respect_pdb.unwrap_or(false),
         ..PreemptionConfig::default()
     };
@@ -267,8 +270,8 @@ pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
     Options {
         engine: EngineConfig {
             policy,
-            order: section.order.unwrap_or(ORDER),
-            turns: turns(section.preset.as_deref()),
+            order,
+            turns,
             reserve: ReserveConfig {
                 heads: section.reserve_heads.unwrap_or(0),
                 ..ReserveConfig::default()

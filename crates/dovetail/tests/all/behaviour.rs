@@ -178,7 +178,7 @@ fn preemptive_orders_count_microseconds() {
     folder.json("trace export fine.csv --to out.csv");
     assert!(folder.read("out.csv").contains("a,0,10.000400,"), "{}", folder.read("out.csv"));
     let done = folder.call("trace import fine.csv --to own.csv");
-    assert!(done.err.contains("fine.csv: times of 2 jobs are finer"), "{}", done.err);
+    assert!(done.err.contains("fine.csv: times of 2 jobs have fractions"), "{}", done.err);
 }
 
 #[test]
@@ -446,5 +446,18 @@ fn a_price_for_a_model_that_is_not_there_is_refused() {
     for there in ["T4=2", "V100=2", "*=2"] {
         let done = call(there);
         assert_eq!(done.code, Some(0), "{there}: {}", done.err);
+    }
+}
+
+#[test]
+fn the_judge_finds_nothing_wrong_with_what_any_preset_decides() {
+    let folder = Folder::new();
+    folder.json("trace synth --nodes 10 --days 2 --to-jobs jobs.csv --to-nodes nodes.csv");
+    for preset in ["fair", "throughput", "latency", "cost", "kai"] {
+        let run = folder.call(&format!(
+            "sim run --protocol timed --jobs jobs.csv --nodes nodes.csv --order dovetail --preset \
+             {preset} --restart-cost 30s --checkpoint-interval 10m"
+        ));
+        assert_eq!(run.code, Some(0), "{preset}: {}", run.err);
     }
 }

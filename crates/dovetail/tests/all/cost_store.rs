@@ -312,7 +312,7 @@ fn a_ledger_that_cannot_answer_says_why() {
         (format!("cost --store l.db --prometheus {url} --period 2h"), 2, "--cluster NAME"),
         (format!("cost --store l.db --prometheus {url} --usage usage.csv"), 2, "--usage"),
         ("cost --store l.db --gpu-price H100=6".to_owned(), 2, "prices"),
-        ("cost --store l.db --cluster west".to_owned(), 1, "no data of cluster `west`"),
+        ("cost --store l.db --cluster west".to_owned(), 1, "no data for cluster `west`"),
     ] {
         let done = folder.call(&call);
         assert_eq!(done.code, Some(code), "{call}: {}", done.err);

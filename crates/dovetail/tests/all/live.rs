@@ -165,7 +165,7 @@ fn questions_that_reach_no_cluster_name_the_server_and_the_kubeconfig() {
     folder.write("stranger", &connection.replace("\"user\":\"u\"", "\"user\":\"zoe\""));
     let refused = folder.call("top --kubeconfig stranger --color never");
     assert_eq!(refused.code, Some(2), "{}", refused.err);
-    let expected = "error: kubeconfig stranger: context \"c\" names user \"zoe\", which the file does not have";
+    let expected = "error: kubeconfig stranger: context \"c\" names user \"zoe\", which the file does not contain";
     assert!(refused.err.starts_with(expected), "{}", refused.err);
 }
 

@@ -73,6 +73,7 @@ fn flags_of_slices_are_refused_with_what_to_do() {
     let call = "sim run --protocol slices --nodes 5x8 --gpu A100-40GB --mix big --load 0.9";
     for (more, told) in [
         ("--order fifo", "--order requires --protocol timed; omit it"),
+        ("--record r", "--record: runs with --protocol slices cannot be recorded; omit it"),
         (
             "--policy dot-product",
             "--policy dot-product does not support slices; use dovetail, kube-",

@@ -169,7 +169,7 @@ fn purchase(name: Option<&str>) -> Result<Option<Purchase>, Problem> {
         Some(purchase) => Ok(Some(purchase)),
         None => {
             let known = Purchase::ALL.map(Purchase::name).join(", ");
-            Err(("purchase", format!("`{name}` is not a purchase kind: write one of {known}")))
+            Err(("purchase", format!("`{name}` is not a purchase option: write one of {known}")))
         }
     }
 }

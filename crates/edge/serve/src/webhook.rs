@@ -49,7 +49,10 @@ pub enum WebhookError {
     /// Nobody vouches for anybody.
     #[error("no system certificates were found, so no https address can be trusted")]
     Certificates,
-    #[error("{host} rejected the message with status {status}: check which format it expects")]
+    #[error(
+        "{host} rejected the message with status {status}: check the webhook's address and the \
+         message format that it accepts"
+    )]
     Refused {
         /// Who.
         host: String,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use dovetail_account::device_time::Span;
 use dovetail_account::rollup::{Coverage, HOUR_MS, hours};
+use dovetail_units::time::time;
 use sqlx::AnyConnection;
 use sqlx::Connection;
 
@@ -128,21 +129,5 @@ async fn cover(
 
 /// An hour as messages name it.
 pub(crate) fn hour_in_words(hour: u64) -> String {
-    let (day, hour) = (hour / 24, hour % 24);
-    let (year, month, day) = civil(day);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:00Z")
-}
-
-/// Days since 1970 as a date, by Howard Hinnant's `civil_from_days`
-/// (<https://howardhinnant.github.io/date_algorithms.html>).
-fn civil(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+    time(hour.saturating_mul(HOUR_MS))
 }

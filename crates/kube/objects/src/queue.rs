@@ -29,10 +29,13 @@ pub struct Queue {
     pub guaranteed: BTreeMap<Box<str>, Quantity>,
     /// What it and all below it never hold more of, by resource.
     pub limit: BTreeMap<Box<str>, Quantity>,
+    /// GPUs of which it and all below it never hold more, by the model that labels of nodes name.
+    pub limit_by_model: BTreeMap<Box<str>, Quantity>,
     /// Share of what is not enough for all.
     pub weight: u32,
-    /// Whether it may hold more than it is guaranteed while that is free.
-    pub borrows: bool,
+    /// Whether it may hold more than it is guaranteed while that is free; `None` if it does not
+    /// say.
+    pub borrows: Option<bool>,
     /// After so long, what it has used counts half, as a duration; empty where it does not say.
     pub half_life: Box<str>,
     /// Namespaces whose pods it takes; nothing if it does not say.
@@ -81,14 +84,22 @@ struct SpecJson {
         "x-kubernetes-validations" = not_negative("limit")
     ))]
     limit: BTreeMap<Box<str>, JsonQuantity>,
+    /// Maximum number of GPUs of the queue and its descendants, by GPU model, as in the node label
+    /// `nvidia.com/gpu.product`. A pod that can use several models counts for the model it gets.
+    #[serde(deserialize_with = "nullable")]
+    #[schemars(extend(
+        "maxProperties" = MOST_RESOURCES,
+        "x-kubernetes-validations" = not_negative("limitByModel")
+    ))]
+    limit_by_model: BTreeMap<Box<str>, JsonQuantity>,
     /// Share of scarce resources: a queue of weight 2 gets twice as much as one of weight 1.
     #[schemars(with = "i32", range(min = 1, max = 1000), extend("default" = 1))]
     weight: Option<u32>,
-    /// Whether the queue may use more than its quota while resources are free. Borrowed quota is
-    /// not reclaimed yet, so queues do not borrow by default.
-    #[serde(deserialize_with = "nullable")]
-    #[schemars(extend("default" = "Never"))]
-    borrowing: Borrowing,
+    /// Whether the queue may use more than its quota while resources are free. Default: `WhenFree`
+    /// if the scheduler reclaims borrowed quota (scheduling order `dovetail` with the preset `fair`
+    /// or `kai`), else `Never`.
+    #[schemars(with = "Borrowing")]
+    borrowing: Option<Borrowing>,
     /// Time after which past usage of the queue and its descendants counts half with the
     /// scheduling order `dovetail`, such as `12h` or `7d`. Default: the value of the parent queue,
     /// else the value of the preset, which is a week.
@@ -100,9 +111,8 @@ struct SpecJson {
     namespace_selector: LabelSelector,
 }
 
-#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
 enum Borrowing {
-    #[default]
     Never,
     WhenFree,
 }
@@ -132,8 +142,9 @@ impl<'de> Deserialize<'de> for Queue {
             parent: spec.parent,
             guaranteed: amounts(spec.guaranteed),
             limit: amounts(spec.limit),
+            limit_by_model: amounts(spec.limit_by_model),
             weight: spec.weight.unwrap_or(1),
-            borrows: matches!(spec.borrowing, Borrowing::WhenFree),
+            borrows: spec.borrowing.map(|borrowing| matches!(borrowing, Borrowing::WhenFree)),
             half_life: spec.half_life,
             namespaces: spec.namespace_selector,
             status,

@@ -168,12 +168,14 @@ pub fn roll_back(owner: &Owner, around: &Around, now_ms: u64) -> NextRequests {
     let is_judged = |watch: &Watch| watch.outcome == Outcome::Worse;
     let watch = record.watch.as_ref().map(|watch| match is_judged(watch) {
         true => watch.clone(),
-        false => {
-            Watch { outcome: Outcome::RolledBack, why: "on request".to_owned(), ..watch.clone() }
-        }
+        false => Watch {
+            outcome: Outcome::RolledBack,
+            why: "rolled back by a user".to_owned(),
+            ..watch.clone()
+        },
     });
     let record = RequestsRecord { watch, ..record.clone() };
-    NextRequests::Write(Box::new(back(owner, &record, "on request", now_ms)))
+    NextRequests::Write(Box::new(back(owner, &record, "rolled back by a user", now_ms)))
 }
 
 fn back(owner: &Owner, record: &RequestsRecord, why: &str, now_ms: u64) -> RequestsWrite {

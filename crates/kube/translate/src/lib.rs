@@ -58,6 +58,9 @@ pub struct Rules {
     /// escapes preemption by declaring days. `None`: it counts as declared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_declared_loss_ms: Option<u64>,
+    /// Whether a queue borrows that does not say: where borrowed quota is reclaimed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub queues_borrow: bool,
 }
 
 impl Rules {
@@ -80,6 +83,7 @@ impl Default for Rules {
             device_resource: DEVICE_RESOURCE.to_owned(),
             node_selector: BTreeMap::new(),
             max_declared_loss_ms: None,
+            queues_borrow: false,
         }
     }
 }

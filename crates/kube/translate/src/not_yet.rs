@@ -210,13 +210,14 @@ pub enum NotYet {
     },
     /// It refers to resource claims.
     #[error(
-        "the pod refers to resource claims (dynamic resource allocation), whose devices are unknown here"
+        "the pod requests devices through ResourceClaims (dynamic resource allocation), which this \
+         check does not evaluate"
     )]
     ResourceClaims,
     /// An extended resource that only DRA can give.
     #[error(
         "resource {resource} is offered by no node's device plugin, and device class {class} maps \
-         it to dynamic resource allocation, whose devices are unknown here"
+         it to dynamic resource allocation, which this check does not evaluate"
     )]
     ResourceByClass {
         resource: String,

@@ -101,7 +101,9 @@ pub enum BoundError {
         limit: u32,
     },
     /// The cluster has no GPU, so that a share of its GPUs means nothing.
-    #[error("the cluster has no GPU: arrived percent is undefined; pass nodes with GPUs")]
+    #[error(
+        "the cluster has no GPUs, so percentages of its GPUs are undefined: pass nodes with GPUs"
+    )]
     NoGpus,
     /// The exact optimum was asked for a world that is too large for it.
     #[error(

@@ -222,7 +222,7 @@ impl<'a> GpuUsage<'a> {
             (self.series_without_device, "series without labels that name a GPU were ignored"),
             (
                 self.samples_without_reading,
-                "samples had an invalid value (a driver's blank, NaN, out of range)",
+                "samples had an invalid value (blank value of the driver, NaN, or out of range)",
             ),
             (
                 self.contradicting_samples,

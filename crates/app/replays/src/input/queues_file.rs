@@ -97,6 +97,9 @@ struct Entry {
     weight: Option<Spanned<u32>>,
     parent: Option<Spanned<String>>,
     half_life: Option<Spanned<String>>,
+    /// For the preset `kai`.
+    #[serde(default)]
+    priority: i32,
 }
 
 fn read_queues(file: &TomlFile) -> Result<Vec<Queue>> {
@@ -150,6 +153,7 @@ fn read_queues(file: &TomlFile) -> Result<Vec<Queue>> {
             weight: weight.map_or(1, |weight| *weight.get_ref()),
             limit,
             half_life_ms: half_life.transpose()?,
+            priority: entry.priority,
             ..Queue::named(own)
         });
     }
@@ -238,7 +242,7 @@ mod tests {
     #[test]
     fn queues_are_read_and_refused_with_line_and_field() {
         let text = "[queues.all]\n[queues.research]\nquota = 4\nlimit = 8.5\nweight = 2\n\
-                    parent = \"all\"\nhalfLife = \"7d\"\nlimitByModel = { H100 = 2 }\n";
+                    parent = \"all\"\nhalfLife = \"7d\"\nlimitByModel = { H100 = 2 }\npriority = 7\n";
         let read = queues(text).expect("as documented");
         let research = &read[1];
         assert_eq!(
@@ -247,6 +251,7 @@ mod tests {
         );
         assert_eq!(research.limit.by_model, BTreeMap::from([("H100".to_owned(), 2_000)]));
         assert_eq!((research.weight, research.half_life_ms), (2, Some(604_800_000)));
+        assert_eq!((research.priority, read[0].priority), (7, 0));
         assert_eq!(research.parent.as_deref(), Some("all"));
         for (from, to, told) in [
             (

@@ -43,7 +43,21 @@ fn starts_are_counted_beside_their_first_forecast() {
     cluster.create("b", running_for("1h"));
     assert!(cluster.run().is_empty());
     // Ten minutes after the first decision forecasts are made; later ones do not replace them.
-    (0..2).for_each(|_| ten_minutes_pass(&mut cluster));
+    let made = |cluster: &mut Cluster| {
+        let news = cluster.scheduler.news().into_iter();
+        let made = news.filter_map(|news| match news {
+            News::ForecastMade(job) => cluster.scheduler.ask().announced(job),
+            _ => None,
+        });
+        made.map(|said| said.message).collect::<Vec<_>>()
+    };
+    ten_minutes_pass(&mut cluster);
+    let said = made(&mut cluster);
+    assert_eq!(said.len(), 1, "{said:?}");
+    let start = "; estimated start: by 1970-01-01T01:00:00Z; estimate of 1970-01-01T00:10:00Z";
+    assert!(said[0].ends_with(start), "{said:?}");
+    ten_minutes_pass(&mut cluster);
+    assert_eq!(made(&mut cluster), Vec::<String>::new());
     cluster.pass(40 * MINUTE_MS - 2_000);
     cluster.end("a", "Succeeded");
     assert_eq!(cluster.run(), ["b"]);

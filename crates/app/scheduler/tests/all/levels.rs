@@ -105,7 +105,7 @@ fn a_label_that_groups_nodes_otherwise_than_the_first_of_its_level_is_refused() 
         create_pair(&mut cluster, asks.clone());
         assert_eq!(cluster.run(), names(&[]), "{racks:?}");
         let told = cluster.reports().join("\n");
-        assert!(told.contains(second) && told.contains("group the nodes differently"), "{told}");
+        assert!(told.contains(second) && told.contains("groups the nodes differently"), "{told}");
         // One of them is taken off the nodes.
         for at in 0..4 {
             let key = (Kind::Node, String::new(), format!("n{at}"));

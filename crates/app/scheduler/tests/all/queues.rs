@@ -111,7 +111,7 @@ fn what_a_queue_is_guaranteed_bounds_it_and_what_waits_says_the_numbers() {
     let bounded = "WaitingForQuota: queue team is guaranteed 6 nvidia.com/gpu and does not borrow: it uses \
                    4, and 4 more would be needed";
     let turn = "WaitingForTurn: other jobs that request the same resources go first; queue team \
-                uses 4 nvidia.com/gpu, 25.0% of the cluster";
+                uses 4 nvidia.com/gpu (dominant share of the cluster: 25.0%)";
     let said = says(&mut cluster);
     assert_eq!((&*said["p1"], &*said["p2"]), (bounded, turn));
     let statuses: BTreeMap<String, Value> =
@@ -323,4 +323,30 @@ fn without_the_kind_there_is_one_queue_whatever_labels_say() {
     cluster.create("p3", in_queue("team", 2));
     assert_eq!(cluster.run(), names(&["p3"]));
     assert!(!cluster.scheduler.news().iter().any(|news| matches!(news, News::Inconsistent(_))));
+}
+
+#[test]
+fn a_queue_gets_no_more_gpus_of_a_model_than_its_limit_and_then_those_of_another() {
+    let mut cluster = Cluster::of(0);
+    let gpus = json!({"cpu": "96", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": "8"});
+    for (name, model) in [("n0", "NVIDIA-H100"), ("n1", "NVIDIA-A100")] {
+        let labels = json!({"kubernetes.io/hostname": name, "nvidia.com/gpu.product": model});
+        let body = json!({"metadata": {"labels": labels},
+            "status": {"allocatable": gpus, "capacity": gpus}});
+        cluster.server.apply(Kind::Node, "", name, body);
+    }
+    let limit = json!({"NVIDIA-H100": 4});
+    set_queue(&mut cluster, "all", json!({"limitByModel": limit}));
+    set_queue(&mut cluster, "team", json!({"parent": "all", "namespaceSelector": {}}));
+    for at in 0..3 {
+        cluster.create(&format!("p{at}"), in_queue("team", 4));
+    }
+    // Four on the one model, eight on the other.
+    assert_eq!(cluster.run(), names(&["p0", "p1", "p2"]));
+    cluster.create("p3", in_queue("team", 4));
+    cluster.create("other", pod(4));
+    assert_eq!(cluster.run(), names(&["other"]));
+    let bounded = "WaitingForQuota: queue all is limited to 4 NVIDIA-H100 and uses 4; 4 more GPUs of \
+                   one model would be needed";
+    assert_eq!(says(&mut cluster)["p3"], bounded);
 }

@@ -29,7 +29,9 @@ fn fair() -> Options {
     let preemption = PreemptionConfig { enabled: true, ..PreemptionConfig::default() };
     let engine =
         EngineConfig { order: Line::Dovetail, turns, preemption, ..EngineConfig::default() };
-    Options { engine, ..elected("one") }
+    let mut options = Options { engine, ..elected("one") };
+    options.world.rules.queues_borrow = true;
+    options
 }
 
 async fn submit(pods: &Api<Pod>, queue: &str, name: &str) {
@@ -140,8 +142,8 @@ async fn a_queue_gets_its_guarantee_back_as_far_as_disruption_budgets_allow() {
     let client: Client = control_plane.client().await.expect("a client");
     create_nodes(&Api::<Node>::all(client.clone()), 2).await;
     for name in ["ours", "lent"] {
-        let spec = json!({"guaranteed": {"nvidia.com/gpu": 8}, "borrowing": "WhenFree",
-            "namespaceSelector": {}});
+        // A queue that does not say borrows where quota is reclaimed.
+        let spec = json!({"guaranteed": {"nvidia.com/gpu": 8}, "namespaceSelector": {}});
         queue_objects::create(&control_plane, &queue_objects::queue(name, spec));
     }
     let kubelets = Kubelets::start(client.clone(), KubeletOptions::default());

@@ -149,8 +149,8 @@ fn nobody_buys_nodes_for_who_waits_for_something_else() {
     let behind = cluster.submit(2, 1, 2).unwrap();
     assert_eq!(
         behind.message,
-        "other jobs that request the same resources go first; queue default uses 0 nvidia.com/gpu, \
-         0.0% of the cluster"
+        "other jobs that request the same resources go first; queue default uses 0 nvidia.com/gpu \
+         (dominant share of the cluster: 0.0%)"
     );
     assert!(!autoscalers_act(&behind));
     for reason in [PendingReason::WaitingForReservation, PendingReason::WaitingForMembers] {

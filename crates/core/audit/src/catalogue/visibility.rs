@@ -77,8 +77,8 @@ pub(super) const CHECKS: &[Check] = &[
                       idle. Often a label is overwritten in transit, or one server has the samples of two clusters.",
         evidence: "GPU, minutes, pod and node",
         fix: FixKind::Exporter,
-        fix_example: "honorLabels: true  # of the ServiceMonitor of the exporter; external_labels: \
-                      {cluster: NAME} if several clusters share a server",
+        fix_example: "honorLabels: true  # in the exporter's ServiceMonitor; if several clusters share a \
+                      server, also set external_labels: {cluster: NAME} in each cluster's Prometheus",
         layer: Layer::Guard,
         worth: Worth::Risk,
         is_inferred: false,

@@ -1,5 +1,7 @@
 //! Changes of an object beside its pod template, and objects that are made new.
 
+use dovetail_units::time::time;
+
 use super::change::PatchChange;
 use super::edit::Edits;
 use super::json::Json;
@@ -59,7 +61,7 @@ fn stop(source: &SourceObject, now_s: u64, edits: &mut Edits) -> bool {
         // Kubeflow's notebook controller wants the time at which it was stopped.
         "Notebook" => {
             let place = path(&["metadata", "annotations", "kubeflow-resource-stopped"]);
-            edits.set(place, utc(now_s).into());
+            edits.set(place, time(now_s * 1_000).into());
         }
         _ => return false,
     }
@@ -84,23 +86,6 @@ fn limit_retries(source: &SourceObject, edits: &mut Edits) -> bool {
         edits.set([&spec[..], &path(&["ttlSecondsAfterFinished"])].concat(), Json::Integer(KEPT_S));
     }
     true
-}
-
-/// Seconds since 1970 as RFC 3339, by the proleptic Gregorian calendar (H. Hinnant,
-/// "chrono-compatible low-level date algorithms", `civil_from_days`).
-fn utc(now_s: u64) -> String {
-    let (days, second) = (now_s / 86_400, now_s % 86_400);
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute) = (second / 3_600, second % 3_600 / 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}Z", second % 60)
 }
 
 /// New objects that changes of one finding ask for.
@@ -208,23 +193,4 @@ pub(super) fn manifest(object: &ObjectRef, api_version: &str, fields: Json) -> J
         }
     }
     Json::Object(whole)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn moments_are_those_of_the_calendar() {
-        // `date -u -d @N +%FT%TZ`
-        for (second, text) in [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_782_400, "2000-02-29T00:00:00Z"),
-            (4_107_542_399, "2100-02-28T23:59:59Z"),
-            (4_107_542_400, "2100-03-01T00:00:00Z"),
-            (1_795_176_000, "2026-11-20T12:00:00Z"),
-        ] {
-            assert_eq!(utc(second), text);
-        }
-    }
 }

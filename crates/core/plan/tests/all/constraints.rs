@@ -453,7 +453,7 @@ fn counts_of_a_running_pod_change() {
         let nobody = Owner::Foreign("nobody".into());
         let event = Event::CountsChanged { owner: nobody, counts_into: counts_into.clone() };
         let said = engine.step(event, 0).expect_err("nobody holds nothing").to_string();
-        assert!(said.contains("holds nothing that could be counted"), "{said}");
+        assert!(said.contains("placed by others, has no allocation"), "{said}");
     }
 }
 

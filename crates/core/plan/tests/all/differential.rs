@@ -1,8 +1,8 @@
 //! The index against the naive judge, the engine against the judges of `dovetail-check`, and an
 //! engine against its own restart, on random worlds.
 
-use dovetail_check::{Judge, VictimProblem, Violation};
-use dovetail_model::{Action, Event, JobId, Plan, PreemptReason};
+use dovetail_check::Judge;
+use dovetail_model::{Action, Event, Plan};
 use dovetail_order::QueueTurns;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Batch, Engine, EngineError, EstimatesConfig, ReserveConfig};
@@ -53,7 +53,9 @@ impl Twins {
             indexed: engine(false),
             naive: engine(true),
             restarted: None,
-            judge: Judge::new(&start).with_respite_ms(u64::from(config.turns.respite_s) * 1_000),
+            judge: Judge::new(&start)
+                .with_respite_ms(u64::from(config.turns.respite_s) * 1_000)
+                .with_divided_cluster(config.turns.queues == QueueTurns::Kai),
             history: History::of(recipe),
             restart_at: usize::from(recipe.config[6]) % 16,
             steps: 0,
@@ -90,7 +92,7 @@ impl Twins {
         plan.actions.extend(decided.actions);
         naive.actions.extend(naively.actions);
         prop_assert_eq!(&plan, &naive, "index (left) and naive (right)");
-        let found = self.problems(&plan);
+        let found = self.judge.plan(&plan);
         prop_assert!(found.is_empty(), "{:?}\nof {:?}", found, plan);
         Ok(())
     }
@@ -116,33 +118,12 @@ impl Twins {
         }
         if let Ok(plan) = &plan {
             self.judge.event(&event, now_ms);
-            let found = self.problems(plan);
+            let found = self.judge.plan(plan);
             prop_assert!(found.is_empty(), "{:?}\nafter {:?}\nof {:?}", found, event, plan);
         }
         self.restart();
         self.steps += 1;
         Ok(event)
-    }
-
-    /// What the judge finds wrong. It knows quotas, but not what queues should have where the order
-    /// divides the whole cluster over them.
-    fn problems(&mut self, plan: &Plan) -> Vec<Violation> {
-        let mut found = self.judge.plan(plan);
-        let divides = self.config.turns.queues == QueueTurns::Kai;
-        let is_reclaim = |job: JobId| {
-            let reclaims = |action: &Action| {
-                matches!(action, Action::Preempt { job: of, reason: PreemptReason::Reclaim, .. }
-                    if *of == job)
-            };
-            plan.actions.iter().any(reclaims)
-        };
-        found.retain(|violation| match violation {
-            Violation::Victim { job, problem: VictimProblem::Priority, .. } => {
-                !(divides && is_reclaim(*job))
-            }
-            _ => true,
-        });
-        found
     }
 
     /// Whether the books of the judge add up, and are those of the engine.

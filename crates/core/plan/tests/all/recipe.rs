@@ -135,7 +135,10 @@ impl Recipe {
         let limits = [None, None, None, Some(4000), Some(1500), Some(8000), None, Some(0)];
         let given = |name: &str, parent, place: usize| {
             let byte = usize::from(self.config[1 + place]);
-            let plain = queue(name, parent, limits[byte % 8]);
+            let mut plain = queue(name, parent, limits[byte % 8]);
+            if byte / 8 % 4 == 1 {
+                plain.limit.by_model = [("A".to_owned(), 3_000)].into();
+            }
             let cpu_milli = [None, None, Some(3_000), Some(9_000)][byte / 8 % 4];
             let gpu_milli = [None, Some(2_500)][byte / 32 % 2];
             let guaranteed = Bounds { cpu_milli, ..Bounds::gpus(gpu_milli) };

@@ -41,7 +41,8 @@ pub(crate) struct ServeFlags {
     /// Ledger: a file, or postgres://USER@HOST/DATABASE; created if it does not exist
     #[arg(long, value_name = "LEDGER", default_value = "dovetail.db")]
     store: String,
-    /// Kubeconfig file of the cluster to read
+    /// Kubeconfig file of the cluster to read [default: none, unless --context or --in-cluster is
+    /// given]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig [default: its current context]; without --kubeconfig, the file is

@@ -137,7 +137,7 @@ fn of_times(app: &App, flags: &BoundsFlags, output: Output) -> Result<()> {
     let path = flags.jobs.as_deref().context("--jobs is required")?;
     let trace = trace_file::jobs_with_times(app, path, flags.rows, baseline::TIMED)?;
     let impossible = Impossible::of(&trace.jobs, &cluster)?;
-    impossible.tell(app, &trace.source);
+    impossible.tell(app, &trace);
     let limits = times(&trace, &cluster, &impossible)?;
     let none =
         || BadInput(format!("{}: no job of this trace can start on this cluster", trace.source));

@@ -64,7 +64,7 @@ pub(crate) struct GridFlags {
     #[arg(long, value_name = "LIST")]
     pub(crate) seeds: Option<Seeds>,
     /// timed: CSV file with the seconds lost at every start, by GPU count and trained model such as
-    /// vgg16 (srtf, srsf, las)
+    /// vgg16 (srtf, srsf, las, las-placed)
     #[arg(long, value_name = "FILE")]
     pub(crate) start_overhead: Option<PathBuf>,
     /// timed: what the engine knows about run times [default: truth for sjf, else trace]
@@ -289,7 +289,7 @@ fn timed_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
         false => Ok(Impossible::default()),
     });
     let impossible = impossible.collect::<Result<Vec<_>>>()?;
-    traces.iter().zip(&impossible).for_each(|(trace, jobs)| jobs.tell(app, &trace.source));
+    traces.iter().zip(&impossible).for_each(|(trace, jobs)| jobs.tell(app, trace));
     let seed = app.settings.seed.value;
     let overheads = flags.start_overhead.as_deref().map(StartOverheads::open).transpose()?;
     let prices = flags.prices.of(&cluster, &app.settings)?;

@@ -29,7 +29,7 @@ use dovetail_replays::timed_replay::OrderName;
 /// How a trace is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Protocol {
-    /// Pods arrive one at a time and never finish; pods that do not fit are dropped (USENIX ATC
+    /// Pods arrive one at a time and never finish; pods that do not fit are rejected (USENIX ATC
     /// 2023)
     Fgd,
     /// Jobs are submitted, wait, run and finish
@@ -49,7 +49,7 @@ impl Protocol {
 /// What `sim run` runs: a trace, or generated requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RunProtocol {
-    /// Pods arrive one at a time and never finish; pods that do not fit are dropped (USENIX ATC
+    /// Pods arrive one at a time and never finish; pods that do not fit are rejected (USENIX ATC
     /// 2023)
     Fgd,
     /// Jobs are submitted, wait, run and finish
@@ -98,7 +98,7 @@ pub(crate) struct RunFlags {
     #[command(flatten)]
     pub(crate) queues: QueueFlags,
     /// timed: CSV file with the seconds lost at every start, by GPU count and trained model such as
-    /// vgg16 (srtf, srsf, las)
+    /// vgg16 (srtf, srsf, las, las-placed)
     #[arg(long, value_name = "FILE")]
     pub(crate) start_overhead: Option<PathBuf>,
     /// timed: what the engine knows about run times [default: truth for sjf, else trace]

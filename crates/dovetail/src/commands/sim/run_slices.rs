@@ -43,6 +43,10 @@ struct SlicesDocument {
 /// Runs generated requests for MIG slices.
 pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     let output = app.output("sim run")?;
+    if flags.record.is_some() {
+        let text = "--record: runs with --protocol slices cannot be recorded; omit it";
+        return Err(UsageError(text.to_owned()).into());
+    }
     let slices = flags.slices.read()?;
     let name = flags.policy.as_deref().unwrap_or(ENGINE);
     let seed = app.settings.seed.value;

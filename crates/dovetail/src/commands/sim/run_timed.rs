@@ -91,7 +91,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
         true => Impossible::default(),
         false => Impossible::of(&trace.jobs, &cluster)?,
     };
-    impossible.tell(app, &trace.source);
+    impossible.tell(app, &trace);
     plan.queues.tell_unused(app, &trace.jobs)?;
     let progress = Progress::new("jobs", trace.jobs.len() as u64);
     let files = Files {
@@ -218,7 +218,7 @@ fn refuse_unknown(flags: &RunFlags) -> Result<()> {
         )
     } else {
         let overhead = flags.start_overhead.as_ref().map(|_| "--start-overhead");
-        (overhead, "which starts jobs without overhead (use srtf, srsf or las)")
+        (overhead, "which starts jobs without overhead (use srtf, srsf, las or las-placed)")
     };
     if let Some(flag) = flags.weights.given().filter(|_| order != OrderName::Dovetail) {
         let name = order.name();

@@ -182,7 +182,7 @@ fn what_is_forgotten_is_gone_and_its_sums_stay() {
             let by_pod = Detail { pod: true, ..by_job };
             let told = store.sums(&question(&world, by_pod, 48)).await.unwrap_err();
             assert!(matches!(told, StoreError::NoLongerKept { .. }), "{told}");
-            assert!(told.to_string().contains("2024-10-05T00:00Z"), "{told}");
+            assert!(told.to_string().contains("2024-10-05T00:00:00Z"), "{told}");
             // Sums of days whose devices are gone cannot be made anew, so nobody may try.
             let told = store.keep(&world.reading(world.period()), now_ms).await.unwrap_err();
             assert!(matches!(told, StoreError::TooOld { .. }), "{told}");

@@ -16,6 +16,11 @@ pub(super) fn bounds(amounts: &BTreeMap<Box<str>, Quantity>, rules: &Rules) -> B
     bounds
 }
 
+/// GPUs by model, in the engine's units.
+pub(super) fn by_model(amounts: &BTreeMap<Box<str>, Quantity>) -> BTreeMap<String, i64> {
+    amounts.iter().map(|(model, gpus)| (model.to_string(), gpus.to_milli())).collect()
+}
+
 /// Amounts by resource, as their owner wrote them.
 pub fn as_written(amounts: &BTreeMap<Box<str>, Quantity>) -> BTreeMap<String, String> {
     let each = amounts.iter();

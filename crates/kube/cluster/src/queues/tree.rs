@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_model::Quantity;
+use dovetail_model::{Bounds, Quantity};
 use dovetail_objects::{LabelSelector, Queue};
 use dovetail_units::duration::parse_duration;
 use thiserror::Error;
 
-use super::amounts::{amount_of, bounds, can_be_bounded, plain, resource};
+use super::amounts::{amount_of, bounds, by_model, can_be_bounded, plain, resource};
 use super::{DEFAULT_QUEUE, engine_name};
 use dovetail_translate::Rules;
 
@@ -92,9 +92,9 @@ pub fn queue(queue: &Queue, rules: &Rules) -> dovetail_model::Queue {
     dovetail_model::Queue {
         parent,
         guaranteed: bounds(&queue.guaranteed, rules),
-        borrows: queue.borrows,
+        borrows: queue.borrows.unwrap_or(rules.queues_borrow),
         weight: queue.weight,
-        limit: bounds(&queue.limit, rules),
+        limit: Bounds { by_model: by_model(&queue.limit_by_model), ..bounds(&queue.limit, rules) },
         half_life_ms: parse_duration(&queue.half_life).ok(),
         ..dovetail_model::Queue::named(&engine_name(&queue.meta.name))
     }
@@ -272,6 +272,23 @@ mod tests {
             json!({"metadata": {"name": "q"}, "spec": {"limit": {"requests.nvidia.com/gpu": 1}}});
         let quota: Queue = serde_json::from_value(quota).unwrap();
         assert_eq!(queue(&quota, &Rules::default()).limit.gpu_milli, Some(1_000));
+    }
+
+    #[test]
+    fn a_queue_that_does_not_say_borrows_where_borrowed_quota_is_reclaimed() {
+        for (said, borrows_if_reclaimed) in [
+            (json!({}), [false, true]),
+            (json!({"borrowing": null}), [false, true]),
+            (json!({"borrowing": "Never"}), [false, false]),
+            (json!({"borrowing": "WhenFree"}), [true, true]),
+        ] {
+            let object = json!({"metadata": {"name": "q"}, "spec": said});
+            let object: Queue = serde_json::from_value(object).unwrap();
+            let borrows = [false, true].map(|queues_borrow| {
+                queue(&object, &Rules { queues_borrow, ..Rules::default() }).borrows
+            });
+            assert_eq!(borrows, borrows_if_reclaimed, "{said}");
+        }
     }
 
     #[test]

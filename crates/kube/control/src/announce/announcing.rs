@@ -72,7 +72,9 @@ impl Announcing {
                 let bind = &report.bind;
                 self.book.bound(bind.pod.clone(), &bind.node, &bind.tag, now_ms);
             }
-            News::Pending { job, .. } => self.rechecks.at(now_ms + SETTLE_MS, *job),
+            News::Pending { job, .. } | News::ForecastMade(job) => {
+                self.rechecks.at(now_ms + SETTLE_MS, *job);
+            }
             News::Object(report) => self.take_report(report, now_ms),
             News::Preempts(preempts) => {
                 for says in preempts.says.iter().cloned() {
@@ -299,7 +301,7 @@ impl Announcing {
         let latest_ms = if is_busy { now_ms.saturating_sub(OVERDUE_MS) } else { now_ms };
         for _ in 0..BATCH {
             let Some(job) = self.rechecks.pop_due(latest_ms) else { return };
-            let Some(waiting) = scheduler.ask().waiting(job) else { continue };
+            let Some(waiting) = scheduler.ask().announced(job) else { continue };
             let world = scheduler.world();
             for pod in world.pods().pending_pods(job) {
                 self.book.waits(PodKey::of(pod), waiting.clone(), now_ms);

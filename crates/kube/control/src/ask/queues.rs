@@ -28,6 +28,9 @@ pub struct QueueLine {
     pub guaranteed: Option<BTreeMap<String, String>>,
     /// What they never hold more of.
     pub limit: Option<BTreeMap<String, String>>,
+    /// The GPUs of which they never hold more, by model.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub limit_by_model: BTreeMap<String, String>,
     /// What they hold.
     pub used: BTreeMap<String, String>,
     /// What of that is beyond what they are guaranteed.
@@ -72,9 +75,10 @@ pub(super) fn lines(waiting: &[InLine], scheduler: &mut Scheduler) -> Vec<QueueL
             exists: true,
             parent: Some(object.parent.to_string()).filter(|parent| !parent.is_empty()),
             weight: Some(object.weight),
-            borrows: Some(object.borrows),
+            borrows: Some(object.borrows.unwrap_or(rules.queues_borrow)),
             guaranteed: Some(amounts::as_written(&object.guaranteed)),
             limit: Some(amounts::as_written(&object.limit)),
+            limit_by_model: amounts::as_written(&object.limit_by_model),
             used: amounts::held(&usage.used, &rules),
             borrowed: Some(queues::borrowed(&object, &usage.used, &rules)),
             used_cluster_hours: hours(&name),
@@ -105,6 +109,7 @@ fn missing(missing: Vec<MissingQueue>, scheduler: &mut Scheduler) -> Vec<QueueLi
             borrows: None,
             guaranteed: None,
             limit: None,
+            limit_by_model: BTreeMap::new(),
             used: amounts::held(&usage.used, &rules),
             borrowed: None,
             used_cluster_hours: None,

@@ -36,11 +36,14 @@ struct ForecastRound {
     starts: BTreeMap<JobId, Vec<u64>>,
 }
 
+/// When a pending job is expected to start. `None` is unknown.
 #[derive(Clone, Copy, Debug)]
-struct StartForecast {
-    made_ms: u64,
-    p50_ms: Option<u64>,
-    p90_ms: Option<u64>,
+pub struct StartForecast {
+    pub made_ms: u64,
+    /// By then with a chance of one in two.
+    pub p50_ms: Option<u64>,
+    /// The same with a chance of nine in ten.
+    pub p90_ms: Option<u64>,
 }
 
 /// How long a job was expected to be pending, and was, from its forecast on.
@@ -72,9 +75,12 @@ impl Forecasts {
         self.round.as_ref().map(|round| round.due_ms)
     }
 
-    /// Makes one play. This copies the engine.
-    pub(super) fn play(&mut self, engine: &Engine, now_ms: u64) {
-        let Some(mut round) = self.round.take_if(|round| round.due_ms <= now_ms) else { return };
+    /// Makes one play. This copies the engine. Returns the jobs that have a forecast from now on
+    /// that says when they start.
+    pub(super) fn play(&mut self, engine: &Engine, now_ms: u64) -> Vec<JobId> {
+        let Some(mut round) = self.round.take_if(|round| round.due_ms <= now_ms) else {
+            return Vec::new();
+        };
         let foresight = Foresight { max_steps: MOST_STEPS, ..Foresight::default() };
         let played = foresight.play_once(engine, round.plays);
         for (job, at_ms) in played.starts {
@@ -86,18 +92,29 @@ impl Forecasts {
         round.starts.retain(|job, _| engine.job(*job).is_some_and(|job| job.start_ms.is_none()));
         match played.is_certain && round.plays == 1 || round.plays == DRAWS {
             true => self.take(round),
-            false => self.round = Some(round),
+            false => {
+                self.round = Some(round);
+                Vec::new()
+            }
         }
     }
 
-    fn take(&mut self, round: ForecastRound) {
+    /// The first forecast of a pending job.
+    pub(super) fn of(&self, job: JobId) -> Option<StartForecast> {
+        self.of.get(&job).copied()
+    }
+
+    fn take(&mut self, round: ForecastRound) -> Vec<JobId> {
         let ForecastRound { begun_ms: made_ms, plays, starts, .. } = round;
+        let mut known = Vec::new();
         for (job, mut starts) in starts {
             starts.sort_unstable();
             let reached = |percent| reached(&starts, plays, percent);
             let forecast = StartForecast { made_ms, p50_ms: reached(50), p90_ms: reached(90) };
+            known.extend(forecast.p50_ms.map(|_| job));
             self.of.entry(job).or_insert(forecast);
         }
+        known
     }
 
     /// A job starts; what came of its forecast, if it has one.

@@ -52,7 +52,7 @@ pub(super) struct Known {
     /// When engine and world are compared.
     comparisons: Comparisons,
     /// When pending jobs were expected to start.
-    forecasts: Forecasts,
+    pub(super) forecasts: Forecasts,
 }
 
 /// What the other parts have to act upon.
@@ -219,7 +219,8 @@ impl Known {
             }
             self.forecasts.begin(self.pending.with_reason(), self.now_ms);
         } else if let Some(engine) = self.engine.as_ref().filter(|_| !self.is_changed) {
-            self.forecasts.play(engine, self.now_ms);
+            let known = self.forecasts.play(engine, self.now_ms);
+            self.news.extend(known.into_iter().map(News::ForecastMade));
         }
     }
 

@@ -27,7 +27,7 @@ mod restarts;
 mod scheduler;
 
 pub use comparison::{Compared, Comparison};
-pub use forecasts::ForecastEnd;
+pub use forecasts::{ForecastEnd, StartForecast};
 pub use gpu_time::{GpuMeter, GpuTime};
 pub use news::{Evicted, EvictionRefused, News, Preempts};
 pub use questions::Questions;

@@ -71,6 +71,8 @@ pub enum News {
     },
     /// The engine did not take what the world reported. It starts again from the world.
     Inconsistent(EngineError),
+    /// It has been forecast when a pending job starts.
+    ForecastMade(JobId),
     /// A job has nodes of which it had been forecast when it would start.
     ForecastEnded(ForecastEnd),
     /// Engine and world were compared and differ, in these points.

@@ -41,6 +41,16 @@ impl Questions<'_> {
         self.waiting_for(job, self.known.pending.reason(job)?)
     }
 
+    /// What the pods of a pending job say: also when the job is expected to start, once there is a
+    /// forecast.
+    pub fn announced(&mut self, job: JobId) -> Option<status::WaitingReason> {
+        let forecast = self.known.forecasts.of(job);
+        let waiting = self.waiting(job)?;
+        Some(
+            forecast.map_or_else(|| waiting.clone(), |forecast| waiting.clone().starting(forecast)),
+        )
+    }
+
     /// What a pending job says, or would say, for this reason; `None` if it is not pending.
     pub fn waiting_for(
         &mut self,

@@ -7,7 +7,7 @@
 //! condition says for what.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dovetail_cluster::queues::{amounts, shown_name};
@@ -15,10 +15,15 @@ use dovetail_cluster::world::{
     Gathering, group_waits_for_volumes, waits_for_devices, waits_for_members, waits_for_volumes,
     waits_for_volumes_of_others,
 };
-use dovetail_model::{Axis, BoundBy, Job, JobId, NodeId, NodeName, Owner, PendingReason, PodSet};
+use dovetail_model::{
+    Axis, BoundBy, Job, JobId, NodeId, NodeName, Owner, PendingReason, PodSet, Queue,
+};
 use dovetail_plan::explain::Refusal;
 use dovetail_plan::{Engine, View};
 use dovetail_translate::{NotYet, Rules};
+use dovetail_units::time::time;
+
+use crate::schedule::StartForecast;
 
 use super::apart::what_keeps_apart;
 use super::near::Near;
@@ -103,6 +108,25 @@ impl WaitingReason {
         }
         let reason = if why.is_tried_again() { Reason::Failed } else { Reason::LeftUntouched };
         Self { reason, message: why.to_string() }
+    }
+
+    /// The same with when its job is expected to start, as far as a forecast says.
+    #[must_use]
+    pub fn starting(self, forecast: StartForecast) -> Self {
+        let StartForecast { made_ms, p50_ms, p90_ms } = forecast;
+        let Some(p50_ms) = p50_ms else { return self };
+        let by = match p90_ms {
+            Some(p90_ms) if p90_ms != p50_ms => {
+                format!("{} (50% probability), by {} (90%)", time(p50_ms), time(p90_ms))
+            }
+            Some(_) => time(p50_ms),
+            None => format!("{} (50% probability)", time(p50_ms)),
+        };
+        let made = time(made_ms);
+        Self {
+            message: format!("{}; estimated start: by {by}; estimate of {made}", self.message),
+            ..self
+        }
     }
 
     /// Whether a new node would help: what autoscalers act on.
@@ -202,10 +226,12 @@ pub fn waiting(
 }
 
 /// Which bound of which queue keeps a job waiting, with its numbers.
-fn at_its_bound(engine: &Engine, job: &Job, rules: &Rules) -> String {
+fn at_its_bound(engine: &mut Engine, job: &Job, rules: &Rules) -> String {
     let Some(block) = engine.list().quota_block(job.id) else {
         let queue = shown_name(&job.queue);
-        return format!("queue {queue}, or one of its ancestors, was recently at its quota");
+        let recently =
+            || format!("queue {queue}, or one of its ancestors, was recently at its quota");
+        return at_limits_by_model(engine, job).unwrap_or_else(recently);
     };
     let queue = shown_name(&block.queue);
     let resource = amounts::resource(&block.axis, rules);
@@ -228,6 +254,32 @@ fn at_its_bound(engine: &Engine, job: &Job, rules: &Rules) -> String {
     format!("{bound}: it uses {used}{kept}, and {asked} more would be needed{never}")
 }
 
+/// The limits by GPU model of the queue of a job and of those above it that have no room for the
+/// job; `None` if all have.
+fn at_limits_by_model(engine: &mut Engine, job: &Job) -> Option<String> {
+    let known: BTreeMap<String, Queue> =
+        engine.list().queues().map(|queue| (queue.name.clone(), queue.clone())).collect();
+    let asked = job.min_gpu_milli();
+    let (mut full, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut next = known.get(&job.queue);
+    while let Some(queue) = next.filter(|queue| seen.insert(&*queue.name)) {
+        let used = engine.queue_use(&queue.name).used;
+        for (model, most) in &queue.limit.by_model {
+            let used = used.by_model.get(model).copied().unwrap_or(0);
+            if used + asked > *most {
+                let axis = Axis::GpuModel(model.clone());
+                let [most, used] = [*most, used].map(|amount| amounts::written(&axis, amount));
+                let queue = shown_name(&queue.name);
+                full.push(format!("queue {queue} is limited to {most} {model} and uses {used}"));
+            }
+        }
+        next = queue.parent.as_ref().and_then(|parent| known.get(parent));
+    }
+    let asked = amounts::written(&Axis::Gpu, asked);
+    let needed = format!("{asked} more GPUs of one model would be needed");
+    (!full.is_empty()).then(|| format!("{}; {needed}", full.join("; ")))
+}
+
 /// What the queue of a job holds, if it is one that is described by an object.
 fn what_its_queue_holds(engine: &mut Engine, job: &Job, rules: &Rules) -> String {
     if !engine.list().queues().any(|queue| queue.name == job.queue) {
@@ -238,7 +290,7 @@ fn what_its_queue_holds(engine: &mut Engine, job: &Job, rules: &Rules) -> String
         (shown_name(&job.queue), amounts::written(&Axis::Gpu, usage.used.gpu_milli));
     let share = amounts::percent(usage.share);
     let resource = &rules.device_resource;
-    format!("; queue {queue} uses {gpus} {resource}, {share} of the cluster")
+    format!("; queue {queue} uses {gpus} {resource} (dominant share of the cluster: {share})")
 }
 
 /// For which victims a job waits, and where.

@@ -61,7 +61,10 @@ fn refusals_name_line_column_text_and_expectation() {
             "jobs.csv:3: column `creation_time`: `inf` is not a finite",
         ),
         ("b,4,5,1,1,,,Running,1,2,0", "jobs.csv:3: column `scheduled_time`: `0` is before"),
-        ("b,4,5,1,1,,,Running,1,2,", "jobs.csv:3: column `scheduled_time`: the cell does not go"),
+        (
+            "b,4,5,1,1,,,Running,1,2,",
+            "jobs.csv:3: column `scheduled_time`: the cell does not match",
+        ),
         ("b,4,5,1,1,,,Running,3,2,3", "jobs.csv:3: column `deletion_time`: `2` is before"),
         ("b,99999999999999999999999,5,1,1,,,Running,1,2,1", "is too large"),
         ("a,4,5,1,1,,,Running,1,2,1", "jobs.csv:3: column `name`: `a` was already used on line 2"),
@@ -83,8 +86,8 @@ fn refusals_of_other_formats() {
     let good = "a,1,2.5,16,2,Pass";
     for (row, part) in [
         ("b,1,,1,,", "column `duration_s`: the cell is empty"),
-        ("b,1,2,16,3,", "column `nodes`: `3` cannot share out"),
-        ("b,1,2,0,0,", "column `nodes`: `0` cannot share out"),
+        ("b,1,2,16,3,", "column `nodes`: `3` does not divide the"),
+        ("b,1,2,0,0,", "column `nodes`: `0` does not divide the"),
         ("b,1,2,1,,maybe", "column `status`: `maybe` is not a known status"),
         ("b,-1,2,1,,", "column `submit_s`: `-1` is negative"),
         ("b,1e,2,1,,", "column `submit_s`: `1e` is not"),
