@@ -131,25 +131,7 @@ fn log_news(news: &News, is_known: bool) {
         | News::GangGivenUp { .. }
         | News::Preempted { .. } => {}
         News::Pending { pod, reason, .. } => debug!(%pod, ?reason, "pending"),
-        News::Object(
-            report @ (world::ObjectReport::WaitsForMembers { .. }
-            | world::ObjectReport::WaitsForDevices { .. }
-            | world::ObjectReport::WaitsForVolumes { .. }
-            | world::ObjectReport::WaitsForVolumesOfOthers { .. }
-            | world::ObjectReport::GroupWaitsForVolumes { .. }
-            | world::ObjectReport::GroupWaits { .. }
-            | world::ObjectReport::GroupHasItsSize { .. }),
-        ) => info!("{report}"),
-        News::Object(report @ world::ObjectReport::Refused { reason, .. })
-            if reason.is_held_back() || reason.is_for_its_turn() =>
-        {
-            info!("{report}");
-        }
-        News::Object(
-            report @ (world::ObjectReport::Refused { is_repeat: true, .. }
-            | world::ObjectReport::Contradiction { is_repeat: true, .. }),
-        ) => debug!("{report}"),
-        News::Object(report) => warn!("{report}"),
+        News::Object(report) => log_object(report),
         News::ChoosesBy { policy } => info!(policy, "the policy that chooses nodes changed"),
         News::Inconsistent(problem) => {
             error!(%problem, "the engine restarts from the objects; this is a bug: report it");
@@ -158,6 +140,26 @@ fn log_news(news: &News, is_known: bool) {
             let (count, first) = (differences.len(), differences.first().map_or("", |it| it));
             error!(count, first, "the engine differs from the objects; this is a bug: report it");
         }
+    }
+}
+
+fn log_object(report: &world::ObjectReport) {
+    use world::ObjectReport as Report;
+    match report {
+        Report::WaitsForMembers { .. }
+        | Report::WaitsForDevices { .. }
+        | Report::WaitsForVolumes { .. }
+        | Report::WaitsForVolumesOfOthers { .. }
+        | Report::GroupWaitsForVolumes { .. }
+        | Report::GroupWaits { .. }
+        | Report::GroupHasItsSize { .. } => info!("{report}"),
+        Report::Refused { reason, .. } if reason.is_held_back() || reason.is_for_its_turn() => {
+            info!("{report}");
+        }
+        Report::Refused { is_repeat: true, .. } | Report::Contradiction { is_repeat: true, .. } => {
+            debug!("{report}");
+        }
+        report => warn!("{report}"),
     }
 }
 
