@@ -230,7 +230,7 @@ fn bad_worlds_end_with_exit_code_three_and_name_the_field() {
             "w.json",
             r#"{"gpus": [], "demand": {"9g.99gb": 1}}"#,
             "--world w.json",
-            "w.json: field `model`: no GPU model has",
+            "w.json: no known GPU model has all profiles",
         ),
         ("w.json", "[{}]", "--world w.json", "w.json: a list: write each"),
         (

@@ -173,7 +173,8 @@ impl Engine {
             Models::Fewer(fewer) => Arc::new(fewer),
             Models::Nothing => {
                 let reason = PendingReason::WaitingForQuota;
-                return Err(Tried::Waits(reason, Help::QUOTA));
+                // A node of another model would help as well.
+                return Err(Tried::Waits(reason, Help::ALL));
             }
         };
         let before = self.config.record_decisions.then(|| {

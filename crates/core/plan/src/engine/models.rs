@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_model::{Axis, JobId, Requirement};
+use dovetail_model::{JobId, Requirement};
 
 use super::books::Books;
 use super::charge::is_open;
@@ -28,6 +28,7 @@ pub(super) fn within_limits(gang: &Gang, job: JobId, books: &mut Books) -> Model
         return Models::AsAsked;
     }
     let headroom = books.quota.headroom(queue, &books.bounded().quota_kept(job));
+    let fixed = gang.smallest(&books.placement.state);
     let state = &mut books.placement.state;
     let asks: i64 = gang
         .sets
@@ -35,11 +36,12 @@ pub(super) fn within_limits(gang: &Gang, job: JobId, books: &mut Books) -> Model
         .filter(|set| is_open(&state.shapes.get(set.shape).requirement))
         .map(|set| state.shapes.get(set.shape).gpu_milli * i64::from(set.min))
         .sum();
-    let closed = headroom.iter().filter_map(|(axis, left)| match axis {
-        Axis::GpuModel(model) if left < asks => Some(model),
-        _ => None,
-    });
-    let closed: BTreeSet<String> = closed.collect();
+    let left_of = |(model, left): &(&String, &i64)| {
+        let fixed = fixed.by_model.get(*model).copied().unwrap_or(0);
+        left.saturating_sub(fixed)
+    };
+    let closed = headroom.by_model.iter().filter(|of| left_of(of) < asks);
+    let closed: BTreeSet<String> = closed.map(|(model, _)| model.clone()).collect();
     if asks == 0 || closed.is_empty() {
         return Models::AsAsked;
     }

@@ -15,7 +15,8 @@ pub(crate) use request::{Gang, GangSet};
 use std::collections::BTreeMap;
 
 use dovetail_model::{
-    Bounds, HeldDevices, HoldingId, HoldingPhase, JobId, NodeId, Owner, PodId, ReservationId,
+    Bounds, Charge, HeldDevices, HoldingId, HoldingPhase, JobId, NodeId, Owner, PodId,
+    ReservationId,
 };
 
 use crate::finder::Finder;
@@ -187,8 +188,17 @@ impl<'a> Placer<'a> {
     /// limit.
     fn grow(&mut self, gang: &Gang) {
         let mut left = std::mem::take(&mut self.growth_limit);
+        // Of several models it is not known which one pods get: each counts for every one.
         for set in &gang.sets {
-            let charge = self.state.shapes.get(set.shape).charge.clone();
+            let asked = self.of_any_model(set, &left);
+            left.by_model.iter_mut().for_each(|(model, left)| {
+                let each = asked.by_model.get(model).copied().unwrap_or(0);
+                *left = left.saturating_sub(each.saturating_mul(i64::from(set.min)));
+            });
+        }
+        for set in &gang.sets {
+            let mut charge = self.state.shapes.get(set.shape).charge.clone();
+            charge.by_model.extend(self.of_any_model(set, &left).by_model);
             let mut more = set.max.saturating_sub(set.min);
             for (axis, left) in left.iter() {
                 let each = charge.get(&axis);
@@ -202,6 +212,17 @@ impl<'a> Placer<'a> {
                 left.set(&axis, amount.saturating_sub(taken));
             }
         }
+    }
+
+    /// What a pod of a set that may have several models counts of each of those that are limited;
+    /// nothing of another set.
+    fn of_any_model(&self, set: &GangSet, limit: &Bounds) -> Charge {
+        let shape = self.state.shapes.get(set.shape);
+        let models = &shape.requirement.gpu_models;
+        let may_have = |model: &&String| models.is_empty() || models.contains(*model);
+        let limited = limit.by_model.keys().filter(|_| models.len() != 1).filter(may_have);
+        let by_model = limited.map(|model| (model.clone(), shape.gpu_milli)).collect();
+        Charge { by_model, ..Charge::default() }
     }
 
     /// Adds up to `more` pods to a set; the first pod of a set that has none yet chooses its

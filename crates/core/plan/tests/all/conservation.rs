@@ -19,6 +19,7 @@ fn idle_chances(twins: &mut Twins) -> Vec<JobId> {
 fn conserves_work(mut recipe: Recipe) -> Result<(), TestCaseError> {
     // All orders but one skip; a random pick may succeed the next time it is tried.
     recipe.config[7] %= 3;
+    recipe.without_limits_by_model();
     let name = drive::policy(&recipe, None).name;
     let policy = if name == "random" { "best-fit" } else { name.as_str() };
     prop_assert_ne!(drive::order(&recipe), Order::Fifo);
@@ -64,6 +65,9 @@ proptest! {
 
 /// In strict submission order nobody overtakes: the first that waits does not fit.
 fn first_of_fifo(recipe: &Recipe) -> Result<(), TestCaseError> {
+    let mut recipe = recipe.clone();
+    recipe.without_limits_by_model();
+    let recipe = &recipe;
     let mut twins = Twins::of(recipe, Some("first-fit"));
     for bytes in &recipe.events {
         twins.step(bytes)?;

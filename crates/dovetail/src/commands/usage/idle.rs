@@ -37,7 +37,7 @@ pub(crate) struct IdleFlags {
     /// Shortest idle period that counts, such as 90s, 10m or 1h30m
     #[arg(long, value_name = "DURATION", default_value = "15m")]
     min_run: DurationFlag,
-    /// Part of each idle period that is not reclaimable, such as 10m [default: the value of
+    /// Part of each idle period that is not reclaimable, such as 10m [default: as
     /// --min-run]
     #[arg(long, value_name = "DURATION")]
     grace: Option<DurationFlag>,
