@@ -213,7 +213,8 @@ impl Room {
         let whole = |pod: &Pod| pod.holds().extended.get(NVIDIA_GPU).copied().unwrap_or(0);
         let mut free: BTreeMap<String, i64> = BTreeMap::new();
         for (name, seen) in &objects.nodes {
-            if !policy.selects(|key| seen.node.meta.labels.get(key)) {
+            // The free GPUs of a cordoned node serve no pod.
+            if seen.node.unschedulable || !policy.selects(|key| seen.node.meta.labels.get(key)) {
                 continue;
             }
             let Some(Offered::Whole(side)) = offered(seen) else { continue };

@@ -181,11 +181,13 @@ fn weights(table: &MigTable, rules: &Rules) -> Vec<i64> {
     table.profiles.iter().map(of).collect()
 }
 
-/// Whole GPUs that stay whole: of each table the last ones.
+/// Whole GPUs that stay whole: of each table the last ones. Those that cannot change anyway are in
+/// use, or on nodes that take no pods: nobody who needs a whole GPU gets them.
 fn kept_whole(world: &PartitionInput, rules: &Rules) -> Vec<bool> {
     let mut left = rules.keep_whole.clone();
     let mut kept = vec![false; world.gpus.len()];
-    for (place, gpu) in world.gpus.iter().enumerate().rev().filter(|(_, gpu)| gpu.is_whole) {
+    let may_change = |(_, gpu): &(usize, &Gpu)| gpu.is_whole && gpu.change != Change::Never;
+    for (place, gpu) in world.gpus.iter().enumerate().rev().filter(may_change) {
         let name = &world.tables[gpu.table].name;
         if let Some(left) = left.get_mut(name).filter(|left| **left > 0) {
             *left -= 1;

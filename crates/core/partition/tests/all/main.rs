@@ -2,6 +2,7 @@
 #![allow(clippy::print_stderr, reason = "what was compared is worth a look: --nocapture shows it")]
 
 mod brute;
+mod keep_whole;
 mod moves;
 mod random_worlds;
 mod sizes;
