@@ -46,9 +46,10 @@ impl Questions<'_> {
     pub fn announced(&mut self, job: JobId) -> Option<status::WaitingReason> {
         let forecast = self.known.forecasts.of(job);
         let waiting = self.waiting(job)?;
-        Some(
-            forecast.map_or_else(|| waiting.clone(), |forecast| waiting.clone().starting(forecast)),
-        )
+        Some(match forecast {
+            Some(forecast) => waiting.starting(forecast),
+            None => waiting,
+        })
     }
 
     /// What a pending job says, or would say, for this reason; `None` if it is not pending.
