@@ -261,7 +261,7 @@ fn what_cannot_be_placed_says_why() {
         (using("immediate"), "pod has unbound immediate PersistentVolumeClaims"),
         (using("broken"), "persistentvolume \"gone\" not found: claim broken"),
         (using("static"), "claim static may take the existing volume v"),
-        (json!({"resourceClaims": [{}]}), "the pod refers to resource claims"),
+        (json!({"resourceClaims": [{}]}), "the pod requests devices through ResourceClaims"),
         (
             asking("volcano.sh/vgpu-number"),
             "the pod requests a part of a device through resource volcano.sh",

@@ -106,7 +106,7 @@ fn refusals_of_other_formats() {
     }
     let own = "job_id,duration_ms,gpu_count,gpu_milli,start_ms,submit_ms,pod_count\n";
     for (row, part) in [
-        ("b,1,2,500,,0,1", "column `gpu_milli`: `500` does not go"),
+        ("b,1,2,500,,0,1", "column `gpu_milli`: `500` does not match the number of GPUs"),
         ("b,1,0,,,0,1", "column `gpu_milli`: the cell is empty"),
         ("b,1,1,10,4,5,1", "column `start_ms`: `4` is before the submission"),
         ("b,1,1,10,5,5,0", "column `pod_count`: `0` is too small"),
