@@ -127,6 +127,7 @@ fn log_news(news: &News, is_known: bool) {
         | News::ForecastEnded(_)
         | News::EvictionRefused(_)
         | News::IntervalFarOff { .. }
+        | News::JobTurned { .. }
         | News::Evicted(_)
         | News::GangGivenUp { .. }
         | News::Preempted { .. } => {}

@@ -372,7 +372,10 @@ impl Metrics {
             }
             // Counted when it is known what became of all of them.
             News::Preempts(_) | News::Evicted(_) => {}
-            News::Receipt { .. } | News::NoReceipt { .. } | News::IntervalFarOff { .. } => {}
+            News::Receipt { .. }
+            | News::NoReceipt { .. }
+            | News::IntervalFarOff { .. }
+            | News::JobTurned { .. } => {}
             // Counted as a gang.
             News::GangGivenUp { .. } => {}
             News::EvictionRefused(_) => {

@@ -161,6 +161,11 @@ pub const IGNORE: &str = "dovetail.dev/ignore";
 pub const MIN_RUNTIME: &str = "dovetail.dev/min-runtime";
 /// How often a workload may be preempted for other reasons than priority.
 pub const MAX_PREEMPTIONS: &str = "dovetail.dev/max-preemptions";
+/// What a Job chooses in place of the eviction of all its pods: `suspend`, or anything else for
+/// eviction.
+pub const PREEMPTION: &str = "dovetail.dev/preemption";
+/// A Job that dovetail has suspended: why, and when.
+pub const SUSPENDED: &str = "dovetail.dev/suspended";
 /// Receipt of preemptions: how often pods of an object were preempted.
 pub const PREEMPTIONS: &str = "dovetail.dev/preemptions";
 /// Receipt of preemptions: GPU-time that the preempted pods had run.

@@ -47,6 +47,7 @@ mod schedule;
 mod sender;
 mod server;
 mod server_faults;
+mod suspension;
 mod usage;
 mod volumes;
 mod waiting;

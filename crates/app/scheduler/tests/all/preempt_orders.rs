@@ -40,6 +40,7 @@ fn orders(cluster: &mut Cluster) -> Vec<String> {
         PodOrder::MayEvict { pod, .. } => format!("ask about {}", pod.name),
         PodOrder::SelectNode { claim, node, .. } => format!("{} on {node}", claim.name),
         PodOrder::WriteClaim(write) => format!("{}: {}", write.claim.name, write.patch),
+        PodOrder::Resume(job) => format!("resume {}", job.job.name),
     });
     said.collect()
 }

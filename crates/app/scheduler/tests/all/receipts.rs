@@ -24,14 +24,14 @@ const JOB: Kind = Kind::Workload(WorkloadKind::Job);
 const HOUR_MS: u64 = 3_600_000;
 const MINUTE_MS: u64 = 60_000;
 
-fn fair() -> EngineConfig {
+pub(crate) fn fair() -> EngineConfig {
     let turns = Turns::preset("fair").expect("a preset");
     let preemption = PreemptionConfig { enabled: true, ..PreemptionConfig::default() };
     EngineConfig { order: Order::Dovetail, turns, preemption, ..EngineConfig::default() }
 }
 
 /// A pod in a queue, of a Job if it is named.
-fn of_job(queue: &str, gpus: usize, job: &str) -> Value {
+pub(crate) fn of_job(queue: &str, gpus: usize, job: &str) -> Value {
     let mut pod = pod(gpus);
     pod["metadata"]["labels"] = json!({"dovetail.dev/queue": queue});
     if !job.is_empty() {

@@ -24,7 +24,7 @@ use crate::queue_objects;
 use crate::schedule::{PATIENCE, Running, create_nodes, elected, pod};
 use crate::sender::{Given, Sender};
 
-fn fair() -> Options {
+pub(crate) fn fair() -> Options {
     let turns = Turns::preset("fair").expect("a preset");
     let preemption = PreemptionConfig { enabled: true, ..PreemptionConfig::default() };
     let engine =
@@ -34,7 +34,7 @@ fn fair() -> Options {
     options
 }
 
-async fn submit(pods: &Api<Pod>, queue: &str, name: &str) {
+pub(crate) async fn submit(pods: &Api<Pod>, queue: &str, name: &str) {
     let mut object = pod(name, 4);
     object["metadata"]["labels"] = json!({"dovetail.dev/queue": queue, "team": queue});
     // It cannot be read, which its event says; the pod is placed all the same.
@@ -44,13 +44,13 @@ async fn submit(pods: &Api<Pod>, queue: &str, name: &str) {
     pods.create(&PostParams::default(), &object).await.expect("a new pod");
 }
 
-async fn until(what: &str, mut enough: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut enough: impl AsyncFnMut() -> bool) {
     let waiting = async { while !enough().await {} };
     tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{what} in time"));
 }
 
 /// Names of the pods of a queue that run and stay.
-async fn running(pods: &Api<Pod>, queue: &str) -> Vec<String> {
+pub(crate) async fn running(pods: &Api<Pod>, queue: &str) -> Vec<String> {
     let of_queue = ListParams::default().labels(&format!("team={queue}"));
     let all = pods.list(&of_queue).await.expect("pods").items.into_iter();
     let runs = all.filter(|pod| {

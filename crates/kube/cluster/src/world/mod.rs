@@ -59,7 +59,8 @@ pub use report::{
 pub use settings::{Patience, Settings, VolumePatience};
 pub use views::{
     ClaimPart, ClaimWrite, DeviceClaimView, DevicePatience, GangLook, GangView, MemberLook,
-    NodeView, PodView, PreemptionView, QueueView, ReservationView, VolumeView,
+    NodeView, PodView, PreemptionView, QueueView, ReservationView, SuspendedJob, SuspensionView,
+    VolumeView,
 };
 pub use waits::DecidedPods;
 

@@ -94,6 +94,9 @@ impl Announcing {
             News::IntervalFarOff { account, advice } => {
                 self.book.note(Note::interval_far_off(account, advice, now_ms));
             }
+            News::JobTurned { job, suspended_for } => {
+                self.book.note(Note::job_turned(job, *suspended_for, now_ms));
+            }
             News::NoReceipt { .. }
             | News::NotBound(_)
             | News::WouldBind { .. }

@@ -276,6 +276,34 @@ impl Note {
         Self { kind, about, is_warning: false, reason, action, text, at_ms, tag }
     }
 
+    /// A Job is suspended in place of evicting its pods, for this reason, or resumed after that.
+    pub fn job_turned(of: &LastingOwner, suspended: Option<PreemptReason>, at_ms: u64) -> Self {
+        let LastingOwner { kind, namespace, name, uid } = of.clone();
+        let (reason, action, text) = match suspended {
+            Some(PreemptReason::Reclaim) => (
+                "Reclaimed",
+                "Suspending",
+                "Suspended for a queue that uses less than its guarantee: the queue of this Job \
+                 uses more. dovetail resumes the Job when its pods have terminated",
+            ),
+            Some(PreemptReason::Order | PreemptReason::Priority) => (
+                "Preempted",
+                "Suspending",
+                "Suspended for a pod of equal priority that is expected to finish much sooner. \
+                 dovetail resumes the Job when its pods have terminated",
+            ),
+            None => (
+                "Resumed",
+                "Resuming",
+                "The pods have terminated: the Job is resumed, and its new pods are pending until \
+                 there is capacity for them",
+            ),
+        };
+        let (about, tag) = (PodKey { namespace, name, uid }, at_ms.to_string());
+        let text = text.to_owned();
+        Self { kind, about, is_warning: false, reason, action, text, at_ms, tag }
+    }
+
     /// What describes pods that start together contradicts them or itself: none of them is placed.
     pub fn contradiction(kind: Kind, about: PodKey, why: &str, at_ms: u64) -> Self {
         let (reason, action) = ("FailedScheduling", "Scheduling");

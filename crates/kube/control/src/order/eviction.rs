@@ -1,8 +1,9 @@
 //! Why a pod is evicted, and what it has in common with the others that are evicted with it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dovetail_cluster::world::PodKey;
+use dovetail_cluster::world::{LastingOwner, PodKey};
 use dovetail_model::PreemptReason;
 use dovetail_objects::{
     NOT_STOPPED, ORDER_BY_SCHEDULER, PREEMPTION_BY_SCHEDULER, RECLAIM_BY_SCHEDULER,
@@ -113,13 +114,30 @@ pub struct EvictionDecision {
     number: u64,
     pods: Arc<[PodKey]>,
     named_first: Arc<[PodKey]>,
+    /// Jobs that are suspended in place of evicting their pods, by pod.
+    jobs: Arc<BTreeMap<PodKey, LastingOwner>>,
 }
 
 impl EvictionDecision {
     /// A decision to evict these pods after the nodes for those in `named_first` were written. The
     /// number names it towards the caller; 0 is for evictions outside a decision.
     pub fn new(number: u64, pods: Vec<PodKey>, named_first: Vec<PodKey>) -> Self {
-        Self { number, pods: pods.into(), named_first: named_first.into() }
+        let (pods, named_first) = (pods.into(), named_first.into());
+        Self { number, pods, named_first, jobs: Arc::default() }
+    }
+
+    /// The same, but these pods leave because their Job is suspended. Of each Job all pods are of
+    /// this decision, and their evictions are ordered by their names.
+    pub fn suspending(self, jobs: BTreeMap<PodKey, LastingOwner>) -> Self {
+        Self { jobs: jobs.into(), ..self }
+    }
+
+    /// The Job that is suspended so that a pod leaves, and whether the write is that of this pod:
+    /// the first one of each Job.
+    pub fn suspends(&self, pod: &PodKey) -> Option<(&LastingOwner, bool)> {
+        let job = self.jobs.get(pod)?;
+        let first = self.jobs.iter().find(|(_, of)| *of == job);
+        Some((job, first.is_some_and(|(first, _)| first == pod)))
     }
 
     /// An eviction that helps by itself, whatever becomes of others.

@@ -1,7 +1,7 @@
 //! Orders about pods other than binds, and claims: what is to be done, in which steps, and how it
 //! ended.
 
-use dovetail_cluster::world::{ClaimKey, ClaimWrite, PodKey};
+use dovetail_cluster::world::{ClaimKey, ClaimWrite, PodKey, SuspendedJob};
 
 use super::eviction::{EvictionCause, EvictionDecision, Leaves, NotEvicted};
 use super::step::OrderWrite;
@@ -38,6 +38,8 @@ pub enum PodOrder {
     },
     /// Change a claim of devices.
     WriteClaim(Box<ClaimWrite>),
+    /// Let the Job controller create pods again for what dovetail has suspended.
+    Resume(Box<SuspendedJob>),
 }
 
 impl PodOrder {
@@ -54,7 +56,18 @@ impl PodOrder {
             | Self::MayEvict { .. }
             | Self::Unmark { .. }
             | Self::SelectNode { .. }
-            | Self::WriteClaim(_) => None,
+            | Self::WriteClaim(_)
+            | Self::Resume(_) => None,
+        }
+    }
+
+    /// Whether its pod leaves because its Job is suspended by the order about another pod.
+    pub(super) fn leaves_with_another(&self) -> bool {
+        match self {
+            Self::Evict { pod, decision, .. } => {
+                decision.suspends(pod).is_some_and(|(_, is_first)| !is_first)
+            }
+            _ => false,
         }
     }
 
@@ -66,7 +79,8 @@ impl PodOrder {
             | Self::Unmark { .. }
             | Self::Nominate { .. }
             | Self::SelectNode { .. }
-            | Self::WriteClaim(_) => None,
+            | Self::WriteClaim(_)
+            | Self::Resume(_) => None,
         }
     }
 }
@@ -106,7 +120,12 @@ impl PodOrder {
     /// The writes that carry it out, one after the other.
     pub(super) fn steps(&self) -> Vec<OrderWrite> {
         match self {
-            Self::Evict { pod, why, .. } => {
+            Self::Evict { pod, why, decision } => {
+                if let Some((job, is_first)) = decision.suspends(pod) {
+                    let mark = OrderWrite::Mark(pod.clone(), *why);
+                    let suspend = || OrderWrite::Suspend(pod.clone(), job.clone(), *why);
+                    return [mark].into_iter().chain(is_first.then(suspend)).collect();
+                }
                 let leaves = why.leaves();
                 let mut steps = vec![
                     OrderWrite::Mark(pod.clone(), *why),
@@ -131,6 +150,7 @@ impl PodOrder {
                 vec![OrderWrite::SelectNode(claim.clone(), version.clone(), node.clone())]
             }
             Self::WriteClaim(write) => vec![OrderWrite::WriteClaim(write.clone())],
+            Self::Resume(job) => vec![OrderWrite::Resume(job.clone())],
         }
     }
 }

@@ -169,6 +169,7 @@ impl Orders {
                 OrderStage::Steps { left, is_marked } => {
                     let is_marked = *is_marked;
                     let end = match (left.pop_front(), is_called_off) {
+                        (None, true) if open.order.leaves_with_another() => OrderEnd::CalledOff,
                         (None, _) | (Some(OrderWrite::SayWhy(..)), true) => OrderEnd::Done,
                         (Some(_), true) => OrderEnd::CalledOff,
                         (Some(step), false) => return self.attempts.begin(number, step, own_ms),
@@ -192,7 +193,7 @@ impl Orders {
         let is_in_doubt = of.pods().len() > 1 || own_ms < self.doubt_until_ms;
         let is_asked = self.together.get(&of.number()).is_none_or(|one| one.is_asked);
         match is_in_doubt && !is_asked {
-            true => open.stage = OrderStage::Asking(ParallelSteps::of_questions(of.pods(), *why)),
+            true => open.stage = OrderStage::Asking(ParallelSteps::of_questions(of, *why)),
             false => self.mark_or_evict(number),
         }
     }
@@ -262,7 +263,10 @@ impl Orders {
             }
             (OrderStage::Asking(round), Some(_)) => {
                 round.on_their_way -= 1;
-                let (OrderWrite::WouldMark(pod, _) | OrderWrite::WouldLeave(pod, _)) = &step else {
+                let (OrderWrite::WouldMark(pod, _)
+                | OrderWrite::WouldLeave(pod, _)
+                | OrderWrite::WouldSuspend(pod, ..)) = &step
+                else {
                     return;
                 };
                 if would_fail(&end) && round.ends.iter().all(|(one, _)| one != pod) {

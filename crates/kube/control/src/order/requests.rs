@@ -1,14 +1,17 @@
 //! The requests of single writes about pods and claims. Each names the UID, so that it may be sent
 //! again: another object of the same name is never meant.
 
-use dovetail_cluster::world::{ClaimKey, ClaimPart, ClaimWrite, PodKey};
+use dovetail_cluster::world::{
+    ClaimKey, ClaimPart, ClaimWrite, LastingOwner, PodKey, SuspendedJob,
+};
+use dovetail_objects::labels::{PREEMPTION, SUSPENDED};
 use dovetail_objects::{DISRUPTION_TARGET, SELECTED_NODE};
 use serde_json::{Value, json};
 
-use super::eviction::Leaves;
+use super::eviction::{EvictionCause, Leaves};
 use super::step::OrderWrite;
 use crate::announce::{PodCondition, condition_patch, timestamp};
-use crate::request::{ApiRequest, JSON, MERGE, Method, RequestClass, STRATEGIC_MERGE};
+use crate::request::{ApiRequest, JSON, JSON_PATCH, MERGE, Method, RequestClass, STRATEGIC_MERGE};
 
 /// How a node is named that is freed for a pod, and what the pod says of that: in one write, so
 /// that people never read of two nodes. The condition is written to the version of the pod that was
@@ -79,6 +82,9 @@ pub(super) fn request(
             &json!({"kind": "DeleteOptions", "apiVersion": "v1",
             "preconditions": {"uid": pod.uid}}),
         ),
+        OrderWrite::WouldSuspend(_, job, why) => suspend(job, *why, "?dryRun=All", wall_ms),
+        OrderWrite::Suspend(_, job, why) => suspend(job, *why, "", wall_ms),
+        OrderWrite::Resume(job) => resume(job),
         OrderWrite::Nominate(pod, node, says) => nominate(pod, node, says.as_deref(), nomination),
         OrderWrite::SelectNode(claim, version, node) => select_node(claim, version, node),
         OrderWrite::WriteClaim(write) => write_claim(write),
@@ -150,6 +156,46 @@ fn leave(pod: &PodKey, how: Leaves, options: &Value) -> ApiRequest {
     ApiRequest::new(RequestClass::Order, method, path, (JSON, body.into_bytes()))
 }
 
+/// In one write the Job is suspended and says so, if it still wants that and nobody else has
+/// suspended it: what it says is what it is resumed by. That it wants it is an annotation, so that
+/// there are annotations to add to. Where the answer is lost, the same write again is refused: the
+/// pods leave all the same, and the Job is resumed by what it says.
+fn suspend(job: &LastingOwner, why: EvictionCause, options: &str, wall_ms: u64) -> ApiRequest {
+    let mark = format!("{} {:.3}", why.reason(), timestamp(wall_ms));
+    let patch = json!([
+        {"op": "test", "path": "/metadata/uid", "value": job.uid},
+        {"op": "test", "path": annotation(PREEMPTION), "value": "suspend"},
+        {"op": "test", "path": "/spec/suspend", "value": false},
+        {"op": "replace", "path": "/spec/suspend", "value": true},
+        {"op": "add", "path": annotation(SUSPENDED), "value": mark},
+    ]);
+    patch_job(job, options, &patch)
+}
+
+/// A Job whose owner has taken the mark away, or has resumed it, stays as it is.
+fn resume(SuspendedJob { job, mark }: &SuspendedJob) -> ApiRequest {
+    let patch = json!([
+        {"op": "test", "path": "/metadata/uid", "value": job.uid},
+        {"op": "test", "path": annotation(SUSPENDED), "value": mark},
+        {"op": "test", "path": "/spec/suspend", "value": true},
+        {"op": "replace", "path": "/spec/suspend", "value": false},
+        {"op": "remove", "path": annotation(SUSPENDED)},
+    ]);
+    patch_job(job, "", &patch)
+}
+
+/// The place of an annotation in an object.
+fn annotation(name: &str) -> String {
+    format!("/metadata/annotations/{}", name.replace('/', "~1"))
+}
+
+fn patch_job(job: &LastingOwner, options: &str, patch: &Value) -> ApiRequest {
+    let LastingOwner { namespace, name, .. } = job;
+    let path = format!("/apis/batch/v1/namespaces/{namespace}/jobs/{name}{options}");
+    let body = (JSON_PATCH, patch.to_string().into_bytes());
+    ApiRequest::new(RequestClass::Order, Method::Patch, path, body)
+}
+
 fn write_claim(write: &ClaimWrite) -> ApiRequest {
     let ClaimKey { namespace, name, uid } = &write.claim;
     let all = format!("/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims");
@@ -189,7 +235,6 @@ fn select_node(claim: &ClaimKey, version: &str, node: &str) -> ApiRequest {
 mod tests {
     use dovetail_model::{PendingReason, PreemptReason};
 
-    use super::super::EvictionCause;
     use super::*;
     use crate::status::WaitingReason;
 

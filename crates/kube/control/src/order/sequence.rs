@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_cluster::world::{ClaimKey, PodKey};
+use dovetail_cluster::world::{ClaimKey, LastingOwner, PodKey};
 
 use super::PodOrder;
 
@@ -15,6 +15,7 @@ use super::PodOrder;
 enum About {
     Pod(PodKey),
     Claim(ClaimKey),
+    Job(LastingOwner),
     /// Evictions that were decided together, by their number.
     Decision(u64),
 }
@@ -93,6 +94,7 @@ fn about(order: &PodOrder) -> BTreeSet<About> {
         | PodOrder::MayEvict { pod: about, .. } => [pod(about)].into(),
         PodOrder::SelectNode { claim, .. } => [About::Claim(claim.clone())].into(),
         PodOrder::WriteClaim(write) => [About::Claim(write.claim.clone())].into(),
+        PodOrder::Resume(job) => [About::Job(job.job.clone())].into(),
     }
 }
 

@@ -1,7 +1,9 @@
 //! One write about a pod or a claim: what it is called, which right it needs, and what an answer to
 //! it means.
 
-use dovetail_cluster::world::{ClaimKey, ClaimPart, ClaimWrite, PodKey};
+use dovetail_cluster::world::{
+    ClaimKey, ClaimPart, ClaimWrite, LastingOwner, PodKey, SuspendedJob,
+};
 use dovetail_model::PreemptReason;
 
 use super::eviction::{EvictionCause, Leaves, NotEvicted};
@@ -19,6 +21,12 @@ pub(super) enum OrderWrite {
     /// Sets the condition `DisruptionTarget`.
     Mark(PodKey, EvictionCause),
     Leave(PodKey, Leaves),
+    /// Whether the server would do it; nothing is done.
+    WouldSuspend(PodKey, LastingOwner, EvictionCause),
+    /// Suspends the Job of a pod, by which the pod leaves, and all others of the Job.
+    Suspend(PodKey, LastingOwner, EvictionCause),
+    /// Resumes a Job that dovetail has suspended, if it still is by this suspension.
+    Resume(Box<SuspendedJob>),
     /// Sets the condition again: the server replaces it by its own when it evicts a pod.
     SayWhy(PodKey, EvictionCause),
     /// With why it is not evicted.
@@ -51,6 +59,8 @@ impl OrderWrite {
             | Self::SayWhy(pod, _)
             | Self::Unmark(pod, _)
             | Self::Nominate(pod, ..) => (&pod.namespace, &pod.name),
+            Self::WouldSuspend(_, job, _) | Self::Suspend(_, job, _) => (&job.namespace, &job.name),
+            Self::Resume(job) => (&job.job.namespace, &job.job.name),
             Self::SelectNode(claim, ..) => (&claim.namespace, &claim.name),
             Self::WriteClaim(write) => (&write.claim.namespace, &write.claim.name),
         }
@@ -63,7 +73,7 @@ impl OrderWrite {
 
     /// Whether nothing is done by it.
     pub(super) fn is_question(&self) -> bool {
-        matches!(self, Self::WouldMark(..) | Self::WouldLeave(..))
+        matches!(self, Self::WouldMark(..) | Self::WouldLeave(..) | Self::WouldSuspend(..))
     }
 
     /// The right that the write needs, as roles name it.
@@ -80,6 +90,7 @@ impl OrderWrite {
             Self::WouldLeave(_, Leaves::Evicted) | Self::Leave(_, Leaves::Evicted) => {
                 "create on pods/eviction"
             }
+            Self::WouldSuspend(..) | Self::Suspend(..) | Self::Resume(_) => "patch on jobs",
             Self::SelectNode(..) => "patch on persistentvolumeclaims",
             Self::WriteClaim(write) => match write.what {
                 ClaimPart::New => "create on resourceclaims",
@@ -110,6 +121,8 @@ impl OrderWrite {
             Self::WouldLeave(_, Leaves::Evicted) | Self::Leave(_, Leaves::Evicted) => {
                 "evict the pod"
             }
+            Self::WouldSuspend(..) | Self::Suspend(..) => "suspend the Job",
+            Self::Resume(_) => "resume the Job",
             Self::SayWhy(..) => "record why the pod is evicted",
             Self::Unmark(..) => "remove the mark of the pod: it is not evicted",
             Self::Nominate(_, node, _) if node.is_empty() => "clear the nominated node of the pod",

@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use dovetail_cluster::world::PodKey;
 
-use super::eviction::EvictionCause;
+use super::eviction::{EvictionCause, EvictionDecision};
 use super::kinds::OrderEnd;
 use super::step::OrderWrite;
 use crate::answer::lacked_right;
@@ -57,14 +57,16 @@ pub(super) struct ParallelSteps {
 
 impl ParallelSteps {
     /// A dry run of each step of each eviction.
-    pub(super) fn of_questions(pods: &[PodKey], why: EvictionCause) -> Self {
+    pub(super) fn of_questions(decision: &EvictionDecision, why: EvictionCause) -> Self {
         let of_pod = |pod: &PodKey| {
-            [
-                OrderWrite::WouldMark(pod.clone(), why),
-                OrderWrite::WouldLeave(pod.clone(), why.leaves()),
-            ]
+            let leaves = match decision.suspends(pod) {
+                Some((_, false)) => None,
+                Some((job, true)) => Some(OrderWrite::WouldSuspend(pod.clone(), job.clone(), why)),
+                None => Some(OrderWrite::WouldLeave(pod.clone(), why.leaves())),
+            };
+            [OrderWrite::WouldMark(pod.clone(), why)].into_iter().chain(leaves)
         };
-        Self { left: pods.iter().flat_map(of_pod).collect(), ..Self::default() }
+        Self { left: decision.pods().iter().flat_map(of_pod).collect(), ..Self::default() }
     }
 
     pub(super) fn of_marks(pods: &[PodKey], why: EvictionCause) -> Self {

@@ -130,9 +130,18 @@ impl Preempting {
         let (budget_violations, named) = (room.budget_violations, room.nominated.clone());
         let (reason, lost_gpu_milli_ms) = (room.reason, room.lost_gpu_milli_ms);
         let gangs = room.gangs.clone();
-        let victims: Vec<PodKey> = victims_to_evict(&known.world, &room.victims);
+        let mut victims: Vec<PodKey> = victims_to_evict(&known.world, &room.victims);
         if victims.is_empty() {
             return;
+        }
+        let jobs = match reason {
+            PreemptReason::Priority => BTreeMap::new(),
+            PreemptReason::Order | PreemptReason::Reclaim => {
+                known.world.preemption().suspension().in_place_of(&victims)
+            }
+        };
+        if !jobs.is_empty() {
+            victims.sort();
         }
         let preemptor = known.world.pods().pods_of(job).next().map(PodKey::of);
         let stopping = OpenDecision {
@@ -146,7 +155,7 @@ impl Preempting {
             reason,
             lost_gpu_milli_ms,
         };
-        let decision = self.evictions.begin(stopping, named);
+        let decision = self.evictions.begin(stopping, named).suspending(jobs);
         let why = EvictionCause::Preempted(reason);
         let stop = |pod| PodOrder::Evict { pod, why, decision: decision.clone() };
         known.orders.extend(victims.into_iter().map(stop));
@@ -318,6 +327,7 @@ impl Preempting {
             let is_evicted = end == OrderEnd::Done;
             self.evictions.ended(known, decision.number(), victim, is_evicted);
             if is_evicted {
+                known.news.extend(suspended(decision, victim, why));
                 self.exemptions.has_right(known, &victim.namespace);
                 for job in self.jobs_waiting_for(&known.world, victim) {
                     self.exemptions.forget_job(job);
@@ -394,6 +404,14 @@ impl Preempting {
         let rooms = self.rooms.iter().filter(|(_, room)| room.victims.contains(&id));
         rooms.map(|(job, _)| *job).collect()
     }
+}
+
+/// That a Job is suspended, told with the first of its pods.
+fn suspended(decision: &EvictionDecision, victim: &PodKey, why: EvictionCause) -> Option<News> {
+    let EvictionCause::Preempted(reason) = why else { return None };
+    let (job, is_first) = decision.suspends(victim)?;
+    let job = Box::new(job.clone());
+    is_first.then_some(News::JobTurned { job, suspended_for: Some(reason) })
 }
 
 /// Pods that are to be evicted, each with its node and what it costs.

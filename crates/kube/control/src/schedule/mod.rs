@@ -24,6 +24,7 @@ mod receipts;
 mod rechecks;
 mod refused;
 mod restarts;
+mod resumes;
 mod scheduler;
 
 pub use comparison::{Compared, Comparison};

@@ -58,6 +58,8 @@ pub enum News {
     Receipt { account: Box<LastingOwner>, receipt: Receipt },
     /// A job was preempted again, and saves its progress much too seldom or too often for that.
     IntervalFarOff { account: Box<LastingOwner>, advice: IntervalAdvice },
+    /// A Job was suspended in place of evicting its pods, for this reason, or resumed after that.
+    JobTurned { job: Box<LastingOwner>, suspended_for: Option<PreemptReason> },
     /// A pod was evicted, and there is no object that dovetail reads which could say so.
     NoReceipt { pod: PodKey },
     /// The server refuses to evict a pod, or does not answer.

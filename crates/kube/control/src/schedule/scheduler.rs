@@ -14,6 +14,7 @@ use super::known::{Follows, Known};
 use super::news::News;
 use super::preempting::Preempting;
 use super::questions::{Explained, Questions};
+use super::resumes::Resumes;
 use crate::bind::{Bind, BindReport};
 use crate::order::{OrderEnd, PodOrder};
 use crate::record::EngineEntry;
@@ -31,6 +32,7 @@ pub struct Scheduler {
     known: Known,
     dispatch: Dispatch,
     preempting: Preempting,
+    resumes: Resumes,
     explained: Explained,
     /// GPU-time that is counted as it passes.
     pub gpu_meter: GpuMeter,
@@ -76,6 +78,7 @@ impl Scheduler {
             known: Known::new(world.in_epoch(epoch), config),
             dispatch: Dispatch::default(),
             preempting: Preempting::default(),
+            resumes: Resumes::default(),
             explained: Explained::default(),
             gpu_meter: GpuMeter::default(),
             has_begun: false,
@@ -153,6 +156,7 @@ impl Scheduler {
             (PodOrder::MayEvict { pod, why }, end) => {
                 self.preempting.right_answered(known, pod, *why, &end);
             }
+            (PodOrder::Resume(job), end) => self.resumes.ended(known, job, &end),
             (PodOrder::Nominate { .. } | PodOrder::Unmark { .. }, _) => {}
         }
         self.settle();
@@ -181,6 +185,9 @@ impl Scheduler {
             self.open();
         }
         self.preempting.rejoin_gangs(&mut self.known);
+        if !self.preempting.is_dry_run {
+            self.resumes.order(&mut self.known);
+        }
         self.settle();
         self.dispatch.claim(&mut self.known);
         self.dispatch.provision(&mut self.known);
@@ -244,8 +251,8 @@ impl Scheduler {
 
     /// When to call again even if nothing happens.
     pub fn due_ms(&self) -> Option<u64> {
-        let Self { known, dispatch, preempting, .. } = self;
-        let own = [known.due_ms(), dispatch.due_ms(known.now_ms)];
+        let Self { known, dispatch, preempting, resumes, .. } = self;
+        let own = [known.due_ms(), dispatch.due_ms(known.now_ms), resumes.due_ms()];
         own.into_iter().chain([preempting.exemptions.due_ms(known)]).flatten().min()
     }
 

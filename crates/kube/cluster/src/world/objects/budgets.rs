@@ -27,6 +27,13 @@ impl Budgets {
         self.all.keys().cloned()
     }
 
+    /// Whether any budget selects a pod.
+    pub(crate) fn selects(&self, pod: &Meta) -> bool {
+        self.all.values().any(|(budget, _)| {
+            budget.meta.namespace == pod.namespace && budget.selector.matches(&pod.labels)
+        })
+    }
+
     /// All budgets in the engine's words.
     pub(crate) fn translated(&self) -> Vec<Budget> {
         self.all.values().map(|(budget, _)| translated(budget)).collect()

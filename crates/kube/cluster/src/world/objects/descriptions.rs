@@ -1,8 +1,8 @@
 //! The objects that describe gangs: groups of pods, and workloads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_objects::{Kind, Labels, Meta, Pod, PodGroup, WorkloadKind, WorkloadObject};
+use dovetail_objects::{Kind, Labels, Meta, Pod, PodGroup, WorkloadKind, WorkloadObject, labels};
 
 use super::listing::Key;
 use dovetail_translate::gang::{
@@ -18,6 +18,8 @@ type ByNamespace<T> = BTreeMap<Box<str>, BTreeMap<Box<str>, T>>;
 pub(crate) struct Descriptions {
     groups: BTreeMap<GangName, PodGroup>,
     workloads: BTreeMap<WorkloadKind, ByNamespace<WorkloadObject>>,
+    /// Namespaces and names of the Jobs that dovetail has suspended.
+    suspended_by_us: BTreeSet<Key>,
 }
 
 /// Which pods a workload concerns that is there, different, or gone, beside those of its gangs.
@@ -53,6 +55,14 @@ impl Descriptions {
         name: &str,
     ) -> Option<&WorkloadObject> {
         self.workloads.get(&kind)?.get(namespace)?.get(name)
+    }
+
+    /// The Jobs that dovetail has suspended, each with its annotation that says so.
+    pub(crate) fn suspended_by_us(&self) -> impl Iterator<Item = (&WorkloadObject, &str)> {
+        self.suspended_by_us.iter().filter_map(move |(namespace, name)| {
+            let job = self.workload(WorkloadKind::Job, namespace, name)?;
+            Some((job, mark(job)?))
+        })
     }
 
     /// Namespaces and names of all workloads of a kind.
@@ -151,6 +161,13 @@ impl Descriptions {
             is_turned: before.is_some_and(|before| before.suspended) != workload.suspended,
             concerns_others: of_others(before) != of_others(Some(&workload)),
         };
+        if kind == WorkloadKind::Job {
+            let key = (namespace.clone(), name.clone());
+            match mark(&workload) {
+                Some(_) => self.suspended_by_us.insert(key),
+                None => self.suspended_by_us.remove(&key),
+            };
+        }
         let of_kind = self.workloads.entry(kind).or_default();
         of_kind.entry(namespace).or_default().insert(name, workload);
         noted
@@ -168,6 +185,9 @@ impl Descriptions {
             is_turned: before.is_some_and(|before| before.suspended),
             concerns_others: of_others(before) != of_others(None),
         };
+        if kind == WorkloadKind::Job {
+            self.suspended_by_us.remove(&(namespace.into(), name.into()));
+        }
         if let Some(of_kind) = self.workloads.get_mut(&kind)
             && let Some(of_namespace) = of_kind.get_mut(namespace)
         {
@@ -201,6 +221,12 @@ impl Descriptions {
             }
         }
     }
+}
+
+/// What a Job says of its suspension by dovetail, if it is suspended and not about to be gone.
+fn mark(job: &WorkloadObject) -> Option<&str> {
+    let is_suspended = job.suspended && !job.meta.is_deleting();
+    job.meta.annotations.get(labels::SUSPENDED).filter(|_| is_suspended)
 }
 
 /// The kind of the object that describes a gang.

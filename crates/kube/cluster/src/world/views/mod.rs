@@ -8,6 +8,7 @@ mod pods;
 mod preemption;
 mod queues;
 mod reservations;
+mod suspension;
 mod volumes;
 
 pub use claim_writes::{ClaimPart, ClaimWrite};
@@ -18,4 +19,5 @@ pub use pods::PodView;
 pub use preemption::PreemptionView;
 pub use queues::QueueView;
 pub use reservations::ReservationView;
+pub use suspension::{SuspendedJob, SuspensionView};
 pub use volumes::VolumeView;

@@ -19,6 +19,7 @@ use crate::world::objects::reported::Reported;
 use crate::world::readings::decided::{left_of, left_without};
 use crate::world::readings::standing::{PodReading, standing};
 use crate::world::snapshot::waiting_job;
+use crate::world::views::suspension::SuspensionView;
 use dovetail_translate::gang::GangName;
 
 /// Questions about pods that are preempted, and those for which room is made.
@@ -30,6 +31,11 @@ pub struct PreemptionView<'w> {
 impl<'w> PreemptionView<'w> {
     fn objects(self) -> &'w Objects {
         &self.index.objects
+    }
+
+    /// Questions about Jobs that are suspended in place of evicting their pods.
+    pub fn suspension(self) -> SuspensionView<'w> {
+        SuspensionView { objects: self.objects() }
     }
 
     fn slots<'p>(self, pods: &'p [PodId]) -> impl Iterator<Item = Slot> + use<'p, 'w> {
