@@ -119,6 +119,8 @@ fn in_hardware(file: &TomlFile, bad: BadHardware) -> String {
 
 #[cfg(test)]
 mod tests {
+    use dovetail_order::Turns;
+
     use super::*;
 
     fn parse(text: &str) -> Result<FileSettings, String> {
@@ -187,7 +189,19 @@ mod tests {
             typed.starts_with("d.toml:3: scheduler.log_json: `1`: expected true or false"),
             "{typed}"
         );
+        let own = section(
+            "preset = \"latency\"\n[scheduler.weights]\nadvantage = 2\nprotectGuarantees = true",
+        );
+        let latency = Turns::preset("latency").unwrap();
+        assert_eq!(
+            own.unwrap().scheduler.unwrap().turns(),
+            Turns { advantage: 200, protects_guarantees: true, ..latency }
+        );
         for (text, told) in [
+            (
+                "order = \"dovetail\"\n[scheduler.weights]\nage = -1",
+                "d.toml:5: scheduler.weights.age: `-1`: expected a number from 0 to 1000000",
+            ),
             (
                 "lease = \"dovetail\"",
                 "d.toml:3: scheduler.lease: \"dovetail\": expected a namespace",

@@ -15,6 +15,7 @@ pub mod prices;
 pub mod scheduler;
 pub mod toml_file;
 mod toml_words;
+pub mod weights;
 
 use std::fmt;
 use std::path::PathBuf;

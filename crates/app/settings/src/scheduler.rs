@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 use dovetail_cluster::world::{Patience, VolumePatience};
-use dovetail_order::PRESETS;
+use dovetail_order::{PRESETS, Turns};
 use dovetail_plan::Order;
 use dovetail_policy::named::POLICIES;
 use dovetail_translate::levels::{LevelLabels, TopologyLevels};
@@ -15,6 +15,7 @@ use serde::Deserialize;
 use super::kubernetes_names::{
     address, extended_resource, label_key, label_value, scheduler_name, split_lease,
 };
+use super::weights::Weights;
 
 /// What the section can say. Flags of `dovetail scheduler` are stronger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -34,6 +35,8 @@ pub struct SchedulerSection {
     pub order: Option<Order>,
     /// What order `dovetail` is for.
     pub preset: Option<String>,
+    /// What order `dovetail` does differently from the preset.
+    pub weights: Option<Weights>,
     /// How many pending jobs have a reservation at a time, at most one of each queue.
     pub reserve_heads: Option<u32>,
     /// Labels that a node must have for pods to be placed there.
@@ -179,6 +182,11 @@ impl SchedulerSection {
         self.max_declared_loss_ms.unwrap_or(HOUR_MS)
     }
 
+    /// Weights of order `dovetail`: those of the preset, except for those that the file gives.
+    pub fn turns(&self) -> Turns {
+        self.weights.clone().unwrap_or_default().turns(self.preset.as_deref())
+    }
+
     /// The topology levels: those of the file, or the standard ones.
     pub fn levels(&self) -> Result<TopologyLevels, String> {
         let Some(levels) = &self.topology else { return Ok(TopologyLevels::default()) };
@@ -206,6 +214,7 @@ impl SchedulerSection {
         let selector = if labels.is_empty() { "every node".to_owned() } else { labels.join(",") };
         let levels = self.levels().unwrap_or_default();
         let levels = levels.names().collect::<Vec<_>>().join(", ");
+        let weights = if self.weights.is_some() { "custom" } else { "those of the preset" };
         let level = self.log_level.unwrap_or_default().to_possible_value();
         let level = level.map(|value| value.get_name().to_owned()).unwrap_or_default();
         vec![
@@ -216,6 +225,7 @@ impl SchedulerSection {
             text("scheduler.policy", &self.policy, POLICY),
             ("scheduler.order", order_name(self.order.unwrap_or(ORDER)), self.order.is_some()),
             text("scheduler.preset", &self.preset, PRESETS[0].0),
+            ("scheduler.weights", weights.to_owned(), self.weights.is_some()),
             (
                 "scheduler.reserve_heads",
                 self.reserve_heads.unwrap_or(0).to_string(),

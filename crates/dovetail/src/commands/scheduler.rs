@@ -12,7 +12,6 @@ use dovetail_control::lead::LeaseTimes;
 use dovetail_control::record::Recording;
 use dovetail_live::comparison;
 use dovetail_live::recording::LiveRecording;
-use dovetail_order::{PRESETS, Turns};
 use dovetail_plan::{EngineConfig, EstimatesConfig, Order, PreemptionConfig, ReserveConfig};
 use dovetail_scheduler::lead::LeaseName;
 use dovetail_scheduler::{Election, Metrics, Options, Status, endpoints, run};
@@ -248,7 +247,7 @@ pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
     let or = |in_file: &Option<String>, default: &str| {
         in_file.clone().unwrap_or_else(|| default.to_owned())
     };
-    let (order, turns) = (section.order.unwrap_or(ORDER), turns(section.preset.as_deref()));
+    let (order, turns) = (section.order.unwrap_or(ORDER), section.turns());
     let preempts = section.preemption.unwrap_or(true);
     let rules = dovetail_translate::Rules {
         device_resource: or(&section.device_resource, DEVICE_RESOURCE),
@@ -332,11 +331,6 @@ fn host() -> String {
         std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned())
     });
     named.unwrap_or_else(|| "unnamed".to_owned())
-}
-
-/// The weights of a preset.
-fn turns(preset: Option<&str>) -> Turns {
-    Turns::preset(preset.unwrap_or(PRESETS[0].0)).unwrap_or_default()
 }
 
 #[cfg(test)]

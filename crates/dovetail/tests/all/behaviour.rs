@@ -461,3 +461,22 @@ fn the_judge_finds_nothing_wrong_with_what_any_preset_decides() {
         assert_eq!(run.code, Some(0), "{preset}: {}", run.err);
     }
 }
+
+#[test]
+fn a_file_of_weights_changes_the_preset_of_the_flag_unless_it_names_its_own() {
+    let folder = Folder::new();
+    folder.json("trace synth --nodes 10 --days 2 --to-jobs jobs.csv --to-nodes nodes.csv");
+    folder.write("size.toml", "size = 1\n");
+    folder.write("whole.toml", "preset = \"cost\"\nsize = 1\n");
+    let decided = |flags: &str| {
+        let run = folder.json(&format!(
+            "sim run --protocol timed --jobs jobs.csv --nodes nodes.csv --order dovetail {flags}"
+        ));
+        run["event_log_hash"].clone()
+    };
+    let changed = decided("--preset cost --weights size.toml");
+    assert_eq!(changed, decided("--weights whole.toml"));
+    assert_ne!(changed, decided("--preset cost"));
+    assert_ne!(changed, decided("--weights size.toml"));
+    assert_eq!(changed, decided("--preset fair --weights whole.toml"));
+}
