@@ -28,7 +28,7 @@ pub(super) fn divide(quota: &mut Quota, capacity: &mut Capacity, jobs: &Jobs, st
 
 /// Whether a job that may not be preempted would bring one of its queues beyond its quota, with all
 /// others like it.
-pub(super) fn is_beyond_firm_quota(job: JobId, books: &Books) -> bool {
+pub(crate) fn is_beyond_firm_quota(job: JobId, books: &Books) -> bool {
     let (quota, record) = (&books.quota, &books.jobs.records[&job]);
     if quota.shares.is_none() || !record.job.preemption.is_protected {
         return false;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_model::{JobId, Requirement};
+use dovetail_model::{Bounds, JobId, Requirement};
 
 use super::books::Books;
 use super::charge::is_open;
@@ -12,7 +12,7 @@ use crate::gang::Gang;
 
 /// Which models a gang may have within the limits of its queues.
 #[derive(Debug)]
-pub(super) enum Models {
+pub(crate) enum Models {
     /// As it says itself.
     AsAsked,
     /// Fewer: the gang that asks for those alone, at its smallest size.
@@ -28,6 +28,11 @@ pub(super) fn within_limits(gang: &Gang, job: JobId, books: &mut Books) -> Model
         return Models::AsAsked;
     }
     let headroom = books.quota.headroom(queue, &books.bounded().quota_kept(job));
+    within(gang, &headroom, books)
+}
+
+/// The same, where its queues may get so much more.
+pub(crate) fn within(gang: &Gang, headroom: &Bounds, books: &mut Books) -> Models {
     let fixed = gang.smallest(&books.placement.state);
     let state = &mut books.placement.state;
     let asks: i64 = gang

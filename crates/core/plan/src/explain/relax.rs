@@ -13,6 +13,8 @@ use dovetail_model::{
 };
 use serde::Serialize;
 
+use crate::engine::dividing;
+use crate::engine::models::{self, Models};
 use crate::engine::{Placement, Questions};
 use crate::gang::{Gang, GangSet};
 use dovetail_order::queues::quota::{Beside, QuotaBlock};
@@ -116,11 +118,24 @@ impl Questions<'_> {
             false => self.books.bounded().quota_kept(job.id),
         };
         if !given_up.contains(&Relaxation::Quota)
-            && self.books.quota.blocked_by(&job.queue, &asked, &kept).is_some()
+            && (self.books.quota.blocked_by(&job.queue, &asked, &kept).is_some()
+                || dividing::is_beyond_firm_quota(job.id, self.books))
         {
             return false;
         }
         let Ok(gang) = Gang::of(&mut self.books.placement.state, &relaxed) else { return false };
+        let models = match given_up.contains(&Relaxation::Quota) {
+            true => Models::AsAsked,
+            false => {
+                let headroom = self.books.quota.headroom(&job.queue, &kept);
+                models::within(&gang, &headroom, self.books)
+            }
+        };
+        let gang = match models {
+            Models::AsAsked => gang,
+            Models::Fewer(fewer) => fewer,
+            Models::Nothing => return false,
+        };
         let view = match given_up.contains(&Relaxation::Reservation) {
             true => View::Without(self.kept()),
             false => View::Now,

@@ -64,9 +64,6 @@ fn by_trying(snapshot: &Snapshot, job: &Job, policy: &PolicySpec) -> BTreeSet<Ve
 
 /// The engines of a recipe after its events, both searches.
 fn after_events(recipe: &Recipe, policy: &PolicySpec) -> [Engine; 2] {
-    let mut recipe = recipe.clone();
-    recipe.without_limits_by_model();
-    let recipe = &recipe;
     let start = drive::start(recipe);
     let config = EngineConfig { policy: policy.clone(), ..EngineConfig::default() };
     let engine = |naive| Engine::new(EngineConfig { naive, ..config.clone() }, &start);

@@ -148,12 +148,6 @@ impl Recipe {
         vec![given("team", Some("all"), 0), given("other", Some("all"), 1), given("all", None, 2)]
     }
 
-    /// Limits by model are no relaxation: whether a job fits without any is asked beside them.
-    pub(crate) fn without_limits_by_model(&mut self) {
-        let limited = self.config[1..4].iter_mut().filter(|byte| **byte / 8 % 4 == 1);
-        limited.for_each(|byte| *byte ^= 8);
-    }
-
     pub(crate) fn shapes(&self) -> Vec<Arc<Requirement>> {
         self.shapes.iter().map(|bytes| Arc::new(requirement(&mut Choices::of(bytes)))).collect()
     }
