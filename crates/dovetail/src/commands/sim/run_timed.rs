@@ -11,7 +11,7 @@ use dovetail_console::table::{counted, facts, percent, whole};
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use dovetail_sim::baseline::StartOverheads;
-use dovetail_sim::timed::{Estimates, StartEstimate, TimedMetrics};
+use dovetail_sim::timed::{Calibration, Estimates, StartEstimate, TimedMetrics};
 use dovetail_sim::timeline::UsageReport;
 use dovetail_trace::fgd::trace_name;
 use dovetail_trace::{Trace, TraceCluster};
@@ -336,6 +336,7 @@ impl TimedDocument {
             rows.push(("preemptions", whole(figures.metrics.preemptions)));
             rows.push(("lost to preemption", lost(&figures.metrics)));
         }
+        rows.extend(figures.estimates.iter().map(|(source, of)| (source_row(source), held(of))));
         rows.extend(figures.start_estimate.map(|starts| ("expected starts", came_true(&starts))));
         let resumed = figures.resumed_at_ms.map(duration);
         rows.extend(resumed.map(|at| ("resumed from a pause at", at)));
@@ -346,6 +347,27 @@ impl TimedDocument {
         let never = self.impossible.text();
         format!("{title}\n\n{}{never}{}", facts(rows), money.unwrap_or_default())
     }
+}
+
+/// The row of the expected run times of a source.
+fn source_row(source: &str) -> &'static str {
+    match source {
+        "given" => "run times given by users",
+        "limit" => "run times from time limits",
+        "learned" => "run times learned",
+        _ => "run times assumed",
+    }
+}
+
+/// How often jobs ran no longer than expected.
+fn held(of: &Calibration) -> String {
+    let by = |share: f64| percent(Some(share * 100.0));
+    format!(
+        "{} of {} jobs within the median, {} within the 90th percentile",
+        by(of.within_p50),
+        whole(of.jobs),
+        by(of.within_p90)
+    )
 }
 
 /// How often jobs started by the time that was expected.
