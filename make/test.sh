@@ -67,7 +67,7 @@ tests() {
 }
 
 step format cargo fmt --all --check
-step clippy cargo clippy --workspace --all-targets --locked -- -D warnings
+step clippy cargo clippy --profile test --workspace --all-targets --locked -- -D warnings
 # Tests and programs in one build: cargo chooses the features of dependencies by what it builds, and
 # `cargo xtask` by itself would compile forty crates again, with fewer.
 build="cargo build --workspace --locked --profile test --tests --bins"

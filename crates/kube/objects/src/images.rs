@@ -39,34 +39,3 @@ pub(super) fn full_name(image: &str) -> Box<str> {
         false => image.into(),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_image_without_a_tag_is_the_latest() {
-        let table = [
-            ("trainer", "trainer:latest"),
-            ("registry:5000/team/trainer", "registry:5000/team/trainer:latest"),
-            ("registry:5000/team/trainer:2", "registry:5000/team/trainer:2"),
-            ("team/trainer@sha256:9b0a", "team/trainer@sha256:9b0a"),
-        ];
-        for (named, full) in table {
-            assert_eq!(&*full_name(named), full);
-        }
-    }
-
-    #[test]
-    fn a_node_that_tells_of_many_images_keeps_the_largest() {
-        let image = |number: i64| ImageJson {
-            names: (0..7).map(|name| format!("i{number}:{name}").into()).collect(),
-            size_bytes: if number == 59 { -1 } else { number },
-        };
-        let images = on_node((0..60).map(image).collect());
-        assert_eq!(images.iter().count(), MOST_IMAGES * MOST_NAMES);
-        assert_eq!(images.size_bytes("i58:4"), Some(58));
-        assert_eq!([images.size_bytes("i58:5"), images.size_bytes("i8:0")], [None; 2]);
-        assert_eq!(images.size_bytes("i9:0"), Some(9));
-    }
-}

@@ -62,6 +62,7 @@ pub use devices::{
 };
 pub use disruption_budget::DisruptionBudget;
 pub use field_path::field_path;
+pub use fields::ReadFields;
 pub use gpu_labels::{GpuLabels, mig_of_product};
 pub use harmless::harmless;
 pub use hyper_node::{HyperNode, HyperNodeMember, HyperNodeSelector};

@@ -53,18 +53,3 @@ const KINDS: [OwnerKind; 16] = [
 pub fn owner_kind(name: &str) -> OwnerKind {
     KINDS.into_iter().find(|kind| kind.name == name).unwrap_or(NONE)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::WorkloadKind;
-
-    #[test]
-    fn workloads_that_are_read_for_their_gangs_are_known_to_form_them() {
-        let apart = WorkloadKind::ALL.into_iter().filter(|kind| !owner_kind(kind.name()).gangs);
-        // Whether the pods of a Job start together, its fields say.
-        assert_eq!(apart.collect::<Vec<_>>(), [WorkloadKind::Job]);
-        let unknown = owner_kind("Deployment");
-        assert!(!unknown.trains && !unknown.gangs && !unknown.ends);
-    }
-}

@@ -2,7 +2,7 @@
 
 use dovetail_cluster::world::Change;
 use dovetail_control::control::Input;
-use dovetail_objects::{Kind, Object};
+use dovetail_objects::{Kind, Object, ReadFields};
 
 use crate::api::{ApiServer, CollectionName, Stored};
 
@@ -15,14 +15,15 @@ pub(crate) struct Sight {
     pub(crate) seen: Option<u64>,
     /// A delivery is on its way.
     pub(crate) is_due: bool,
-    /// What is seen is recorded.
-    is_recorded: bool,
+    /// For what is seen, if it is recorded.
+    fields: Option<ReadFields>,
 }
 
 impl Sight {
     pub(crate) fn of(kind: Kind, is_recorded: bool) -> Self {
         let collection = (kind.group().to_owned(), kind.plural().to_owned());
-        Self { kind, collection, seen: None, is_due: false, is_recorded }
+        let fields = is_recorded.then(ReadFields::default);
+        Self { kind, collection, seen: None, is_due: false, fields }
     }
 
     /// The next list begins from nothing.
@@ -45,7 +46,7 @@ impl Sight {
             _ => Some(revision),
         };
         let changes = found.iter().map(|change| {
-            let (object, json) = self.read(&change.after);
+            let (object, json) = read(self.kind, &mut self.fields, &change.after);
             let change = match change.deleted {
                 true => Change::Deleted(self.kind, object.meta().clone()),
                 false => Change::Applied(object),
@@ -55,9 +56,9 @@ impl Sight {
         (changes.collect(), is_more)
     }
 
-    fn list(&self, server: &mut ApiServer) -> Vec<Input> {
+    fn list(&mut self, server: &mut ApiServer) -> Vec<Input> {
         let objects = server.state.store.all(&self.collection).map(|object| {
-            let (object, json) = self.read(object);
+            let (object, json) = read(self.kind, &mut self.fields, object);
             Input::Change(Change::Applied(object), json)
         });
         let mut changes = vec![Input::Change(Change::Listing(self.kind), None)];
@@ -65,14 +66,19 @@ impl Sight {
         changes.push(Input::Change(Change::Listed(self.kind), None));
         changes
     }
+}
 
-    fn read(&self, stored: &Stored) -> (Object, Option<Box<str>>) {
-        match self.is_recorded {
-            false => (Object::read(self.kind, stored.json()), None),
-            true => {
-                let (object, json) = Object::read_with_fields(self.kind, stored.json());
-                (object, Some(json))
-            }
+/// An object as it is stored, with its JSON if that is recorded.
+fn read(
+    kind: Kind,
+    fields: &mut Option<ReadFields>,
+    stored: &Stored,
+) -> (Object, Option<Box<str>>) {
+    match fields {
+        None => (Object::read(kind, stored.json()), None),
+        Some(fields) => {
+            let (object, json) = fields.read(kind, stored.json());
+            (object, Some(json))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The changes of one kind.
 
 use dovetail_cluster::world::Change;
-use dovetail_objects::Kind;
+use dovetail_objects::{Kind, ReadFields};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
@@ -18,6 +18,8 @@ struct WatchSource {
     /// The version in which the server has it.
     version: &'static str,
     settings: Settings,
+    /// For the JSON that is kept, if it is.
+    fields: Option<ReadFields>,
     /// Whether lists stream; false once the server has refused that.
     streams: bool,
     /// Whether the server had the kind and has it no more.
@@ -35,9 +37,20 @@ pub(super) fn changes(
 ) -> BoxStream<'static, Notice> {
     let api = Api::all_with(client.clone(), &(kind, version));
     let events = events(&api, settings, true);
+    let fields = settings.keeps_json.then(ReadFields::default);
     let (streams, is_gone, next) = (true, false, None);
-    let source =
-        WatchSource { client, api, kind, version, settings, streams, is_gone, next, events };
+    let source = WatchSource {
+        client,
+        api,
+        kind,
+        version,
+        settings,
+        fields,
+        streams,
+        is_gone,
+        next,
+        events,
+    };
     stream::unfold(source, |mut source| async move {
         let notice = source.next().await?;
         Some((notice, source))
@@ -108,8 +121,8 @@ impl WatchSource {
         self.events = events(&self.api, self.settings, self.streams);
     }
 
-    fn change(&self, event: watcher::Event<Watched>) -> (Change, Option<Box<str>>) {
-        let read = |object: &Watched| object.object(self.kind, self.settings.keeps_json);
+    fn change(&mut self, event: watcher::Event<Watched>) -> (Change, Option<Box<str>>) {
+        let mut read = |object: &Watched| object.object(self.kind, self.fields.as_mut());
         match event {
             watcher::Event::Init => (Change::Listing(self.kind), None),
             watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {

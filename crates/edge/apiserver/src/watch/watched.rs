@@ -8,7 +8,7 @@ use kube::core::DynamicResourceScope;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use dovetail_objects::{Kind, Object};
+use dovetail_objects::{Kind, Object, ReadFields};
 
 /// The text of an object, with as much of its metadata as a watch needs to go on.
 ///
@@ -23,12 +23,16 @@ pub(super) struct Watched {
 impl Watched {
     /// The object, with the JSON of what is read of it if that is to be kept. What cannot be read
     /// of it concerns it alone.
-    pub(super) fn object(&self, kind: Kind, keeps_json: bool) -> (Object, Option<Box<str>>) {
+    pub(super) fn object(
+        &self,
+        kind: Kind,
+        fields: Option<&mut ReadFields>,
+    ) -> (Object, Option<Box<str>>) {
         let json = self.text.get().as_bytes();
-        match keeps_json {
-            false => (Object::read(kind, json), None),
-            true => {
-                let (object, json) = Object::read_with_fields(kind, json);
+        match fields {
+            None => (Object::read(kind, json), None),
+            Some(fields) => {
+                let (object, json) = fields.read(kind, json);
                 (object, Some(json))
             }
         }

@@ -18,7 +18,6 @@ pub use leader_worker_set::{LEADER, WORKERS};
 pub use pods_made::PodsMade;
 pub use ray::{HEAD_GROUP, RaySpec};
 
-use super::fields::{Ignored, ignored_by};
 use super::meta::Meta;
 use super::read::{Strange, read as read_as};
 
@@ -86,38 +85,5 @@ pub(super) fn read(kind: WorkloadKind, json: &[u8]) -> Result<WorkloadObject, Bo
         | WorkloadKind::JaxJob => {
             read_as::<kubeflow::JobJson>(name, json).map(WorkloadObject::from)
         }
-    }
-}
-
-/// What is not read of one; `None` if it cannot be read as its kind.
-pub(super) fn ignored(kind: WorkloadKind, json: &[u8]) -> Option<Vec<Ignored>> {
-    match kind {
-        WorkloadKind::Job => ignored_by::<job::JobJson>(json),
-        WorkloadKind::JobSet => ignored_by::<job_set::JobSetJson>(json),
-        WorkloadKind::LeaderWorkerSet => ignored_by::<leader_worker_set::SetJson>(json),
-        WorkloadKind::RayCluster => ignored_by::<ray::ClusterJson>(json),
-        WorkloadKind::PyTorchJob
-        | WorkloadKind::TfJob
-        | WorkloadKind::TrainingMpiJob
-        | WorkloadKind::MpiJob
-        | WorkloadKind::XgBoostJob
-        | WorkloadKind::PaddleJob
-        | WorkloadKind::JaxJob => ignored_by::<kubeflow::JobJson>(json),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::Value;
-
-    use super::*;
-
-    pub(super) fn read_value(kind: WorkloadKind, value: &Value) -> WorkloadObject {
-        read(kind, value.to_string().as_bytes()).unwrap_or_else(|strange| panic!("{strange}"))
-    }
-
-    /// Each role with its pods and how many are needed.
-    pub(super) fn roles(workload: &WorkloadObject) -> Vec<(&str, u32, u32)> {
-        workload.roles.iter().map(|role| (&*role.name, role.pods, role.min)).collect()
     }
 }
