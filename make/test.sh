@@ -50,15 +50,14 @@ tests() {
     counts=$(awk '/^test result: / { passed += $4; failed += $6 } END { print passed + 0, failed + 0 }' "$log")
     passed=$((passed + ${counts% *}))
     failed=$((failed + ${counts#* }))
-    # Each test program is a step, too; the rest of the time goes to building them.
-    # A line names a test program by its file: of which crate it is, the unit tests before it say.
-    awk '$1 == "Running" && $2 == "unittests" {
-            krate = $4
-            gsub(/.*\/deps\/|-[0-9a-f]*\)$/, "", krate)
-        }
-        $1 == "Running" { file = $2 == "unittests" ? $3 : $2 }
-        /^test result: / { sub(/s$/, "", $NF); printf "%d tests of %s, %s\n", $NF, krate, file }' \
-        "$log" >>"$times"
+    # Each test program is a step, too; the rest of the time goes to building them. Of which crate it
+    # is, the list of its sources says.
+    awk '$1 == "Running" { program = $NF; gsub(/[()]/, "", program) }
+        /^test result: / { sub(/s$/, "", $NF); printf "%d %s\n", $NF, program }' "$log" |
+        while read -r seconds program; do
+            source=$(sed -n '1s/^[^ ]* \([^ ]*\).*/\1/p' "$program.d")
+            echo "$seconds tests of ${source#crates/}"
+        done >>"$times"
     if [ "$(cat "$log.status")" != 0 ]; then
         wrong="$wrong tests"
         # A test program that did not build or was killed counts no failed test.

@@ -23,6 +23,7 @@ mod sizes;
 mod source;
 mod spdx;
 mod types;
+mod unit_tests;
 mod unused;
 mod widths;
 mod words;
@@ -42,7 +43,7 @@ struct Rule {
     check: fn(&Workspace) -> Result<Outcome>,
 }
 
-const RULES: [Rule; 21] = [
+const RULES: [Rule; 22] = [
     Rule { name: "direction", check: direction::check },
     Rule { name: "purity", check: purity::check },
     Rule { name: "platform", check: platform::check },
@@ -54,6 +55,7 @@ const RULES: [Rule; 21] = [
     Rule { name: "types", check: types::check },
     Rule { name: "cycles", check: cycles::check },
     Rule { name: "unused", check: unused::check },
+    Rule { name: "unit-tests", check: unit_tests::check },
     Rule { name: "names", check: names::check },
     Rule { name: "machine", check: machine::check },
     Rule { name: "fuzz", check: fuzz::check },
