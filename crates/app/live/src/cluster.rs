@@ -7,8 +7,9 @@ use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_console::connection::connection_runtime;
 use dovetail_control::Control;
-use dovetail_control::ask::{NodeLine, PodQuestion, Question, QueueLines, Reply, Why};
+use dovetail_control::ask::{GangLine, NodeLine, PodQuestion, Question, QueueLines, Reply, Why};
 use dovetail_objects::harmless;
+use dovetail_partitioning::for_pod::{self, LayoutChange};
 use dovetail_scheduler::{Looked, Options, look};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 
@@ -18,6 +19,7 @@ const UNDECIDED: &str = "the engine failed for this cluster; this is a bug: repo
 /// The cluster as it is, and when that was.
 pub struct ClusterSnapshot {
     control: Control,
+    connection: ConnectionFlags,
     now_ms: u64,
     /// Why it is not known what the scheduler has learned.
     unlearned: Option<String>,
@@ -39,7 +41,8 @@ impl ClusterSnapshot {
                 let (server, name) = (&config.cluster_url, connection.name());
                 format!("cannot read the cluster at {server} ({name})")
             })?;
-            Ok(Self { control, now_ms, unlearned, namespace: config.default_namespace })
+            let (connection, namespace) = (connection.clone(), config.default_namespace);
+            Ok(Self { control, connection, now_ms, unlearned, namespace })
         })
     }
 
@@ -62,6 +65,28 @@ impl ClusterSnapshot {
             Some(Reply::Pod(why)) => Ok(why.map(|why| *why)),
             _ => bail!(UNDECIDED),
         }
+    }
+
+    /// The changes of layouts for the slices that a pending pod or gang requests. Notes why they
+    /// are not known.
+    pub(crate) fn layout_changes(&self, app: &App, why: &Why) -> Vec<LayoutChange> {
+        if why.in_line.is_none() {
+            return Vec::new();
+        }
+        let waiting = |gang: &GangLine| -> Vec<String> {
+            let members = gang.members.iter().filter(|member| member.state == "waits");
+            members.map(|member| member.pod.clone()).collect()
+        };
+        let pods = why.gang.as_ref().map_or_else(|| vec![why.name.clone()], waiting);
+        let names: Vec<(&str, &str)> = pods.iter().filter_map(|pod| pod.split_once('/')).collect();
+        let Some((namespace, _)) = names.first() else { return Vec::new() };
+        let names: Vec<&str> = names.iter().map(|(_, name)| *name).collect();
+        let read = for_pod::read(app, &self.connection, (namespace, &names), self.now_ms);
+        read.unwrap_or_else(|error| {
+            let problem = "cannot read which changes of layouts are planned";
+            app.note(&harmless(&format!("{problem}: {error:#}")));
+            Vec::new()
+        })
     }
 
     /// What queues hold, and who waits in them; with `starts`, also when these are expected to

@@ -8,10 +8,12 @@ use dovetail_console::table::{facts, wrapped};
 use dovetail_control::ask::{ReservationLine, Why};
 use dovetail_control::status::Obstacle;
 use dovetail_objects::harmless;
+use dovetail_partitioning::for_pod::{ChangeState, LayoutChange};
 use dovetail_plan::explain::Relaxation;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use dovetail_units::duration::duration;
+use serde::Serialize;
 
 use crate::{ClusterSnapshot, gang, start};
 
@@ -37,13 +39,24 @@ pub fn answer(
     if why.in_line.as_ref().is_some_and(|job| job.expected_start.is_some()) {
         seen.note_unlearned(app);
     }
+    let layout_changes = seen.layout_changes(app, &why);
     match output {
-        Output::Json => app.print_json(&why),
-        _ => app.print(&text(app, &why)),
+        Output::Json => app.print_json(&Answer { why: &why, layout_changes }),
+        _ => app.print(&text(app, &why, &layout_changes)),
     }
 }
 
-fn text(app: &App, why: &Why) -> String {
+/// The document.
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    why: &'a Why,
+    /// The changes of layouts for the slices that it requests.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    layout_changes: Vec<LayoutChange>,
+}
+
+fn text(app: &App, why: &Why, layout_changes: &[LayoutChange]) -> String {
     let mut text = format!("{}\n\n", app.style(OutputStream::Result).strong(&why.name));
     let Some(job) = &why.in_line else {
         text += &wrapped(&harmless(&why.message), 0);
@@ -92,7 +105,29 @@ fn text(app: &App, why: &Why) -> String {
         }
         None => {}
     }
+    text += &layouts(layout_changes);
     text + &members(why)
+}
+
+/// What happens to layouts for the slices that it requests.
+fn layouts(changes: &[LayoutChange]) -> String {
+    let of = |change: &LayoutChange| {
+        let LayoutChange { resource, state, policy, node, from, to, step, why } = change;
+        let word = |text: &Option<String>| text.clone().unwrap_or_default();
+        let by = policy.as_ref().map(|policy| format!(" by policy {policy}")).unwrap_or_default();
+        let (node, step) = (word(node), word(step));
+        let layouts = format!("from {} to {}{by} (step {step}): {why}", word(from), word(to));
+        let told = match state {
+            ChangeState::Changing => format!("node {node} is being changed {layouts}"),
+            ChangeState::Planned => format!("planned for node {node}: {layouts}"),
+            ChangeState::None => format!("none is planned: {why}"),
+        };
+        wrapped(&harmless(&format!("{resource}: {told}")), 2)
+    };
+    match changes {
+        [] => String::new(),
+        _ => format!("\nlayout changes\n{}", changes.iter().map(of).collect::<String>()),
+    }
 }
 
 /// What helps a job that giving up constraints does not help.

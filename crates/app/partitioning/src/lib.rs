@@ -17,6 +17,7 @@
 //! | `stays` | why the GPUs of a node stay as they are |
 //! | `server` | the requests to the API server that a change takes |
 //! | `gpu_users` | which GPUs of a node its pods use, by an exporter |
+//! | `for_pod` | which change of a layout a pending pod waits for |
 //! | `asked`, `workload_room` | workloads that flags name; where their pods could go |
 //! | `apply` | policies followed on a cluster, node after node; changes rolled back |
 //! | `setup`, `setup_amd` | what lets the GPU operators of NVIDIA and AMD read the layouts |
@@ -30,6 +31,7 @@ pub mod cluster;
 mod eligible;
 mod ends;
 pub mod fleet;
+pub mod for_pod;
 mod gpu_users;
 mod layout;
 mod move_row;

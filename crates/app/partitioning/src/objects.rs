@@ -51,6 +51,13 @@ pub(crate) struct SeenNode {
 }
 
 impl SeenNode {
+    /// A node out of its object; `None` if that is invalid.
+    pub(crate) fn read(object: &Value) -> Option<Self> {
+        let node = Node::deserialize(object).ok()?;
+        let Annotations { annotations } = Annotated::deserialize(object).ok()?.metadata;
+        Some(Self { node, annotations })
+    }
+
     /// A node with labels, the later ones replacing the earlier, and what it offers.
     #[cfg(test)]
     pub(crate) fn example(

@@ -68,3 +68,4 @@ mod serve_rights;
 mod trace_from_ledger;
 mod usage;
 mod viewer_rights;
+mod why_layouts;
