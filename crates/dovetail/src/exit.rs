@@ -27,7 +27,7 @@ Exit codes:
   2  invalid usage: an unknown flag, an invalid value, an invalid setting
   3  invalid input data; the message names the file and, if known, the line
   4  an internal check failed (a bug; report it), or a replay of a recording diverged
-  5  an audit found something at or above the severity of --fail-on
+  5  an audit has a finding at least as severe as --fail-on
 130  interrupted with Ctrl-C; no partial file remains";
 
 const FAILURE: u8 = 1;

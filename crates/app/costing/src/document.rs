@@ -332,7 +332,7 @@ fn nameless(statement: &Statement) -> Vec<String> {
     let sources = [
         (
             Dimension::Team,
-            "[cost.teams] of dovetail.toml maps namespaces to teams, --team-label names labels",
+            "map namespaces to teams in [cost.teams] of dovetail.toml, or pass --team-label LABEL",
         ),
         (Dimension::Queue, "the label dovetail.dev/queue or Kueue's on a pod names its queue"),
         (Dimension::Model, "the label llm-d.ai/model or model on a pod names its model"),

@@ -152,7 +152,7 @@ fn members(why: &Why) -> String {
 /// A constraint in words.
 fn words(relaxation: Relaxation) -> &'static str {
     match relaxation {
-        Relaxation::Quota => "the guarantee and limit of its queue",
+        Relaxation::Quota => "the quota and limit of its queue",
         Relaxation::GpuModel => "its choice of GPU models and memory",
         Relaxation::Level => "its required topology level",
         Relaxation::Cpu => "its CPU request",
@@ -168,7 +168,7 @@ fn words(relaxation: Relaxation) -> &'static str {
         }
         Relaxation::HostPort => "its host ports",
         Relaxation::Volume => "its volumes",
-        Relaxation::Reservation => "capacity that is reserved for others",
+        Relaxation::Reservation => "the reservations of other jobs",
         Relaxation::Island => "its requirement that all GPUs are in one island",
     }
 }

@@ -54,7 +54,7 @@ pub(crate) struct SchedulerFlags {
     /// that scheduler's pods.
     #[arg(long, value_name = "SCHEDULER", requires = "dry_run", conflicts_with = "scheduler_name")]
     of: Option<String>,
-    /// Write every decision into a new file, for `dovetail sim replay`.
+    /// Write the inputs and decisions of the engine to a new file, for `dovetail sim replay`.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Schedule the pods that have this `spec.schedulerName` [default: dovetail]

@@ -129,7 +129,7 @@ fn a_team_without_gpus_is_told_of_the_week_before() {
         "# GPUs of vision, 2024-10-11 to 2024-10-17",
         "**No GPU was allocated this week; in the week before the team had 96.4 GPU-hours.**",
         "| allocated GPU-hours | 0.0 | 96.4 |",
-        "| active, of the measured GPU time | - | 72.3% |",
+        "| active share of measured GPU time | - | 72.3% |",
         "168.0 of the 168 hours of the week have no data and are not included in any amount.",
         "138.0 of the 168 hours of the week before have no data and are not included in any \
          amount.",

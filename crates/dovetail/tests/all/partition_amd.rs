@@ -168,7 +168,8 @@ fn a_free_amd_node_is_partitioned_and_returned_and_a_busy_one_is_left_alone() {
     assert_eq!(rows, [("n1", "stays"), ("n2", "stays"), ("n0", "Done")], "{applied}");
     let why = |row: usize| applied["nodes"][row]["problem"].as_str().unwrap_or_default().to_owned();
     assert!(why(0).starts_with("pods use GPUs of the node"), "{applied}");
-    assert!(why(1).starts_with("default/web do not tolerate the taint amd-dcm=up"), "{applied}");
+    let evicts = "pods would be evicted, because they do not tolerate the taint amd-dcm=up";
+    assert!(why(1).starts_with(evicts) && why(1).contains(": default/web;"), "{applied}");
     setting.has("n0", "cpx_nps4", "64");
     for node in ["n1", "n2"] {
         setting.has(node, "spx_nps1", "8");

@@ -50,15 +50,15 @@ impl Seen {
         let (taint, by) = (format!("{}={}", taint.key, taint.value), by.words());
         if !self.staying.is_empty() {
             return Some(format!(
-                "{} use its GPUs and would stay, because they tolerate the taint {taint}, by which pods make room for \
-                 {by}: remove the toleration from them",
+                "{} use its GPUs and would stay, because they tolerate the taint {taint}, which removes pods for {by}: \
+                 remove the toleration from them",
                 self.staying.join(", "),
             ));
         }
         (!self.evicted.is_empty()).then(|| {
             format!(
-                "{} do not tolerate the taint {taint}, which {by} needs, or only for a time, and would be evicted: \
-                 add the toleration to them, without tolerationSeconds, or move them to another node",
+                "pods would be evicted, because they do not tolerate the taint {taint} of {by}, or only for their \
+                 tolerationSeconds: {}; add the toleration without tolerationSeconds, or move them to another node",
                 self.evicted.join(", "),
             )
         })

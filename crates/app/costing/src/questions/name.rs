@@ -11,7 +11,7 @@ pub enum QuestionName {
     Teams,
     /// How many allocated GPU-hours are idle, and whose?
     Idle,
-    /// Which pods had less than 30% utilization for more than 6 hours?
+    /// Which pods had a mean utilization below 30% in any 6 hours?
     Low,
     /// Which GPU nodes run pods that do not need a GPU?
     Beside,
@@ -19,7 +19,7 @@ pub enum QuestionName {
     Spot,
     /// What does each training run cost, including failed attempts?
     Runs,
-    /// How long do the jobs of each team wait for their first and last pod to start?
+    /// How long do the jobs of each team wait until their first and last pod are scheduled?
     Wait,
     /// What do 1,000 requests and a million tokens cost?
     Requests,

@@ -137,7 +137,7 @@ fn amounts(week: &TeamWeek) -> Vec<Vec<String>> {
     let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), percent);
     let lines: [(&str, Box<CellOf>); 6] = [
         ("allocated GPU-hours", Box::new(|week| tenths(week.gpu_hours))),
-        ("active, of the measured GPU time", Box::new(move |week| share(week.active_share))),
+        ("active share of measured GPU time", Box::new(move |week| share(week.active_share))),
         ("idle GPU-hours", Box::new(|week| tenths(week.idle_gpu_hours))),
         ("unmeasured GPU-hours", Box::new(|week| tenths(week.unknown_gpu_hours))),
         ("cost", Box::new(|week| cost(week.cost_usd_micros, week.is_partly_unpriced))),
