@@ -7,7 +7,7 @@ use dovetail_console::plain::plain;
 use dovetail_model::MigTable;
 use dovetail_settings::errors::BadInput;
 use dovetail_sharing::{Mode, PolicySpec, SharingPolicy, of_spec};
-use dovetail_units::place::bad_json;
+use dovetail_units::place::{FilePosition, bad_json};
 use serde::Deserialize;
 
 /// The version of the API that is read.
@@ -52,23 +52,44 @@ fn read_any(path: &Path, tables: &[MigTable]) -> Result<SharingPolicy> {
         .with_context(|| format!("{}: cannot be read", path.display()))?;
     let name = path.display().to_string();
     let wrong = |problem: String| BadInput(format!("{name}: {}", plain(&problem)));
-    let mut json = serde_json::Deserializer::from_str(&text);
-    let object: Object = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+    let object = match text.trim_start().starts_with('{') {
+        true => from_json(&name, &text),
+        false => from_yaml(&name, &text),
+    };
+    let object = object.map_err(|problem| BadInput(plain(&problem)))?;
+    policy(object, tables).map_err(|problem| wrong(problem).into())
+}
+
+fn from_json(name: &str, text: &str) -> Result<Object, String> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let object = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         // Without a field, the text itself is wrong.
         let what = match error.path().to_string().as_str() {
             "." | "?" => "invalid JSON".to_owned(),
             field => format!("field `{field}`"),
         };
-        let told = bad_json(&name, 1, &what, &error.into_inner().to_string());
-        BadInput(plain(&format!(
-            "{told}; write JSON, for example with `kubectl create --dry-run=client -o json -f \
-             policy.yaml`"
-        )))
+        bad_json(name, 1, &what, &error.into_inner().to_string())
     })?;
     let after =
-        |error: serde_json::Error| bad_json(&name, 1, "text after the policy", &error.to_string());
-    json.end().map_err(|error| BadInput(after(error)))?;
-    policy(object, tables).map_err(|problem| wrong(problem).into())
+        |error: serde_json::Error| bad_json(name, 1, "text after the policy", &error.to_string());
+    json.end().map_err(after)?;
+    Ok(object)
+}
+
+fn from_yaml(name: &str, text: &str) -> Result<Object, String> {
+    serde_saphyr::from_str(text).map_err(|error| {
+        let line = error.location().map_or(1, |at| at.line());
+        let place = FilePosition::line(name, line.max(1));
+        // The reader of YAML knows the line, and that of its value the field.
+        let value = serde_saphyr::from_str::<serde_json::Value>(text).ok();
+        match value.map(serde_path_to_error::deserialize::<_, Object>) {
+            Some(Err(of_field)) if of_field.path().iter().next().is_some() => {
+                let field = of_field.path().to_string();
+                format!("{place}: field `{field}`: {}", of_field.into_inner())
+            }
+            _ => format!("{place}: invalid YAML: {}", error.without_snippet()),
+        }
+    })
 }
 
 /// Reads a policy to plan MIG layouts with.
@@ -125,6 +146,21 @@ mod tests {
         assert!(read_mig(&file, &[]).is_ok());
         std::fs::write(&file, object("{\"name\": \"shared\"}")).expect("a file");
         assert_eq!(read(&file, &[]).expect("a policy").name, "shared");
+        let yaml = |mode: &str| {
+            format!(
+                "apiVersion: {VERSION}\nkind: SharingPolicy\nmetadata:\n  name: shared\n\
+                 spec:\n  mode: {mode}\n"
+            )
+        };
+        std::fs::write(&file, yaml("mig")).expect("a file");
+        let policy = read(&file, &[]).expect("a policy");
+        assert_eq!((&*policy.name, policy.spec.mode), ("shared", Mode::Mig));
+        std::fs::write(&file, yaml("cut")).expect("a file");
+        let refused = read(&file, &[]).expect_err("no mode").to_string();
+        assert!(refused.contains("policy.json:6: field `spec.mode`: unknown variant"), "{refused}");
+        std::fs::write(&file, "kind: [SharingPolicy\n").expect("a file");
+        let refused = read(&file, &[]).expect_err("no YAML").to_string();
+        assert!(refused.contains(": invalid YAML: "), "{refused}");
         std::fs::remove_dir_all(&folder).expect("it is there");
     }
 }

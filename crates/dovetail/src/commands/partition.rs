@@ -89,7 +89,7 @@ struct ChangeFlags {
 pub(crate) struct ApplyFlags {
     #[command(flatten)]
     change: ChangeFlags,
-    /// JSON file with a SharingPolicy [default: the SharingPolicies of the cluster]
+    /// YAML or JSON file with a SharingPolicy [default: the SharingPolicies of the cluster]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
     /// Make the pods of a Deployment or StatefulSet request RESOURCE instead of the GPU or slice
@@ -132,8 +132,8 @@ pub(crate) struct PlanFlags {
     /// profile
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "example", "kubeconfig"])]
     world: Option<PathBuf>,
-    /// JSON file with a SharingPolicy of mode mig: nodes and profiles to plan with, and GPUs that
-    /// stay whole
+    /// YAML or JSON file with a SharingPolicy of mode mig: nodes and profiles to plan with, and
+    /// GPUs that stay whole
     #[arg(long, value_name = "FILE", conflicts_with = "world")]
     policy: Option<PathBuf>,
     /// Plan only for pods that have been pending at least this long

@@ -125,9 +125,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SHR-09",
         severity: Severity::Error,
         title: "GPUs in MIG mode have no instances",
-        explanation: "Other GPUs of the node are partitioned into MIG instances. These GPUs have no instances, or the \
-                      device plugin does not report them, so they provide neither a whole GPU nor a slice. You pay for \
-                      them, but no pod can request them.",
+        explanation: "The node has a MIG layout, or other GPUs of the node are partitioned into MIG instances. These \
+                      GPUs have no instances, or the device plugin does not report them, so they provide neither a \
+                      whole GPU nor a slice. You pay for them, but no pod can request them.",
         evidence: "GPUs without instances on each node, requested layout",
         fix: FixKind::NodePool,
         fix_example: "labels: {nvidia.com/mig.config: all-1g.10gb}  # a layout with instances on every GPU; or dovetail partition plan",

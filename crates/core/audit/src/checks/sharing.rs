@@ -126,10 +126,13 @@ fn without_instances(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
     }
 }
 
-/// Whether GPUs that a node has and no plugin offers are missing beside MIG instances: these GPUs
-/// are in MIG mode, too, as far as its resources say.
+/// Whether GPUs that a node has and no plugin offers are in MIG mode, as far as the node says: by
+/// MIG instances beside them, or by a layout that mig-manager has applied.
 pub(super) fn lacks_instances(node: &Node) -> bool {
-    node.uncounted_gpus > 0 && node.has_mig_instances()
+    let label = |name: &str| node.node.labels.get(name).map(String::as_str);
+    let has_layout = label(labels::NVIDIA_MIG_STATE) == Some("success")
+        && label(MIG_CONFIG).is_some_and(|layout| layout != "all-disabled");
+    node.uncounted_gpus > 0 && (node.has_mig_instances() || has_layout)
 }
 
 fn mixed_classes(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {

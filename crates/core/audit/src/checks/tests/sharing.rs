@@ -54,7 +54,7 @@ pub(super) fn crowded(facts: &mut Facts, mib: u64) {
     }
 }
 
-pub(super) const SHARING: [Case; 10] = [
+pub(super) const SHARING: [Case; 11] = [
     (
         "SHR-01",
         |f| {
@@ -109,6 +109,8 @@ pub(super) const SHARING: [Case; 10] = [
         },
         |f| _ = f.nodes[0].gpus.insert("nvidia.com/mig-1g.10gb".into(), Gpus::default()),
     ),
+    // None of its GPUs has an instance.
+    ("SHR-09", |f| without_instances(f, "all-1g.10gb"), |f| without_instances(f, "all-disabled")),
     (
         "SHR-10",
         |f| time_sliced(f, [WorkloadClass::Interactive, WorkloadClass::Batch]),
@@ -123,3 +125,9 @@ pub(super) const SHARING: [Case; 10] = [
         },
     ),
 ];
+
+fn without_instances(f: &mut Facts, layout: &str) {
+    label(f, "nvidia.com/mig.config", layout);
+    label(f, "nvidia.com/mig.config.state", "success");
+    f.nodes[0].uncounted_gpus = 8;
+}
