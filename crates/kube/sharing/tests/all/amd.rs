@@ -121,7 +121,9 @@ fn a_return_waits_for_pods_that_use_no_gpu() {
     let write = give_back(&world.seen(), world.now_ms).expect("a way back");
     assert!(world.take(&write, false));
     assert_eq!(record(&world).step, Step::Emptying);
-    assert!(record(&world).problem.starts_with("waiting: team/p1 do not tolerate"));
+    let problem = record(&world).problem;
+    assert!(problem.starts_with("waiting: pods would be evicted"), "{problem}");
+    assert!(problem.contains("tolerationSeconds: team/p1;"), "{problem}");
     assert!(step(&mut world) && record(&world).step == Step::Emptying);
     world.pass(2 * DWELL_MS);
     // Others come while it settles, and while the operator's pods leave.

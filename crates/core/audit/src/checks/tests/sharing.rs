@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Case, GIB, GPU, HOUR_MS, NOW_MS, SERVE, TRAIN, label, main_of, requests, taint, used};
+use super::{
+    Case, GIB, GPU, HOUR_MS, NOW_MS, SERVE, TRAIN, healthy, ids, label, main_of, requests, taint,
+    used,
+};
 use crate::facts::{Facts, Gpus, WorkloadClass};
 
 /// Offers the GPUs of the first node as parts of another name.
@@ -54,7 +57,7 @@ pub(super) fn crowded(facts: &mut Facts, mib: u64) {
     }
 }
 
-pub(super) const SHARING: [Case; 11] = [
+pub(super) const SHARING: [Case; 10] = [
     (
         "SHR-01",
         |f| {
@@ -109,8 +112,6 @@ pub(super) const SHARING: [Case; 11] = [
         },
         |f| _ = f.nodes[0].gpus.insert("nvidia.com/mig-1g.10gb".into(), Gpus::default()),
     ),
-    // None of its GPUs has an instance.
-    ("SHR-09", |f| without_instances(f, "all-1g.10gb"), |f| without_instances(f, "all-disabled")),
     (
         "SHR-10",
         |f| time_sliced(f, [WorkloadClass::Interactive, WorkloadClass::Batch]),
@@ -126,8 +127,14 @@ pub(super) const SHARING: [Case; 11] = [
     ),
 ];
 
-fn without_instances(f: &mut Facts, layout: &str) {
-    label(f, "nvidia.com/mig.config", layout);
-    label(f, "nvidia.com/mig.config.state", "success");
-    f.nodes[0].uncounted_gpus = 8;
+/// Nothing is beside the GPUs: that they are in MIG mode, the layout says.
+#[test]
+fn a_node_none_of_whose_gpus_has_an_instance_is_found_by_its_layout() {
+    for (layout, id) in [("all-1g.10gb", "SHR-09"), ("all-disabled", "CAP-05")] {
+        let mut facts = healthy();
+        label(&mut facts, "nvidia.com/mig.config", layout);
+        label(&mut facts, "nvidia.com/mig.config.state", "success");
+        facts.nodes[0].uncounted_gpus = 8;
+        assert_eq!(ids(&facts), [id], "{layout}");
+    }
 }
