@@ -55,7 +55,7 @@ tests() {
     awk '$1 == "Running" { program = $NF; gsub(/[()]/, "", program) }
         /^test result: / { sub(/s$/, "", $NF); printf "%d %s\n", $NF, program }' "$log" |
         while read -r seconds program; do
-            source=$(sed -n '1s/^[^ ]* \([^ ]*\).*/\1/p' "$program.d")
+            source=$(sed -n '1s/^[^ ]* \([^ ]*\).*/\1/p' "$program.d" 2>/dev/null || echo "$program")
             echo "$seconds tests of ${source#crates/}"
         done >>"$times"
     if [ "$(cat "$log.status")" != 0 ]; then
