@@ -4,29 +4,11 @@ use std::collections::BTreeMap;
 
 use dovetail_control::schedule::GpuTime;
 use dovetail_objects::Kind;
-use dovetail_order::Turns;
-use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::{Order, PreemptionConfig};
 use serde_json::{Value, json};
 
 use crate::cohorts::time;
-use crate::gangs::{Cluster, node, pod};
-use crate::server::Server;
-
-/// One node of eight GPUs, and two queues to which half of it belongs each.
-fn cluster() -> Cluster {
-    let mut server = Server::default();
-    node(&mut server, 0);
-    for name in ["a", "b"] {
-        let spec = json!({"namespaceSelector": {}, "borrowing": "WhenFree",
-            "guaranteed": {"nvidia.com/gpu": 4}});
-        server.apply(Kind::Queue, "", name, json!({"spec": spec}));
-    }
-    let turns = Turns::preset("fair").expect("a preset");
-    let preemption = PreemptionConfig { enabled: true, ..PreemptionConfig::default() };
-    let config = EngineConfig { order: Order::Dovetail, turns, preemption, ..Default::default() };
-    Cluster::with(server, config)
-}
+use crate::gangs::{Cluster, pod};
+use crate::receipts;
 
 fn in_queue(queue: &str) -> Value {
     let mut pod = pod(4);
@@ -36,7 +18,7 @@ fn in_queue(queue: &str) -> Value {
 
 #[test]
 fn what_a_queue_got_back_counts_for_as_long_as_it_uses_it() {
-    let mut cluster = cluster();
+    let mut cluster = Cluster::with(receipts::shared_node(), receipts::fair());
     for name in ["a0", "a1"] {
         cluster.create(name, in_queue("a"));
     }
@@ -66,7 +48,7 @@ fn what_a_queue_got_back_counts_for_as_long_as_it_uses_it() {
 
 #[test]
 fn a_reservation_that_is_not_used_counts_until_it_is() {
-    let mut cluster = cluster();
+    let mut cluster = Cluster::with(receipts::shared_node(), receipts::fair());
     let spec = json!({"queue": "a", "count": 1, "requests": {"nvidia.com/gpu": 4},
         "from": time(cluster.now_ms), "to": time(cluster.now_ms + 3_600_000)});
     cluster.server.apply(Kind::Reservation, "", "demo", json!({"spec": spec}));

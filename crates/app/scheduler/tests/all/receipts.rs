@@ -30,6 +30,18 @@ pub(crate) fn fair() -> EngineConfig {
     EngineConfig { order: Order::Dovetail, turns, preemption, ..EngineConfig::default() }
 }
 
+/// One node of eight GPUs, and two queues to which half of it belongs each.
+pub(crate) fn shared_node() -> Server {
+    let mut server = Server::default();
+    node(&mut server, 0);
+    for name in ["a", "b"] {
+        let spec = json!({"namespaceSelector": {}, "borrowing": "WhenFree",
+            "guaranteed": {"nvidia.com/gpu": 4}});
+        server.apply(Kind::Queue, "", name, json!({"spec": spec}));
+    }
+    server
+}
+
 /// A pod in a queue, of a Job if it is named.
 pub(crate) fn of_job(queue: &str, gpus: usize, job: &str) -> Value {
     let mut pod = pod(gpus);
@@ -67,13 +79,7 @@ fn preempted_once() -> Cluster {
 /// Job starts. The pods have these annotations, and the first reports a checkpoint after so many
 /// minutes.
 fn preempted_once_as(annotations: &[(&str, &str)], reported: Option<u64>) -> Cluster {
-    let mut server = Server::default();
-    node(&mut server, 0);
-    for name in ["a", "b"] {
-        let spec = json!({"namespaceSelector": {}, "borrowing": "WhenFree",
-            "guaranteed": {"nvidia.com/gpu": 4}});
-        server.apply(Kind::Queue, "", name, json!({"spec": spec}));
-    }
+    let mut server = shared_node();
     server.apply(JOB, "blue", "train", json!({"spec": {"completions": 1}}));
     let mut cluster = Cluster::with(server, fair());
     let mut pod = of_job("a", 8, "train");

@@ -10,25 +10,18 @@ use kube::api::{DeleteParams, ListParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use crate::gangs::{Cluster, node, pod};
+use crate::gangs::{Cluster, pod};
 use crate::queue_objects;
 use crate::receipts;
 use crate::reclaim::{fair, running, submit, until};
 use crate::schedule::{Running, create_nodes};
-use crate::server::Server;
 
 const JOB: Kind = Kind::Workload(WorkloadKind::Job);
 
 /// A node of which half belongs to queue `b`, and two pods of queue `a` that take all of it, the
 /// first of them of this Job; then `b` wants its half.
 fn reclaimed(job: &Value, others: &[(Kind, Value)]) -> Cluster {
-    let mut server = Server::default();
-    node(&mut server, 0);
-    for name in ["a", "b"] {
-        let spec = json!({"namespaceSelector": {}, "borrowing": "WhenFree",
-            "guaranteed": {"nvidia.com/gpu": 4}});
-        server.apply(Kind::Queue, "", name, json!({"spec": spec}));
-    }
+    let mut server = receipts::shared_node();
     server.apply(JOB, "blue", "train", job.clone());
     let uid = server.objects[&(JOB, "blue".into(), "train".into())]["metadata"]["uid"].clone();
     for (kind, object) in others {
