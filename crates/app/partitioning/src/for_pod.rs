@@ -14,7 +14,7 @@ use dovetail_model::MigTable;
 use dovetail_model::labels::NVIDIA_MIG;
 use dovetail_objects::Pod;
 use dovetail_sharing::names::RECORD;
-use dovetail_sharing::{Mode, Record, SharingPolicy, Step, shared_resource};
+use dovetail_sharing::{Record, SharingPolicy, Step, shared_resource};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_units::duration::duration;
 use serde::{Deserialize, Serialize};
@@ -222,28 +222,20 @@ impl Cluster {
         if let Some(failed) = failed.next() {
             return format!("is not ready: {}", failed["message"].as_str().unwrap_or_default());
         }
-        let (spec, profile) = (&policy.spec, resource.strip_prefix(NVIDIA_MIG));
-        let has_mode = match profile {
-            Some(_) => spec.mode == Mode::Mig,
-            None => matches!(spec.mode, Mode::TimeSlicing | Mode::Mps),
-        };
-        if !has_mode {
+        let spec = &policy.spec;
+        if !spec.mode.provides(resource) {
             return format!("has mode {}, which does not provide {resource}", spec.mode.word());
         }
         let selected = self.nodes.values();
         let selected = selected.filter(|seen| spec.selects(|key| seen.node.meta.labels.get(key)));
         let tables = selected.filter_map(|seen| table_of(&self.tables, seen));
-        let allows = |table: &MigTable, profile: &str| {
-            let is_same = |name: &String| table.profile(name) == table.profile(profile);
-            spec.profiles.is_empty() || spec.profiles.iter().any(is_same)
-        };
-        if let Some(profile) = profile {
+        if let Some(profile) = resource.strip_prefix(NVIDIA_MIG) {
             let offering: Vec<_> =
                 tables.filter(|table| table.profile(profile).is_some()).collect();
             if offering.is_empty() {
                 return format!("selects no node whose GPUs support profile {profile}");
             }
-            if !offering.iter().any(|table| allows(table, profile)) {
+            if !spec.lists(profile, offering) {
                 return format!("does not list profile {profile} in spec.profiles");
             }
         }

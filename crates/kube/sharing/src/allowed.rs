@@ -2,7 +2,7 @@
 
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG};
 
-use crate::policy::{Mode, SharingPolicy};
+use crate::policy::SharingPolicy;
 use crate::replicas::shared_resource;
 use crate::verdict::GpuNode;
 
@@ -80,24 +80,9 @@ fn is_allowed(
     profile: Option<&str>,
     nodes: &[GpuNode<'_>],
 ) -> bool {
-    let spec = &policy.spec;
-    match (spec.mode, profile) {
-        (Mode::Mig, Some(profile)) => {
-            // Drivers spell profiles in several ways.
-            let is_same = |name: &String| {
-                let tables = nodes.iter().filter_map(|node| node.table);
-                name == profile
-                    || tables.into_iter().any(|table| {
-                        let place = table.profile(profile);
-                        place.is_some() && table.profile(name) == place
-                    })
-            };
-            spec.profiles.is_empty() || spec.profiles.iter().any(is_same)
-        }
-        (Mode::Mig | Mode::Whole, None) => resource == NVIDIA_GPU,
-        (Mode::TimeSlicing | Mode::Mps, None) => resource == shared_resource(),
-        _ => false,
-    }
+    let tables = nodes.iter().filter_map(|node| node.table);
+    policy.spec.mode.provides(resource)
+        && profile.is_none_or(|profile| policy.spec.lists(profile, tables))
 }
 
 #[cfg(test)]

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_model::MigTable;
+use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG};
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::amd::Partition;
-use crate::replicas::{Method, Replicas};
+use crate::replicas::{Method, Replicas, shared_resource};
 
 /// A SharingPolicy object.
 #[derive(Clone, Debug, PartialEq)]
@@ -165,6 +167,16 @@ impl Mode {
             Self::AmdPartition => "amd-partition",
         }
     }
+
+    /// Whether GPUs can be offered as a resource under the mode.
+    pub fn provides(self, resource: &str) -> bool {
+        match self {
+            Self::Mig if resource.starts_with(NVIDIA_MIG) => true,
+            Self::Mig | Self::Whole => resource == NVIDIA_GPU,
+            Self::TimeSlicing | Self::Mps => resource == shared_resource(),
+            Self::AmdPartition => false,
+        }
+    }
 }
 
 impl PolicySpec {
@@ -177,6 +189,23 @@ impl PolicySpec {
     /// Whether a node with these labels is selected.
     pub fn selects<'l>(&self, label: impl Fn(&str) -> Option<&'l str>) -> bool {
         self.node_selector.iter().all(|(key, value)| label(key) == Some(value))
+    }
+
+    /// Whether GPUs of these tables may have instances of a profile. Drivers spell profiles in
+    /// several ways.
+    pub fn lists<'t>(
+        &self,
+        profile: &str,
+        tables: impl IntoIterator<Item = &'t MigTable> + Clone,
+    ) -> bool {
+        let is_same = |name: &String| {
+            name == profile
+                || tables.clone().into_iter().any(|table| {
+                    let place = table.profile(profile);
+                    place.is_some() && table.profile(name) == place
+                })
+        };
+        self.profiles.is_empty() || self.profiles.iter().any(is_same)
     }
 }
 
