@@ -13,6 +13,7 @@ pub mod recording;
 mod reservation;
 mod start;
 pub mod top;
+mod turn;
 pub mod why;
 
 pub use cluster::ClusterSnapshot;

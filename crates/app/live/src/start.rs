@@ -1,7 +1,7 @@
 //! When pending jobs are expected to start, in words.
 
 use dovetail_console::table::{narrow_table, wrapped};
-use dovetail_control::ask::{InLine, StartLine};
+use dovetail_control::ask::{DomainLine, InLine, StartLine};
 use dovetail_objects::harmless;
 use dovetail_units::duration::duration;
 
@@ -25,9 +25,15 @@ pub(crate) fn when(start: &StartLine) -> String {
 /// After which jobs it starts, and where; `None` if that is not known.
 pub(crate) fn after(start: &StartLine) -> Option<String> {
     let nodes = named("node", &start.nodes, 2)?;
-    Some(match named("job", &start.after, 2) {
-        Some(jobs) => format!("after {jobs}, on {nodes}"),
+    let place = match &start.domain {
+        Some(DomainLine { level, name }) => {
+            format!("in {} {}, on {nodes}", harmless(level), harmless(name))
+        }
         None => format!("on {nodes}"),
+    };
+    Some(match named("job", &start.after, 2) {
+        Some(jobs) => format!("after {jobs}, {place}"),
+        None => place,
     })
 }
 
@@ -74,6 +80,7 @@ mod tests {
             within_p50_ms: Some(7_200_000),
             within_p90_ms: Some(18_000_000),
             after: names(&["team/a", "team/b", "team/c"]),
+            domain: None,
             nodes: names(&["n1"]),
         };
         assert_eq!(when(&start), "in 2 h (50%), within 5 h (90%)");
@@ -81,6 +88,8 @@ mod tests {
         assert_eq!(told, "after jobs team/a, team/b and 1 more, on node n1");
         start.after.truncate(1);
         assert_eq!(after(&start).as_deref(), Some("after job team/a, on node n1"));
+        start.domain = Some(DomainLine { level: "rack".to_owned(), name: "3".to_owned() });
+        assert_eq!(after(&start).as_deref(), Some("after job team/a, in rack 3, on node n1"));
         start = StartLine::default();
         assert!(when(&start).starts_with("unknown") && after(&start).is_none());
     }

@@ -15,7 +15,7 @@ use dovetail_settings::form::Output;
 use dovetail_units::duration::duration;
 use serde::Serialize;
 
-use crate::{ClusterSnapshot, gang, start};
+use crate::{ClusterSnapshot, gang, start, turn};
 
 /// Prints why a pod or a gang is pending, in this namespace or the connection's.
 ///
@@ -83,6 +83,7 @@ fn text(app: &App, why: &Why, layout_changes: &[LayoutChange]) -> String {
     };
     rows.extend(why.reservations.iter().map(reserved));
     text += &facts(rows);
+    text += &why.turn.as_ref().map(turn::text).unwrap_or_default();
     let several = why.obstacles.len() > 1;
     for (at, obstacles) in why.obstacles.iter().enumerate().filter(|(_, all)| !all.is_empty()) {
         let of = if several { format!(" (pod set {})", at + 1) } else { String::new() };

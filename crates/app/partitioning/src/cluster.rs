@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use dovetail_console::app::App;
+use dovetail_control::status::WAITING_FOR_QUOTA;
 use dovetail_gpus::{GpuUnits, node_gpus};
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_MIG_CONFIG};
 use dovetail_model::{MigProfile, MigTable};
-use dovetail_objects::Pod;
+use dovetail_objects::{Pod, Unscheduled};
 use dovetail_partition::{Change, Demand, Gpu, Instance};
 use dovetail_sharing::PolicySpec;
 use dovetail_sharing::names::NO_MIG;
@@ -69,6 +70,13 @@ pub(crate) fn fleet(
 pub(crate) fn is_pending(pod: &Pod) -> bool {
     use dovetail_objects::PodPhase::{Pending, Unknown};
     pod.node.is_empty() && matches!(pod.phase, Pending | Unknown)
+}
+
+/// Whether a pending pod would start if there was room: no layout helps one whose queue may not
+/// hold more.
+pub(crate) fn needs_room(pod: &Pod) -> bool {
+    let waits_for_quota = |said: &Unscheduled| *said.reason == *WAITING_FOR_QUOTA;
+    is_pending(pod) && !pod.unscheduled.as_deref().is_some_and(waits_for_quota)
 }
 
 struct Reader<'o> {
@@ -282,7 +290,7 @@ impl Reader<'_> {
     /// Pending pods that ask for whole GPUs get them before any is cut, besides those that the
     /// policy keeps.
     fn keep_whole(&mut self) {
-        let asked = self.objects.pods.values().filter(|pod| is_pending(pod));
+        let asked = self.objects.pods.values().filter(|pod| needs_room(pod));
         let asked = asked.map(|pod| pod.requests.extended.get(NVIDIA_GPU).copied().unwrap_or(0));
         let asked = u32::try_from(asked.sum::<i64>()).unwrap_or(u32::MAX);
         let kept = self.policy.keep_whole.saturating_add(asked);
@@ -363,6 +371,9 @@ impl Reader<'_> {
         }
         if pod.gated {
             return Some(Err("has scheduling gates".to_owned()));
+        }
+        if !needs_room(pod) {
+            return Some(Err("waits for the quota of its queue".to_owned()));
         }
         let name = &resource[NVIDIA_MIG.len()..];
         let allowed = &self.policy.profiles;

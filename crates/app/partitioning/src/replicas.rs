@@ -11,7 +11,7 @@ use dovetail_sharing::{
 };
 
 use crate::changes::{NodeChange, present};
-use crate::cluster::{is_pending, selects_none};
+use crate::cluster::{needs_room, selects_none};
 use crate::eligible::holders;
 use crate::fleet::Fleet;
 use crate::moves::{candidates, held_back, left_of_budget, lets_leave};
@@ -224,7 +224,7 @@ impl Room {
                 *free.entry(model(seen)).or_default() += side.layout.0.len() as i64 - used;
             }
         }
-        let pending = objects.pods.values().filter(|pod| is_pending(pod));
+        let pending = objects.pods.values().filter(|pod| needs_room(pod));
         let asked: i64 =
             pending.map(|pod| pod.requests.extended.get(NVIDIA_GPU).copied().unwrap_or(0)).sum();
         Self { free, kept: i64::from(policy.keep_whole).saturating_add(asked) }

@@ -223,7 +223,11 @@ impl SchedulerSection {
             switch("scheduler.leader_election", self.leader_election, true),
             text("scheduler.listen", &self.listen, LISTEN),
             text("scheduler.policy", &self.policy, POLICY),
-            ("scheduler.order", order_name(self.order.unwrap_or(ORDER)), self.order.is_some()),
+            (
+                "scheduler.order",
+                self.order.unwrap_or(ORDER).name().to_owned(),
+                self.order.is_some(),
+            ),
             text("scheduler.preset", &self.preset, PRESETS[0].0),
             ("scheduler.weights", weights.to_owned(), self.weights.is_some()),
             (
@@ -250,16 +254,4 @@ impl SchedulerSection {
             switch("scheduler.log_json", self.log_json, false),
         ]
     }
-}
-
-/// The name of an order, as the file writes it.
-fn order_name(order: Order) -> String {
-    let name = match order {
-        Order::Fifo => "fifo",
-        Order::FifoSkip => "fifo-skip",
-        Order::ShortestFirst => "shortest-first",
-        Order::DominantShare => "dominant-share",
-        Order::Dovetail => "dovetail",
-    };
-    name.to_owned()
 }

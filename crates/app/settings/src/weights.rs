@@ -31,6 +31,8 @@ pub struct Weights {
     #[serde(deserialize_with = "seconds")]
     half_life: Option<u32>,
     #[serde(deserialize_with = "seconds")]
+    reclaim_within: Option<u32>,
+    #[serde(deserialize_with = "seconds")]
     respite: Option<u32>,
     protect_guarantees: Option<bool>,
 }
@@ -49,6 +51,7 @@ impl Weights {
             advantage: self.advantage.unwrap_or(base.advantage),
             queues: self.queues.unwrap_or(base.queues),
             half_life_s: self.half_life.unwrap_or(base.half_life_s),
+            reclaim_within_s: self.reclaim_within.unwrap_or(base.reclaim_within_s),
             respite_s: self.respite.unwrap_or(base.respite_s),
             protects_guarantees: self.protect_guarantees.unwrap_or(base.protects_guarantees),
             ..base
@@ -101,12 +104,13 @@ mod tests {
             written.map(|weights| weights.turns(Some("cost"))).map_err(|e| e.to_string())
         };
         let text = "preset = \"latency\"\nage = 0.05\nadvantage = 2.5\nqueues = \"fair-tree\"\n\
-                    halfLife = \"1d\"\nrespite = \"8h\"\nprotectGuarantees = true\n";
+                    halfLife = \"1d\"\nreclaimWithin = \"2m\"\nrespite = \"8h\"\nprotectGuarantees = true\n";
         let expected = Turns {
             age: 50,
             advantage: 250,
             queues: QueueTurns::FairTree,
             half_life_s: 86_400,
+            reclaim_within_s: 120,
             respite_s: 28_800,
             protects_guarantees: true,
             ..Turns::preset("latency").expect("a preset")
@@ -121,8 +125,9 @@ mod tests {
             ("2.5", "0.5", "w.toml:3: advantage: `0.5`: expected a number from 1"),
             ("fair-tree", "tree", "w.toml:4: queues: unknown variant `tree`"),
             ("\"1d\"", "\"1\"", "w.toml:5: halfLife: `1` is not a duration"),
-            ("\"8h\"", "\"8\"", "w.toml:6: respite: `8` is not a duration"),
-            ("= true", "= 1", "w.toml:7: protectGuarantees: `1`: expected true or false"),
+            ("\"2m\"", "\"x\"", "w.toml:6: reclaimWithin: `x` is not a duration"),
+            ("\"8h\"", "\"8\"", "w.toml:7: respite: `8` is not a duration"),
+            ("= true", "= 1", "w.toml:8: protectGuarantees: `1`: expected true or false"),
             ("\nage", "\nold", "w.toml:2: old: unknown field `old`"),
         ] {
             let error = of(&text.replace(from, to)).expect_err(told);

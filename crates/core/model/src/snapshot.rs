@@ -110,4 +110,7 @@ pub struct Sleeping {
     pub wants: u64,
     /// What the first of them is told.
     pub reason: PendingReason,
+    /// When they are to be tried again in any case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_ms: Option<u64>,
 }

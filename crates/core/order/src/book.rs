@@ -8,6 +8,7 @@ use dovetail_model::{Job, JobId};
 
 use super::{Turns, respite};
 use crate::estimate::Cohorts;
+use crate::terms::StandingTerms;
 
 /// A job that runs.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +70,13 @@ impl TurnBook {
         self.turns.reclaims
     }
 
+    /// When a job that waits is to have got back the quota of its queue; until then it may wait for
+    /// checkpoints.
+    pub fn reclaims_by_ms(&self, job: &Job) -> u64 {
+        let since_ms = job.submit_ms.max(job.history.last_end_ms);
+        since_ms.saturating_add(u64::from(self.turns.reclaim_within_s) * 1_000)
+    }
+
     /// Whether a job that runs may be preempted so that another queue gets its quota back.
     pub fn gives_back(&self, job: &Job, now_ms: u64) -> bool {
         respite::ends_ms(job, self.turns.respite_ms()) <= now_ms
@@ -88,17 +96,36 @@ impl TurnBook {
         self.cohorts.submit(job.id, kind, job.submit_ms);
     }
 
+    /// The run time that is expected until a job ends that has done so much, in ms, and whether
+    /// that is its own estimate; [`u64::MAX`] where nothing is known.
+    fn expected_ms(&self, job: &Job, done_ms: u64) -> (u64, bool) {
+        let estimate_ms = job.estimate.map_or(0, |estimate| estimate.p50_ms);
+        if estimate_ms > done_ms {
+            return (estimate_ms - done_ms, true);
+        }
+        let length = self.cohorts.lengths.of(done_ms);
+        (self.cohorts.inverse_index_ms(job.id, length).unwrap_or(u64::MAX), false)
+    }
+
     /// The standing of a job that has done so much.
     fn standing_at(&self, job: &Job, done_ms: u64) -> u64 {
-        let estimate_ms = job.estimate.map_or(0, |estimate| estimate.p50_ms);
-        let expected_ms = match estimate_ms > done_ms {
-            true => estimate_ms - done_ms,
-            false => {
-                let length = self.cohorts.lengths.of(done_ms);
-                self.cohorts.inverse_index_ms(job.id, length).unwrap_or(u64::MAX)
-            }
-        };
+        let (expected_ms, _) = self.expected_ms(job, done_ms);
         self.turns.standing(expected_ms, job.min_gpu_milli(), job.submit_ms)
+    }
+
+    /// What the standing of a job that waits is made of.
+    pub fn terms(&self, job: &Job, now_ms: u64) -> StandingTerms {
+        let (expected_ms, is_estimated) = self.expected_ms(job, job.history.saved_ms);
+        let [size, run_time] = self.turns.expected(expected_ms, job.min_gpu_milli());
+        StandingTerms {
+            expected_ms: Some(expected_ms).filter(|expected_ms| *expected_ms < u64::MAX),
+            is_estimated,
+            gpu_milli: job.min_gpu_milli(),
+            size,
+            run_time,
+            submitted: self.turns.age(job.submit_ms),
+            waited: self.turns.age(now_ms),
+        }
     }
 
     /// The standing of a job that waits.

@@ -12,6 +12,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`turns`] | presets and weights |
+//! | [`terms`] | what a turn is made of, for whoever asks |
 //! | [`book`] | standings of jobs that are pending and run, and when they change |
 //! | `respite` | how long queues that want their quota back leave a job alone |
 //! | [`queues`] | what queues are given, hold and have used; whose turn it is among them |
@@ -22,6 +23,7 @@ pub mod estimate;
 mod order;
 pub mod queues;
 mod respite;
+pub mod terms;
 pub mod turns;
 
 pub use order::Order;

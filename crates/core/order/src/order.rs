@@ -22,3 +22,16 @@ pub enum Order {
     /// passed over.
     Dovetail,
 }
+
+impl Order {
+    /// Its name, as flags and settings say it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fifo => "fifo",
+            Self::FifoSkip => "fifo-skip",
+            Self::ShortestFirst => "shortest-first",
+            Self::DominantShare => "dominant-share",
+            Self::Dovetail => "dovetail",
+        }
+    }
+}

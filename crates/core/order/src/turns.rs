@@ -28,6 +28,11 @@ pub struct Turns {
     /// Whether a queue gets back what it is guaranteed from those that hold more than theirs.
     #[serde(skip_serializing_if = "is_not")]
     pub reclaims: bool,
+    /// So long after its submission a job has got back the quota of its queue: until then it waits
+    /// for the next checkpoints of those who give it back, where less is lost in sum. In seconds; 0
+    /// waits for none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reclaim_within_s: u32,
     /// A job that was preempted is left alone for so long at most before it is preempted again for
     /// the quota of a queue. In seconds.
     #[serde(skip_serializing_if = "is_zero")]
@@ -75,6 +80,9 @@ impl QueueTurns {
 const DAY_S: u32 = 24 * 3_600;
 const WEEK_S: u32 = 7 * DAY_S;
 
+/// A queue gets back what it is guaranteed within five minutes.
+const RECLAIM_WITHIN_S: u32 = 300;
+
 /// Presets by name, the default first, each with what it is for.
 pub const PRESETS: [(&str, &str, Turns); 5] = [
     (
@@ -85,6 +93,7 @@ pub const PRESETS: [(&str, &str, Turns); 5] = [
             queues: QueueTurns::FairTree,
             half_life_s: WEEK_S,
             reclaims: true,
+            reclaim_within_s: RECLAIM_WITHIN_S,
             respite_s: DAY_S,
             protects_guarantees: true,
             ..Turns::LINE
@@ -113,6 +122,7 @@ pub const PRESETS: [(&str, &str, Turns); 5] = [
             size: 0,
             queues: QueueTurns::Kai,
             reclaims: true,
+            reclaim_within_s: RECLAIM_WITHIN_S,
             respite_s: DAY_S,
             protects_guarantees: true,
             ..Turns::LINE
@@ -139,6 +149,7 @@ impl Turns {
         queues: QueueTurns::None,
         half_life_s: 0,
         reclaims: false,
+        reclaim_within_s: 0,
         respite_s: 0,
         protects_guarantees: false,
     };
@@ -162,11 +173,16 @@ impl Turns {
     /// A standing, in GPU-ms: of a job that is expected to run for so long, on so many GPUs, and
     /// was submitted then.
     pub(super) fn standing(&self, expected_ms: u64, gpu_milli: i64, submit_ms: u64) -> u64 {
+        let [size, run_time] = self.expected(expected_ms, gpu_milli);
+        u64::try_from(size + run_time + self.age(submit_ms)).unwrap_or(u64::MAX)
+    }
+
+    /// The terms for the GPU-time and the run time that are expected, in GPU-ms.
+    pub(super) fn expected(&self, expected_ms: u64, gpu_milli: i64) -> [u128; 2] {
         // A job without GPUs counts as a thousandth of one: it is in nobody's way.
         let gpu_milli = u128::from(gpu_milli.max(1).unsigned_abs());
         let size = u128::from(expected_ms) * gpu_milli * u128::from(self.size) / 1_000_000;
-        let run_time = u128::from(expected_ms) * u128::from(self.run_time) / 1_000;
-        u64::try_from(size + run_time + self.age(submit_ms)).unwrap_or(u64::MAX)
+        [size, u128::from(expected_ms) * u128::from(self.run_time) / 1_000]
     }
 
     /// The standing from which on a job that runs may be preempted for one of this standing that
@@ -178,7 +194,8 @@ impl Turns {
         u64::try_from(u128::from(standing) + better).unwrap_or(u64::MAX)
     }
 
-    fn age(&self, submit_ms: u64) -> u128 {
+    /// The term for so much time, in GPU-ms.
+    pub(super) fn age(&self, submit_ms: u64) -> u128 {
         u128::from(submit_ms) * u128::from(self.age) / 1_000
     }
 }

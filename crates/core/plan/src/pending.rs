@@ -50,6 +50,8 @@ pub(crate) struct Sleep {
     pub(crate) wants: Help,
     /// What its first job is told.
     pub(crate) reason: PendingReason,
+    /// When it wakes in any case.
+    pub(crate) until_ms: Option<u64>,
 }
 
 /// What the queue of a job has to say in whose turn it is.
@@ -83,6 +85,8 @@ pub(crate) struct Pending {
     /// First job of every class by queue, where room is reserved for the first of each queue.
     heads_in: ByQueue,
     waiting: usize,
+    /// When sleeping classes wake in any case.
+    due: BTreeSet<(u64, usize)>,
     /// Everything that some sleeping class wants, and maybe more.
     wanted: Help,
 }
@@ -163,6 +167,11 @@ impl Pending {
         self.by_queues != ByQueues::No
     }
 
+    /// The order in which jobs are tried, and what queues have to say in it.
+    pub(crate) fn order(&self) -> (Order, ByQueues) {
+        (self.order, self.by_queues)
+    }
+
     /// What the priority of a job counts before its queue.
     pub(crate) fn priority_of(&self, place: OrderKey) -> Reverse<i32> {
         match self.by_queues {
@@ -175,7 +184,7 @@ impl Pending {
     /// nor those for which nothing is the right kind of node.
     pub(crate) fn waiting_queues(&self) -> BTreeSet<QueueName> {
         let waits = |class: &&Class| {
-            class.asleep.is_none_or(|Sleep { wants, reason }| {
+            class.asleep.is_none_or(|Sleep { wants, reason, .. }| {
                 // What is left within its own bounds is held by others.
                 let is_bound = reason == PendingReason::WaitingForQuota && wants != Help::ALL;
                 !is_bound && wants.is_given_by_leaving()
@@ -220,6 +229,21 @@ impl Pending {
         });
     }
 
+    /// When a class wakes in any case, the earliest first.
+    pub(crate) fn due_ms(&self) -> Option<u64> {
+        let with_jobs = self.due.iter().find(|(_, class)| self.class_len(*class) > 0);
+        with_jobs.map(|(due_ms, _)| *due_ms)
+    }
+
+    /// Wakes the classes whose time has come.
+    pub(crate) fn wake_due(&mut self, now_ms: u64) {
+        while let Some((due_ms, class)) = self.due.first().copied().filter(|(at, _)| *at <= now_ms)
+        {
+            self.due.remove(&(due_ms, class));
+            self.wake(class);
+        }
+    }
+
     /// Why a class sleeps; `None` while it is awake.
     pub(crate) fn asleep(&self, class: usize) -> Option<Sleep> {
         self.classes[class].asleep
@@ -248,6 +272,7 @@ impl Pending {
                 self.wanted |= wants;
             } else if class.jobs.is_empty() {
                 class.asleep = None;
+                self.due.retain(|(_, of)| *of != number);
             } else {
                 self.wanted |= wants;
                 found.push(number);
@@ -308,7 +333,14 @@ impl Pending {
                 remove_in(&mut self.heads_in, &class.key.queue, head);
             }
         }
+        let due_ms = |class: &Class| class.asleep.and_then(|sleep| sleep.until_ms);
+        let before_ms = due_ms(class);
         action(class);
+        let after_ms = due_ms(class);
+        if before_ms != after_ms {
+            before_ms.map(|at_ms| self.due.remove(&(at_ms, number)));
+            after_ms.map(|at_ms| self.due.insert((at_ms, number)));
+        }
         if let Some(head) = class.jobs.first() {
             self.heads.insert(*head, number);
             if backfills {

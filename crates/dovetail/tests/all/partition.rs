@@ -112,6 +112,13 @@ fn pod(name: &str, resource: &str, count: u32, node: Option<&str>, more: &Value)
         "spec": spec, "status": {"phase": if node.is_some() { "Running" } else { "Pending" }}})
 }
 
+/// A pending pod whose queue may hold no more, as the scheduler says.
+fn beyond_quota(mut pod: Value) -> Value {
+    pod["status"]["conditions"] = json!([{"type": "PodScheduled", "status": "False",
+        "reason": "WaitingForQuota", "message": "queue team is at its limit"}]);
+    pod
+}
+
 /// Two nodes that are cut for small pods, one of them in use; one with whole GPUs.
 fn cluster(folder: &Folder, pods: Vec<Value>) {
     let small = json!({"nvidia.com/mig-1g.10gb": "14"});
@@ -151,6 +158,7 @@ fn a_cluster_is_planned_on_nodes_without_gpu_pods() {
             pod("small", "nvidia.com/mig-1g.10gb", 1, None, &elsewhere),
             pod("two", "nvidia.com/mig-1g.10gb", 2, None, &json!({})),
             pod("strange", "nvidia.com/mig-1g.5gb", 1, None, &json!({})),
+            beyond_quota(pod("waits", "nvidia.com/mig-2g.20gb", 1, None, &json!({}))),
         ],
     );
     let plan = folder.json(CALL);
@@ -166,9 +174,13 @@ fn a_cluster_is_planned_on_nodes_without_gpu_pods() {
     assert_eq!(plan["unavailable_gpu_s"], 180.0);
     assert!(profiles(row(&plan, "whole", 0), "to").is_empty());
     let text = folder.call(CALL).out;
-    for told in
-        ["3 of 4", "180 GPU-seconds", "no GPU of the cluster has a profile `1g.5gb`", "whole"]
-    {
+    for told in [
+        "3 of 4",
+        "180 GPU-seconds",
+        "no GPU of the cluster has a profile `1g.5gb`",
+        "waits for the quota of its queue",
+        "whole",
+    ] {
         assert!(text.contains(told), "{told}: {text}");
     }
 }
@@ -196,7 +208,10 @@ fn whole_gpus_are_cut_where_the_policy_allows_it_and_nobody_waits_for_them() {
     other["profiles"] = json!(["3g.40gb"]);
     assert_eq!(policy(other)["accepted"], json!({}));
     cluster(&folder, vec![half("a"), half("b"), pod("w", "nvidia.com/gpu", 1, None, &json!({}))]);
-    assert_eq!(policy(shared)["accepted"], json!({"4g.40gb": 1}));
+    assert_eq!(policy(shared.clone())["accepted"], json!({"4g.40gb": 1}));
+    let waits = beyond_quota(pod("w", "nvidia.com/gpu", 1, None, &json!({})));
+    cluster(&folder, vec![half("a"), half("b"), waits]);
+    assert_eq!(policy(shared)["accepted"], json!({"4g.40gb": 2}));
 }
 
 /// Files that are refused: name, text, call and what is said.

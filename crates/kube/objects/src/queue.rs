@@ -33,6 +33,8 @@ pub struct Queue {
     pub limit_by_model: BTreeMap<Box<str>, Quantity>,
     /// Share of what is not enough for all.
     pub weight: u32,
+    /// Higher is given first of what is left beyond quotas, where the order divides the cluster.
+    pub priority: i32,
     /// Whether it may hold more than it is guaranteed while that is free; `None` if it does not
     /// say.
     pub borrows: Option<bool>,
@@ -95,6 +97,11 @@ struct SpecJson {
     /// Share of scarce resources: a queue of weight 2 gets twice as much as one of weight 1.
     #[schemars(with = "i32", range(min = 1, max = 1000), extend("default" = 1))]
     weight: Option<u32>,
+    /// Priority of the queue over its siblings with the preset `kai` of the scheduling order
+    /// `dovetail`: resources beyond the quotas go to the siblings of the highest priority first.
+    /// Other orders ignore it.
+    #[schemars(with = "i32", extend("default" = 0))]
+    priority: Option<i32>,
     /// Whether the queue may use more than its quota while resources are free. Default: `WhenFree`
     /// if the scheduler reclaims borrowed quota (scheduling order `dovetail` with the preset `fair`
     /// or `kai`), else `Never`.
@@ -144,6 +151,7 @@ impl<'de> Deserialize<'de> for Queue {
             limit: amounts(spec.limit),
             limit_by_model: amounts(spec.limit_by_model),
             weight: spec.weight.unwrap_or(1),
+            priority: spec.priority.unwrap_or(0),
             borrows: spec.borrowing.map(|borrowing| matches!(borrowing, Borrowing::WhenFree)),
             half_life: spec.half_life,
             namespaces: spec.namespace_selector,

@@ -9,6 +9,7 @@ use dovetail_model::{Axis, Bounds, Charge, Queue, QueueName};
 
 use super::division::{Asks, divide};
 use super::quota::{Quota, Rank, UsageScope};
+use crate::terms::KaiTerms;
 
 const AXES: [Axis; 3] = [Axis::Gpu, Axis::Cpu, Axis::Memory];
 
@@ -84,44 +85,51 @@ impl FairShares {
         bounds
     }
 
-    /// Where the first job of a queue stands, which asks for so much: on each level queues within
-    /// what they should have go first, then those within their quota with the job, then those of
-    /// higher priority, then the smaller part of what they should have (their quota if that is
-    /// more), with and without the job. The job counts in its own queue alone: siblings share those
-    /// above, and which of them asks for more says nothing of it.
+    /// Where the first job of a queue stands, which asks for so much ([`Self::terms`]).
     pub fn rank(&self, quota: &Quota, name: &str, asked: &Charge) -> Rank {
-        quota.rank_by(name, |queue, level| {
-            let held = quota.held(queue, level);
-            let is_above = level == UsageScope::All && queue.name != name;
-            let with_job = |axis: &Axis| match is_above {
-                true => held.get(axis),
-                false => held.get(axis).saturating_add(asked.get(axis)),
-            };
-            let asks = || AXES.iter().filter(|axis| asked.get(axis) > 0);
-            let is_over = AXES.iter().any(|axis| held.get(axis) > self.get(&queue.name, axis));
-            let is_beyond =
-                asks().any(|axis| with_job(axis) > queue.guaranteed.get(axis).unwrap_or(0));
-            let part = |amount: &dyn Fn(&Axis) -> i64| {
-                let parts = AXES.iter().map(|axis| {
-                    let quota = queue.guaranteed.get(axis).unwrap_or(0);
-                    let share = self.get(&queue.name, axis).max(quota);
-                    let amount = amount(axis);
-                    match (amount, share) {
-                        (0, _) => 0.0,
-                        (_, 0) => 1e9,
-                        _ => amount as f64 / share as f64,
-                    }
-                });
-                (parts.fold(0.0, f64::max).min(1e9) * 1e6) as u64
-            };
-            let priority = u64::from(queue.priority.abs_diff(i32::MAX));
-            [
-                u64::from(is_over),
-                u64::from(is_beyond),
-                priority,
-                part(&with_job),
-                part(&|axis| held.get(axis)),
-            ]
-        })
+        let key = |queue: &Queue, level| self.terms(quota, name, asked, (queue, level)).key();
+        quota.by_level(name, key).into_iter().flatten().collect()
+    }
+
+    /// What decides on one level for the first job of a queue of this name, which asks for so much:
+    /// queues within what they should have go first, then those within their quota with the job,
+    /// then those of higher priority, then the smaller part of what they should have (their quota
+    /// if that is more), with and without the job. The job counts in its own queue alone: siblings
+    /// share those above, and which of them asks for more says nothing of it.
+    pub fn terms(
+        &self,
+        quota: &Quota,
+        name: &str,
+        asked: &Charge,
+        (queue, level): (&Queue, UsageScope),
+    ) -> KaiTerms {
+        let held = quota.held(queue, level);
+        let is_above = level == UsageScope::All && queue.name != name;
+        let with_job = |axis: &Axis| match is_above {
+            true => held.get(axis),
+            false => held.get(axis).saturating_add(asked.get(axis)),
+        };
+        let asks = || AXES.iter().filter(|axis| asked.get(axis) > 0);
+        let part = |amount: &dyn Fn(&Axis) -> i64| {
+            let parts = AXES.iter().map(|axis| {
+                let quota = queue.guaranteed.get(axis).unwrap_or(0);
+                let share = self.get(&queue.name, axis).max(quota);
+                let amount = amount(axis);
+                match (amount, share) {
+                    (0, _) => 0.0,
+                    (_, 0) => 1e9,
+                    _ => amount as f64 / share as f64,
+                }
+            });
+            (parts.fold(0.0, f64::max).min(1e9) * 1e6) as u64
+        };
+        KaiTerms {
+            is_over_share: AXES.iter().any(|axis| held.get(axis) > self.get(&queue.name, axis)),
+            is_beyond_quota: asks()
+                .any(|axis| with_job(axis) > queue.guaranteed.get(axis).unwrap_or(0)),
+            priority: queue.priority,
+            part_with_job: part(&with_job),
+            part: part(&|axis| held.get(axis)),
+        }
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::kai::FairShares;
+use crate::terms::ShareTerms;
 
 /// Shares are counted in parts of a billion of what the cluster has.
 pub const WHOLE: i128 = 1_000_000_000;
@@ -24,7 +25,8 @@ pub struct Quota {
 }
 
 /// With what is below a queue, or without.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum UsageScope {
     /// Everything of it and below it.
     All,
@@ -251,25 +253,26 @@ impl Quota {
 
     /// Where the jobs of a queue stand among those of the same priority, by dominant shares.
     pub fn rank(&self, queue: &str, capacity: &Charge) -> Rank {
-        self.rank_by(queue, |queue, level| [share(self.held(queue, level), capacity, queue.weight)])
+        let key = |queue: &Queue, level| self.terms(queue, level, capacity).key();
+        self.by_level(queue, key).into_iter().collect()
     }
 
-    /// Where the jobs of a queue stand, by values of it and of those above. Its own jobs come last:
-    /// they compete with the queues below it.
-    pub fn rank_by<const N: usize>(
+    /// What decides between a queue and those beside it, by dominant shares.
+    pub fn terms(&self, queue: &Queue, level: UsageScope, capacity: &Charge) -> ShareTerms {
+        ShareTerms { share: share(self.held(queue, level), capacity, 1), weight: queue.weight }
+    }
+
+    /// A value of each queue above this one, the uppermost first, and of this one; its own jobs
+    /// come last: they compete with the queues below it.
+    pub fn by_level<T>(
         &self,
         queue: &str,
-        mut value: impl FnMut(&Queue, UsageScope) -> [u64; N],
-    ) -> Rank {
+        mut value: impl FnMut(&Queue, UsageScope) -> T,
+    ) -> SmallVec<[T; 4]> {
         let path: SmallVec<[&Queue; 4]> = self.way_up(queue).collect();
-        let mut rank = Rank::new();
-        for queue in path.iter().rev() {
-            rank.extend(value(queue, UsageScope::All));
-        }
-        if let Some(own) = path.first() {
-            rank.extend(value(own, UsageScope::Own));
-        }
-        rank
+        let above = path.iter().rev().map(|queue| (*queue, UsageScope::All));
+        let own = path.first().map(|own| (*own, UsageScope::Own));
+        above.chain(own).map(|(queue, level)| value(queue, level)).collect()
     }
 
     /// The queue and its parents; a cycle ends where it closes.

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_model::{Charge, Queue, QueueName, QueueUsage};
 
 use super::quota::{Quota, Rank, UsageScope, share};
+use crate::terms::UsageTerms;
 
 /// The whole cluster for a second.
 const CLUSTER_SECOND: f64 = 1e9;
@@ -120,16 +121,27 @@ impl Usage {
         if let Some(known) = self.ranks.get(name) {
             return known.clone();
         }
-        let rank = quota.rank_by(name, |queue, level| {
-            let held = quota.held(queue, level);
-            let is_within = level == UsageScope::All && is_below_quota(queue, held);
-            let entry = charged(queue, level, held, capacity).saturating_mul(ENTRY_S);
-            let used = self.used.get(&(queue.name.clone(), level)).copied().unwrap_or(0);
-            let level = used.saturating_add(entry) / u64::from(queue.weight.max(1));
-            [u64::from(!is_within), level]
-        });
+        let terms = |queue: &Queue, level| self.terms(queue, level, quota, capacity).key();
+        let rank: Rank = quota.by_level(name, terms).into_iter().flatten().collect();
         self.ranks.insert(name.to_owned(), rank.clone());
         rank
+    }
+
+    /// What decides between a queue and those beside it.
+    pub fn terms(
+        &self,
+        queue: &Queue,
+        level: UsageScope,
+        quota: &Quota,
+        capacity: &Charge,
+    ) -> UsageTerms {
+        let held = quota.held(queue, level);
+        UsageTerms {
+            is_below_quota: level == UsageScope::All && is_below_quota(queue, held),
+            used: self.used.get(&(queue.name.clone(), level)).copied().unwrap_or(0),
+            entry: charged(queue, level, held, capacity).saturating_mul(ENTRY_S),
+            weight: queue.weight,
+        }
     }
 
     /// A queue holds more or less: what it and those beside it come to is to be computed again.

@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_model::{Bounds, HoldingId, Job, JobId, NodeId, NodeName, QueueUsage, Requirement};
+use dovetail_model::{
+    Bounds, HoldingId, Job, JobId, NodeId, NodeName, Queue, QueueUsage, Requirement,
+};
 
 use super::books::Books;
 use super::error::EngineError;
@@ -12,7 +14,9 @@ use super::placement::WouldGo;
 use super::supply::LevelCheck;
 use crate::gang::{Gang, Placer};
 use crate::index::Index;
-use dovetail_order::queues::quota::Beside;
+use crate::pending::ByQueues;
+use dovetail_order::queues::quota::{Beside, UsageScope};
+use dovetail_order::terms::{LevelTerms, QueueTerms, TurnTerms};
 use dovetail_policy::first_fit::FirstFit;
 use dovetail_policy::{Pick, whole_score};
 use dovetail_state::shapes::ShapeId;
@@ -36,6 +40,41 @@ impl<'e> Questions<'e> {
         capacity.refresh(&placement.state);
         usage.advance(now_ms, (quota, capacity.total()), &jobs.pending.waiting_queues());
         Some(usage.plain())
+    }
+
+    /// What decides how soon it is the turn of a waiting job; `None` if it does not wait.
+    pub fn turn(&mut self, job: JobId) -> Option<TurnTerms> {
+        let Books { capacity, placement, .. } = &mut *self.books;
+        capacity.refresh(&placement.state);
+        let now_ms = placement.now_ms;
+        let job: &Job = &self.books.jobs.waiting(job)?.job;
+        let (order, by_queues) = self.books.jobs.pending.order();
+        Some(TurnTerms {
+            order,
+            priority: job.priority,
+            is_by_queue_first: by_queues == ByQueues::First,
+            queues: if by_queues == ByQueues::No { Vec::new() } else { self.levels(job) },
+            standing: self.books.turns.as_ref().map(|turns| turns.terms(job, now_ms)),
+        })
+    }
+
+    fn levels(&self, job: &Job) -> Vec<LevelTerms> {
+        let Books { quota, capacity, usage, jobs, placement, .. } = &*self.books;
+        let asked = jobs.records[&job.id].gang.smallest(&placement.state);
+        let terms = |queue: &Queue, scope: UsageScope| match (usage, &quota.shares) {
+            (Some(usage), _) => {
+                QueueTerms::FairTree(usage.terms(queue, scope, quota, capacity.total()))
+            }
+            (None, Some(shares)) => {
+                QueueTerms::Kai(shares.terms(quota, &job.queue, &asked, (queue, scope)))
+            }
+            (None, None) => QueueTerms::DominantShare(quota.terms(queue, scope, capacity.total())),
+        };
+        let level = |queue: &Queue, scope| {
+            let terms = terms(queue, scope);
+            LevelTerms { queue: queue.name.clone(), scope, terms }
+        };
+        quota.by_level(&job.queue, level).into_vec()
     }
 
     /// Where the pods of a job would go under a view, quota aside; `None` if the job does not fit.

@@ -33,7 +33,7 @@ impl Pending {
                 kept_room: sleeping.kept_room.clone(),
             });
             let (wants, reason) = (Help::from_bits(sleeping.wants), sleeping.reason);
-            self.sleep(class, Sleep { wants, reason });
+            self.sleep(class, Sleep { wants, reason, until_ms: sleeping.until_ms });
         }
         if !snapshot.sleeping.is_empty() {
             let slot = |name: &NodeName| state.nodes.find(name);
@@ -69,5 +69,6 @@ pub(super) fn sleeping(state: &State, key: &ClassKey, sleep: Sleep) -> Sleeping 
         topology: topology(key.gang.required, key.gang.preferred),
         wants: sleep.wants.bits(),
         reason: sleep.reason,
+        until_ms: sleep.until_ms,
     }
 }

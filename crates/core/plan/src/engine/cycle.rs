@@ -19,12 +19,18 @@ use dovetail_state::scope::Scope;
 
 /// Why a job that was tried has not started.
 enum Tried {
-    /// For this reason, until something of that becomes better.
-    Waits(PendingReason, Help),
+    /// For this reason, until something of that becomes better or a time has come.
+    Waits(PendingReason, Help, Option<u64>),
     /// Others are being stopped for it.
     Claimed,
     /// Something else stands differently: it is to be tried again.
     Anew,
+}
+
+impl Tried {
+    fn waits(reason: PendingReason, wants: Help) -> Self {
+        Self::Waits(reason, wants, None)
+    }
 }
 
 impl Engine {
@@ -46,6 +52,7 @@ impl Engine {
             false => BTreeSet::new(),
         });
         self.books.survey.clear();
+        self.books.jobs.pending.wake_due(self.books.placement.now_ms);
         self.wake();
         self.has_more = false;
         let mut after: Option<OrderKey> = None;
@@ -75,8 +82,8 @@ impl Engine {
                     self.wake();
                     after = None;
                 }
-                Err(Tried::Waits(reason, wants)) => {
-                    self.books.jobs.pending.sleep(class, Sleep { wants, reason });
+                Err(Tried::Waits(reason, wants, until_ms)) => {
+                    self.books.jobs.pending.sleep(class, Sleep { wants, reason, until_ms });
                     let reason = self.reserve.for_head(&mut self.books, job, reason, plan);
                     self.books.jobs.say(job, reason, plan);
                     after = Some(place);
@@ -164,7 +171,7 @@ impl Engine {
             return self.make_room(job, &gang, PendingReason::WaitingForQuota, plan);
         };
         if dividing::is_beyond_firm_quota(job, books) {
-            return Err(Tried::Waits(PendingReason::WaitingForQuota, Help::ALL));
+            return Err(Tried::waits(PendingReason::WaitingForQuota, Help::ALL));
         }
         let models = models::within_limits(&gang, job, books);
         let is_limited = !matches!(models, Models::AsAsked);
@@ -174,7 +181,7 @@ impl Engine {
             Models::Nothing => {
                 let reason = PendingReason::WaitingForQuota;
                 // A node of another model would help as well.
-                return Err(Tried::Waits(reason, Help::ALL));
+                return Err(Tried::waits(reason, Help::ALL));
             }
         };
         let before = self.config.record_decisions.then(|| {
@@ -190,7 +197,7 @@ impl Engine {
         let Some(placed) = placed else {
             if is_limited {
                 // Nobody leaves for a place that the queue may not hold.
-                return Err(Tried::Waits(PendingReason::WaitingForQuota, Help::ALL));
+                return Err(Tried::waits(PendingReason::WaitingForQuota, Help::ALL));
             }
             return self.make_room(job, &gang, PendingReason::Unschedulable, plan);
         };
@@ -220,7 +227,7 @@ impl Engine {
                 self.books.give_back(job, plan);
                 return Err(Tried::Anew);
             }
-            Some(_) => return Err(Tried::Waits(PendingReason::WaitingForReservation, Help::FREED)),
+            Some(_) => return Err(Tried::waits(PendingReason::WaitingForReservation, Help::FREED)),
             None => {}
         }
         let had_room = !self.books.room_held_for(job).is_empty();
@@ -235,22 +242,24 @@ impl Engine {
                 kept.hold_needless((&mut placement.state, survey), rooms, plan);
                 return Ok(());
             }
+            // Anything that becomes better may be cheaper than that.
+            PreemptOutcome::Later(until_ms) => Tried::Waits(reason, Help::ALL, Some(until_ms)),
             PreemptOutcome::Postponed => {
                 let mut wants = Help::ALL;
                 wants |= Help::SEARCH;
-                Tried::Waits(reason, wants)
+                Tried::waits(reason, wants)
             }
             PreemptOutcome::Nothing if reason == PendingReason::WaitingForQuota => {
                 let mut wants = Help::QUOTA;
                 if self.books.might_preempt(&self.books.jobs.records[&job]) {
                     wants |= self.wanted_by(job, gang);
                 }
-                Tried::Waits(reason, wants)
+                Tried::waits(reason, wants)
             }
             PreemptOutcome::Nothing if self.books.kept.reserved.get(job).is_some() => {
-                Tried::Waits(PendingReason::WaitingForReservation, Help::ALL)
+                Tried::waits(PendingReason::WaitingForReservation, Help::ALL)
             }
-            PreemptOutcome::Nothing => Tried::Waits(reason, self.wanted_by(job, gang)),
+            PreemptOutcome::Nothing => Tried::waits(reason, self.wanted_by(job, gang)),
         })
     }
 

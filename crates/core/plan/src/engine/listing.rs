@@ -11,6 +11,7 @@ use dovetail_model::{
 use super::books::Books;
 use super::supply::{WaitingClass, WaitingSet};
 use dovetail_order::queues::quota::QuotaBlock;
+use dovetail_state::domains::DomainId;
 
 /// What waits in a queue and everything below it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +49,23 @@ impl<'e> Listing<'e> {
         holdings
             .map(|(node, _)| self.books.placement.state.nodes.cold(node).node.name.clone())
             .collect()
+    }
+
+    /// The narrowest topology domain that has all of these nodes, as (level, name); `None` if none
+    /// has, or a node is unknown.
+    pub fn domain_of(&self, nodes: &[NodeName]) -> Option<(&'e str, &'e str)> {
+        let state = &self.books.placement.state;
+        let mut common: Option<&[DomainId]> = None;
+        for node in nodes {
+            let path = &state.nodes.cold(state.nodes.find(node)?).path;
+            let known = common.unwrap_or(path);
+            let same = known.iter().zip(path).take_while(|(one, other)| one == other).count();
+            common = Some(&path[..same]);
+        }
+        let common = common?;
+        let level = state.topology.levels.get(common.len().checked_sub(1)?)?;
+        let name = state.domains.name(*common.last()?).last()?;
+        Some((&level.name, name))
     }
 
     /// The pods of a running job.

@@ -178,7 +178,8 @@ impl Engine {
                 let turns_ms = turns.and_then(TurnBook::due_ms);
                 let bookings_ms = kept.bookings.due_ms();
                 let claims_ms = [kept.claims.due_ms(), Reservations::due_ms(kept)];
-                let due = claims_ms.into_iter().chain([bookings_ms, turns_ms]);
+                let wakes_ms = books.jobs.pending.due_ms();
+                let due = claims_ms.into_iter().chain([bookings_ms, turns_ms, wakes_ms]);
                 due.flatten().min()
             }
         }

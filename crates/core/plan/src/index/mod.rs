@@ -6,7 +6,7 @@
 
 pub(crate) mod domain_room;
 pub(crate) mod score_index;
-pub(crate) mod wide_tree;
+pub mod wide_tree;
 
 use std::collections::BTreeMap;
 

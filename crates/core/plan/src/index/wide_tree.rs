@@ -8,7 +8,7 @@ const FAN_OUT_BITS: usize = 3;
 
 /// Keys by leaf; 0 is “not there”.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct WideTree {
+pub struct WideTree {
     /// `levels[0]` are the leaves; an entry above is the greatest of its eight children.
     levels: Vec<Vec<u64>>,
     /// Parents to compare anew, see [`WideTree::put`].
@@ -17,7 +17,7 @@ pub(crate) struct WideTree {
 
 impl WideTree {
     /// Builds the tree over given leaves.
-    pub(crate) fn rebuild(&mut self, leaves: impl Iterator<Item = u64>) {
+    pub fn rebuild(&mut self, leaves: impl Iterator<Item = u64>) {
         if self.levels.is_empty() {
             self.levels.push(Vec::new());
         }
@@ -38,7 +38,7 @@ impl WideTree {
 
     /// Sets the key of a leaf, with new leaves of 0 before it where there are none yet.
     #[inline]
-    pub(crate) fn set(&mut self, leaf: usize, key: u64) {
+    pub fn set(&mut self, leaf: usize, key: u64) {
         if leaf >= self.len() {
             self.grow(leaf + 1);
         }
@@ -64,7 +64,7 @@ impl WideTree {
     /// Like [`WideTree::set`] for one of many leaves: the tree answers again after
     /// [`WideTree::settle`].
     #[inline]
-    pub(crate) fn put(&mut self, leaf: usize, key: u64) {
+    pub fn put(&mut self, leaf: usize, key: u64) {
         if leaf >= self.len() {
             self.grow(leaf + 1);
         }
@@ -77,7 +77,7 @@ impl WideTree {
 
     /// Ends a row of [`WideTree::put`]. Leaves in ascending order cost least: each parent is
     /// compared once.
-    pub(crate) fn settle(&mut self) {
+    pub fn settle(&mut self) {
         for depth in 1..self.levels.len() {
             let (below, above) = self.levels.split_at_mut(depth);
             let (below, above) = (&below[depth - 1], &mut above[0]);
@@ -101,7 +101,7 @@ impl WideTree {
 
     /// The greatest key and its leaf; `None` if all keys are 0.
     #[inline]
-    pub(crate) fn best(&self) -> Option<(u64, usize)> {
+    pub fn best(&self) -> Option<(u64, usize)> {
         let key = *self.levels.last()?.first()?;
         if key == 0 {
             return None;
@@ -116,12 +116,13 @@ impl WideTree {
         Some((key, place))
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// How many leaves there are.
+    pub fn len(&self) -> usize {
         self.levels.first().map_or(0, Vec::len)
     }
 
     /// Bytes held.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.levels.iter().map(|level| level.capacity() * size_of::<u64>()).sum()
     }
 
@@ -146,44 +147,4 @@ impl WideTree {
 #[inline]
 fn greatest(keys: &[u64]) -> u64 {
     keys.iter().copied().max().unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn best_is_the_greatest_leaf(
-            start in prop::collection::vec(0u64..50, 0..70),
-            changes in prop::collection::vec((0usize..700, 0u64..50), 0..200),
-            many in prop::collection::vec((0usize..900, 0u64..60), 0..300),
-        ) {
-            let mut tree = WideTree::default();
-            let mut keys = start;
-            tree.rebuild(keys.iter().copied());
-            for (leaf, key) in changes {
-                if leaf >= keys.len() {
-                    keys.resize(leaf + 1, 0);
-                }
-                keys[leaf] = key;
-                tree.set(leaf, key);
-                let greatest = keys.iter().copied().max().filter(|key| *key > 0);
-                prop_assert_eq!(tree.best().map(|(key, _)| key), greatest);
-                if let Some((key, leaf)) = tree.best() {
-                    prop_assert_eq!(keys[leaf], key);
-                }
-            }
-            for (leaf, key) in many {
-                keys.resize(keys.len().max(leaf + 1), 0);
-                keys[leaf] = key;
-                tree.put(leaf, key);
-            }
-            tree.settle();
-            let mut fresh = WideTree::default();
-            fresh.rebuild(keys.iter().copied());
-            prop_assert_eq!(tree.levels, fresh.levels);
-        }
-    }
 }

@@ -9,6 +9,7 @@ use dovetail_model::{
 };
 
 use super::PreemptionConfig;
+use super::checkpoints::worth_waiting_for;
 use super::claims::Claims;
 use super::cost::{BudgetTally, Weighs};
 use super::guarantees::Lendable;
@@ -42,6 +43,8 @@ pub(crate) enum PreemptOutcome {
     Nothing,
     /// Nobody is stopped for it in this cycle, which has searched enough.
     Postponed,
+    /// Nobody is stopped for it before that time: less is lost then.
+    Later(u64),
     /// Room is kept for it, and it waits for that.
     Claimed,
     /// What was kept for others is free: it is to be tried again.
@@ -131,6 +134,9 @@ impl Preemption {
         if found.units.is_empty() && found.claims.is_empty() && found.rooms.is_empty() {
             // It starts when others have left who leave anyway.
             return PreemptOutcome::Nothing;
+        }
+        if let Some(until_ms) = worth_waiting_for(books, job, &found.units) {
+            return PreemptOutcome::Later(until_ms);
         }
         let counted = |owner: &Owner| lacks_quota && bounded.shares_bounds(job, owner);
         let awaited = awaited(&books.placement.state, &found, &leaving, counted);
@@ -312,7 +318,7 @@ impl Preemption {
         books.keep_places(job, (of_claim, awaited), until_ms, reason, plan);
         let (_, class) = books.jobs.records[&job].place.expect("it still waits");
         let reason = PendingReason::WaitingForReservation;
-        books.jobs.pending.sleep(class, Sleep { wants: Help::FREED, reason });
+        books.jobs.pending.sleep(class, Sleep { wants: Help::FREED, reason, until_ms: None });
         books.jobs.say(job, reason, plan);
     }
 }

@@ -20,6 +20,7 @@
 //! | `stepwise` | pods of a gang one after the other, each where that costs least |
 //! | `shortage` | what queues must get back before a job may start, and what is kept of that |
 //! | `search` | the whole gang as it would be placed, and who can be spared |
+//! | `checkpoints` | whether to wait for the next checkpoint of the victims |
 //! | `claims` | what is kept for a job until its victims have left |
 //! | `kept` | all that is kept for jobs, and how one is placed in what is kept for it |
 //! | `lower_claims` | which claims of jobs of a lower priority stay beside it |
@@ -33,6 +34,7 @@
 //! The searches of a cycle count their operations and end at a limit, never after a time.
 
 mod bounds;
+mod checkpoints;
 pub(crate) mod claims;
 mod cost;
 mod decide;

@@ -176,6 +176,7 @@ impl Prey<'_> {
             is_rest,
             priority: job.priority,
             since_ms: if is_by_age { job.submit_ms } else { start_ms },
+            gpu_milli: gpu_milli.unsigned_abs(),
             work_lost_gpu_milli_ms,
             repays: self.shortage.repaid_by(quota, &job.queue, charges.clone()),
             takes: self.lendable.taken_by(quota, job, charges),

@@ -22,6 +22,7 @@ pub(super) struct Unit {
     pub(super) priority: i32,
     /// When it started; where the newest jobs are victims, when it was submitted.
     pub(super) since_ms: u64,
+    pub(super) gpu_milli: u64,
     pub(super) work_lost_gpu_milli_ms: u64,
     /// Selectors of the budgets that its pods are in, one for each pod.
     pub(super) budgets: SmallVec<[u32; 2]>,
@@ -47,6 +48,7 @@ impl Unit {
         self.is_rest |= other.is_rest;
         self.pods.extend(other.pods);
         self.holdings.extend(other.holdings);
+        self.gpu_milli += other.gpu_milli;
         self.work_lost_gpu_milli_ms += other.work_lost_gpu_milli_ms;
         self.budgets.extend(other.budgets);
         for (sum, more) in self.repays.iter_mut().zip(other.repays) {

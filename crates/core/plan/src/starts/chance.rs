@@ -105,28 +105,3 @@ pub(super) fn number_of(name: &str) -> u64 {
     let mixed = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     name.bytes().fold(0xcbf2_9ce4_8422_2325, mixed)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn said_run_times_have_the_quantiles_that_were_said() {
-        let (p50_ms, p90_ms) = (3_600_000, 10_000_000_u64);
-        let spread = libm::log(p90_ms as f64 / p50_ms as f64) / LOGIT_90;
-        let said = Chance::Said { p50_ms, spread };
-        assert!(said.run_ms(0.5, 0).abs_diff(p50_ms) <= 1);
-        assert!(said.run_ms(0.9, 0).abs_diff(p90_ms) <= 1);
-        // Of those that got to the median, four in five end by the 90th percentile.
-        assert!(said.run_ms(0.8, p50_ms).abs_diff(p90_ms) <= 1);
-    }
-
-    #[test]
-    fn shares_are_spread_evenly() {
-        let shares: Vec<f64> = (0..10_000).map(|job| share(7, job)).collect();
-        for tenth in 1..10 {
-            let below = shares.iter().filter(|share| **share < f64::from(tenth) / 10.0).count();
-            assert!(below.abs_diff(1_000 * tenth as usize) < 150, "{tenth}: {below}");
-        }
-    }
-}

@@ -60,31 +60,3 @@ impl PastForecasts {
 fn length(ms: u64) -> u32 {
     ms.max(1_000).ilog2()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn forecasts_that_came_true_are_not_corrected() {
-        let mut past = PastForecasts::default();
-        for ms in 1..500 {
-            past.came_true([Some(ms * 7_001), Some(ms * 7_001)], ms * 7_001);
-        }
-        let expected = [Some(1_234_567), Some(1_234_567)];
-        assert_eq!(past.corrected(expected), expected);
-    }
-
-    #[test]
-    fn starts_that_came_twice_as_late_double_the_next_median() {
-        let mut past = PastForecasts::default();
-        for at in 0..100 {
-            let after_ms = if at % 10 == 9 { 6_000_000 } else { 2_000_000 };
-            past.came_true([Some(1_000_000), Some(2_000_000)], after_ms);
-        }
-        let [p50_ms, p90_ms] = past.corrected([Some(1_100_000), Some(2_200_000)]);
-        assert_eq!(p50_ms, Some(2_200_000));
-        assert_eq!(p90_ms, Some(6_600_000));
-        assert_eq!(past.corrected([None, None]), [None, None]);
-    }
-}

@@ -3,11 +3,14 @@
 
 use std::collections::BTreeSet;
 
+use dovetail_model::job::EstimateSource;
 use dovetail_model::{
-    Action, Axis, Bounds, Budget, Event, HowEnded, Job, JobId, Node, Plan, PodSet, PreemptReason,
-    Queue, Snapshot,
+    Action, Axis, Bounds, Budget, Estimate, Event, HowEnded, Job, JobId, Node, Plan, PodSet,
+    PreemptReason, Queue, Snapshot,
 };
 use dovetail_order::Turns;
+use dovetail_order::queues::quota::UsageScope;
+use dovetail_order::terms::QueueTerms;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Batch, Engine, Order, PolicySpec, PreemptionConfig};
 use std::sync::Arc;
@@ -79,6 +82,58 @@ fn a_queue_gets_back_its_quota_from_those_beyond_theirs_at_the_least_loss() {
     assert_eq!(victims(&plan), Some((BTreeSet::from([5]), PreemptReason::Reclaim)));
     // What is beyond one's own quota is not given back.
     assert_eq!(victims(&submit(&mut world, "ours", 5, 1, 0)), None);
+}
+
+const MINUTE_MS: u64 = 60_000;
+
+/// Of a queue without a quota, a job on all GPUs that has run for so long and writes a checkpoint
+/// every ten minutes; what follows when a queue wants so many GPUs of its quota.
+fn reclaimed_after(ran_ms: u64, gpus: u16) -> (World, Plan) {
+    let queues = vec![queue("ours", 8, 1), queue("lent", 0, 1)];
+    let mut world = World::under(config(true), &snapshot(1, queues));
+    let checkpoints = |job: &mut Job| {
+        job.queue = "lent".to_owned();
+        job.interruption.checkpoint_interval_ms = Some(10 * MINUTE_MS);
+    };
+    assert_eq!(placed(&world.submit(checkpoints, asks(whole(8)))).len(), 1);
+    world.now_ms += ran_ms;
+    let plan = submit(&mut world, "ours", gpus, 1, 0);
+    (world, plan)
+}
+
+#[test]
+fn a_quota_waits_for_a_near_checkpoint_where_less_is_lost_in_sum() {
+    let reclaims = Some((BTreeSet::from([1]), PreemptReason::Reclaim));
+    // Two minutes of waiting for eight minutes of work, on as many GPUs.
+    let (mut world, plan) = reclaimed_after(8 * MINUTE_MS, 8);
+    assert_eq!(victims(&plan), None);
+    world.now_ms += MINUTE_MS;
+    assert_eq!(victims(&submit(&mut world, "lent", 1, 1, 0)), None);
+    // Also in an engine that goes on from its snapshot.
+    let mut restored = Engine::new(config(true), &world.engines[0].snapshot()).expect("good");
+    let plan = loop {
+        world.now_ms = world.engines[0].due_ms().expect("it wakes");
+        assert_eq!(restored.due_ms(), Some(world.now_ms));
+        let plan = world.step(Event::Tick);
+        assert_eq!(restored.step(Event::Tick, world.now_ms).as_ref(), Ok(&plan));
+        if victims(&plan).is_some() {
+            break plan;
+        }
+    };
+    assert_eq!((victims(&plan), world.now_ms), (reclaims.clone(), 10 * MINUTE_MS));
+    let lost = plan.actions.iter().find_map(|action| match action {
+        Action::Preempt { cost, .. } => Some(cost.work_lost_gpu_milli_ms),
+        _ => None,
+    });
+    assert_eq!(lost, Some(0));
+    // Six minutes are longer than a quota waits, and four cost more than four of work.
+    for ran_min in [4, 5] {
+        let (_, plan) = reclaimed_after(ran_min * MINUTE_MS, 8);
+        assert_eq!(victims(&plan), reclaims, "{ran_min}");
+    }
+    // For a single GPU they cost less.
+    let (_, plan) = reclaimed_after(6 * MINUTE_MS, 1);
+    assert_eq!(victims(&plan), None);
 }
 
 #[test]
@@ -175,6 +230,44 @@ fn who_has_used_least_for_its_weight_goes_first_and_free_use_is_free() {
     // After three hours of each, a queue of weight 4 has used least with none.
     world.now_ms += 3 * HOUR_MS;
     assert_eq!(next_of(&mut world, &["heavy"], 3), "heavy");
+}
+
+#[test]
+fn a_turn_is_told_by_the_terms_that_are_compared() {
+    let queues = vec![queue("a", 4, 1), queue("b", 0, 2)];
+    let mut world = World::under(config(false), &snapshot(1, queues));
+    submit(&mut world, "a", 6, 1, 0);
+    submit(&mut world, "b", 8, 1, 3);
+    world.now_ms += HOUR_MS;
+    let change = |job: &mut Job| {
+        (job.queue, job.priority) = ("a".to_owned(), 3);
+        job.estimate = Some(Estimate {
+            p50_ms: 2 * HOUR_MS,
+            p90_ms: 2 * HOUR_MS,
+            source: EstimateSource::User,
+        });
+    };
+    assert_eq!(placed(&world.submit(change, asks(whole(8)))).len(), 0);
+    let mut turn = |job: u64| world.engines[0].ask().turn(JobId(job));
+    assert_eq!(turn(1), None, "it runs");
+    let (of_b, of_a) = (turn(2).expect("it waits"), turn(3).expect("it waits"));
+    assert_eq!((of_a.order, of_a.priority, of_a.is_by_queue_first), (Order::Dovetail, 3, false));
+    let scopes: Vec<_> = of_a.queues.iter().map(|level| (&*level.queue, level.scope)).collect();
+    assert_eq!(scopes, [("a", UsageScope::All), ("a", UsageScope::Own)]);
+    let QueueTerms::FairTree(terms) = of_a.queues[0].terms else { panic!("{of_a:?}") };
+    // A quarter of the cluster beyond its quota, for one hour out of a half-life of a week.
+    assert!((896e9..900e9).contains(&(terms.used as f64)), "{terms:?}");
+    assert_eq!((terms.entry, terms.is_below_quota, terms.weight), (900_000_000_000, false, 1));
+    let QueueTerms::FairTree(terms) = of_b.queues[0].terms else { panic!("{of_b:?}") };
+    assert_eq!((terms.entry, terms.used, terms.is_below_quota), (0, 0, false));
+    assert!(of_b.queues[0].terms.key() < of_a.queues[0].terms.key());
+    let score = of_a.standing.expect("the order has standings");
+    assert_eq!((score.expected_ms, score.is_estimated), (Some(2 * HOUR_MS), true));
+    // A hundredth of 16 GPU-hours, and nothing for its age.
+    assert_eq!((score.size, score.run_time), (576_000, 0));
+    assert_eq!(score.waited, score.submitted);
+    let place = world.engines[0].list().place_of(JobId(3)).expect("it waits");
+    assert_eq!(place.1, score.sum());
 }
 
 #[test]

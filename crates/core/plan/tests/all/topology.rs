@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use dovetail_model::topology::Level;
 use dovetail_model::{
-    Action, DeviceRequest, Event, Job, JobId, Node, PodSet, Requirement, Resources, Snapshot,
-    Topology, TopologyRequest,
+    Action, DeviceRequest, Event, Job, JobId, Node, NodeName, PodSet, Requirement, Resources,
+    Snapshot, Topology, TopologyRequest,
 };
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Engine, PolicySpec};
@@ -105,6 +105,16 @@ impl Case {
                 _ => None,
             })
             .collect();
+        let names: Vec<NodeName> = bound.iter().map(|node| node.name.clone()).collect();
+        let is_shared = |depth: &usize| {
+            let of: BTreeSet<_> = bound.iter().map(|node| self.domain(node, *depth)).collect();
+            of.len() == 1 && of.first().is_some_and(Option::is_some)
+        };
+        let narrowest = (0..NODE).rev().find(is_shared).map(|depth| {
+            let value = bound[0].labels.get(LEVELS[depth]).expect("it is in the domain");
+            (LEVELS[depth], value.as_str())
+        });
+        assert_eq!(engine.list().domain_of(&names), narrowest);
         (!bound.is_empty()).then_some(bound)
     }
 

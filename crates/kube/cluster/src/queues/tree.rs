@@ -94,6 +94,7 @@ pub fn queue(queue: &Queue, rules: &Rules) -> dovetail_model::Queue {
         guaranteed: bounds(&queue.guaranteed, rules),
         borrows: queue.borrows.unwrap_or(rules.queues_borrow),
         weight: queue.weight,
+        priority: queue.priority,
         limit: Bounds { by_model: by_model(&queue.limit_by_model), ..bounds(&queue.limit, rules) },
         half_life_ms: parse_duration(&queue.half_life).ok(),
         ..dovetail_model::Queue::named(&engine_name(&queue.meta.name))

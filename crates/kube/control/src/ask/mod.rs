@@ -8,6 +8,7 @@ mod not_in_line;
 mod queues;
 mod reservations;
 mod starts;
+mod turn;
 mod why;
 
 pub use gang::{GangLine, MemberLine};
@@ -16,7 +17,8 @@ pub use nodes::{GpuHolder, NodeLine};
 pub use not_in_line::NotInLine;
 pub use queues::QueueLine;
 pub use reservations::ReservationLine;
-pub use starts::StartLine;
+pub use starts::{DomainLine, StartLine};
+pub use turn::{QueueTurn, QueueTurnTerms, Score, TurnLine};
 pub use why::{PodQuestion, Why};
 
 use crate::schedule::Scheduler;

@@ -17,8 +17,20 @@ pub struct StartLine {
     pub within_p90_ms: Option<u64>,
     /// Jobs that leave its nodes before it starts, the last first.
     pub after: Vec<String>,
+    /// The narrowest topology domain that has all of these nodes, if any has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub domain: Option<DomainLine>,
     /// The nodes it would then be given.
     pub nodes: Vec<String>,
+}
+
+/// A topology domain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DomainLine {
+    /// Its level, such as `rack`.
+    pub level: String,
+    /// The value of the level's label.
+    pub name: String,
 }
 
 /// Of every pending job, by the engine's own forecast. The time of the engine is that of the last
@@ -32,6 +44,10 @@ pub(super) fn starts(now_ms: u64, scheduler: &Scheduler) -> BTreeMap<JobId, Star
             within_p50_ms: within(start.p50_ms),
             within_p90_ms: within(start.p90_ms),
             after: start.after.into_iter().filter_map(name).collect(),
+            domain: engine
+                .list()
+                .domain_of(&start.nodes)
+                .map(|(level, name)| DomainLine { level: level.to_owned(), name: name.to_owned() }),
             nodes: start.nodes.iter().map(|node| node.to_string()).collect(),
         };
         (start.job, line)

@@ -12,6 +12,7 @@ use super::line::{InLine, line};
 use super::not_in_line::{waits_for_quota, waits_for_reservation, why_not_started};
 use super::reservations::{ReservationLine, of_job};
 use super::starts::starts;
+use super::turn::{TurnLine, turn};
 use crate::schedule::Scheduler;
 use crate::status::{COULD_NOT_START, Obstacle, WAITING_FOR_DEVICES, WAITING_FOR_VOLUMES};
 
@@ -44,6 +45,9 @@ pub struct Why {
     /// Jobs that wait in its queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line_length: Option<usize>,
+    /// What is compared with other pending jobs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnLine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gang: Option<GangLine>,
     /// What keeps its pods off the nodes at this moment, per pod set.
@@ -92,6 +96,7 @@ pub(super) fn why(
         node: None,
         in_line: None,
         line_length: None,
+        turn: None,
         gang: None,
         obstacles: Vec::new(),
         relaxations: None,
@@ -124,6 +129,7 @@ pub(super) fn why(
         return Some(Why {
             in_line: Some(InLine { expected_start, ..in_line.clone() }),
             line_length: Some(same_queue),
+            turn: turn(in_line.id, scheduler),
             gang,
             obstacles,
             relaxations,

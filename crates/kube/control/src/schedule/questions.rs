@@ -7,6 +7,7 @@ use dovetail_cluster::reservations::{self, Unusable};
 use dovetail_cluster::world::PodKey;
 use dovetail_model::{Booked, JobId, Owner, PendingReason, QueueUsage, Snapshot};
 use dovetail_objects::{Pod, Queue, Reservation};
+use dovetail_order::terms::TurnTerms;
 use dovetail_plan::explain::Relaxation;
 use dovetail_plan::{QueueUse, View};
 use serde_json::Value;
@@ -101,6 +102,11 @@ impl Questions<'_> {
             }
         }
         Some(waiting)
+    }
+
+    /// What decides how soon it is the turn of a waiting job; `None` if it does not wait.
+    pub fn turn(&mut self, job: JobId) -> Option<TurnTerms> {
+        self.known.engine_mut()?.ask().turn(job)
     }
 
     /// How many pods of a waiting job would find room now, one after the other, its queue aside;
