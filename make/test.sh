@@ -103,8 +103,8 @@ say "validator of FOCUS datasets"
 DOVETAIL_FOCUS_PYTHON=$(sh make/focus-validator.sh)
 export DOVETAIL_FOCUS_PYTHON
 # No crate has examples in its documentation (cargo xtask tidy examples): rustdoc is not started.
-say "tests: cargo test --workspace --locked --tests --no-fail-fast"
-tests cargo test --workspace --locked --tests --no-fail-fast
+say "tests: $xtask test"
+tests "$xtask" test
 
 say "the ten slowest steps, in seconds"
 sort -rn "$times" | head -n 10

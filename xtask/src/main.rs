@@ -4,6 +4,7 @@ mod cluster;
 mod codegen;
 #[cfg(test)]
 mod commit_message;
+mod test_programs;
 mod tidy;
 
 use std::io::Write;
@@ -13,6 +14,7 @@ use anyhow::{Result, bail};
 
 const USAGE: &str = "usage: cargo xtask <task>
   tidy [RULE]...   check the rules of the house; without a name, all of them
+  test             build and run the test programs of the workspace, two at a time
   lines            lines of source without tests, per crate and in total
   codegen cli      write docs/reference/cli.md from the command line's own definition
   codegen queues   write deploy/queue-definition.yaml from the definition in the code
@@ -47,6 +49,7 @@ fn run() -> Result<ExitCode> {
     }
     match arguments.as_slice() {
         ["tidy", rules @ ..] => tidy::run(rules),
+        ["test"] => test_programs::run(),
         ["lines"] => tidy::lines::print(),
         ["codegen", "cli"] => {
             codegen::write_reference(codegen::CLI_REFERENCE, codegen::CLI_COMMAND)

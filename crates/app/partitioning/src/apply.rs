@@ -19,7 +19,6 @@ use anyhow::{Result, bail};
 use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_model::MigTable;
-use dovetail_sharing::names::RECORD;
 use dovetail_sharing::watch::Watch;
 use dovetail_sharing::{
     Component, GpuNode, Mode, NextChange, PolicyReport, PolicySpec, Problem, Receipt, Record, Seen,
@@ -189,7 +188,7 @@ impl<'a> Apply<'a> {
     async fn resume(&self, objects: &Objects, document: &mut Document) -> bool {
         let mut has_changed = false;
         for (node, seen) in &objects.nodes {
-            let Some(record) = record(seen).filter(|record| !record.step.is_over()) else {
+            let Some(record) = seen.record().filter(|record| !record.step.is_over()) else {
                 continue;
             };
             if self.options.is_dry_run {
@@ -356,7 +355,7 @@ impl<'a> Apply<'a> {
             1 => format!("1 node: {layout}"),
             nodes => format!("{nodes} nodes: {layout}"),
         };
-        let records = selected.iter().filter_map(|(node, seen)| Some((*node, record(seen)?)));
+        let records = selected.iter().filter_map(|(node, seen)| Some((*node, seen.record()?)));
         let receipt = |(node, record): (&String, Record)| Receipt {
             node: node.clone(),
             outcome: record.step.word().to_owned(),
@@ -401,10 +400,6 @@ fn would_change(
         }
         false => NodeRow::planned(change, &room.why),
     })
-}
-
-fn record(seen: &SeenNode) -> Option<Record> {
-    seen.annotations.get(RECORD).and_then(|text| Record::read(text).ok())
 }
 
 /// Nodes with GPUs that a policy selects.

@@ -14,8 +14,8 @@ use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_MIG_CONFIG};
 use dovetail_model::{MigProfile, MigTable};
 use dovetail_objects::{Pod, Unscheduled};
 use dovetail_partition::{Change, Demand, Gpu, Instance};
-use dovetail_sharing::PolicySpec;
 use dovetail_sharing::names::NO_MIG;
+use dovetail_sharing::{Component, PolicySpec};
 use dovetail_sources::objects::ObjectFlags;
 
 use crate::amd_gpus::has_gpus;
@@ -92,6 +92,7 @@ struct Reader<'o> {
 impl Reader<'_> {
     fn read(mut self) -> Fleet {
         self.fleet.world.tables = self.tables.to_vec();
+        self.fleet.change_s = self.objects.change_seconds(Component::MigManager);
         let mut targets = Vec::new();
         let mut node_of_gpu = Vec::new();
         let objects = self.objects;

@@ -37,6 +37,8 @@ pub struct Fleet {
     pub names: Vec<(String, usize)>,
     /// Model of each GPU.
     pub models: Vec<String>,
+    /// Seconds that a change takes by those that were made; `None` if too few were.
+    pub change_s: Option<i64>,
     /// Free GPUs of each table that stay whole.
     pub keep_whole: BTreeMap<String, u32>,
     /// Whether it is known at which memory slices the instances of each GPU start.
@@ -61,7 +63,12 @@ pub(crate) fn bad_world(error: WorldError) -> anyhow::Error {
 impl Fleet {
     /// The rules of a plan for it.
     pub(crate) fn rules(&self) -> Rules {
-        Rules { keep_whole: self.keep_whole.clone(), ..Rules::default() }
+        let usual = Rules::default();
+        Rules {
+            keep_whole: self.keep_whole.clone(),
+            change_s: self.change_s.unwrap_or(usual.change_s),
+            ..usual
+        }
     }
 
     /// The table of the GPUs of a node; `None` if it has none that can be cut.

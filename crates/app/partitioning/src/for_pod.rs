@@ -13,7 +13,6 @@ use dovetail_console::plain::plain;
 use dovetail_model::MigTable;
 use dovetail_model::labels::NVIDIA_MIG;
 use dovetail_objects::Pod;
-use dovetail_sharing::names::RECORD;
 use dovetail_sharing::{Record, SharingPolicy, Step, shared_resource};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_units::duration::duration;
@@ -138,8 +137,7 @@ impl Cluster {
     }
 
     fn records(&self) -> impl Iterator<Item = (&String, Record)> {
-        let of = |seen: &SeenNode| Record::read(seen.annotations.get(RECORD)?).ok();
-        self.nodes.iter().filter_map(move |(name, seen)| Some((name, of(seen)?)))
+        self.nodes.iter().filter_map(|(name, seen)| Some((name, seen.record()?)))
     }
 
     /// The change of a node, under way, that adds to what it offers.

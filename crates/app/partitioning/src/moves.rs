@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use dovetail_partition::{Change, Demand, PartitionPlan, Rules, plan};
-use dovetail_sharing::names::RECORD;
 use dovetail_sharing::{Moves, PodMove, PolicySpec, Record, moved_gpu_ms};
 
 use crate::changes::{NodeChange, changes};
@@ -17,7 +16,7 @@ use crate::cluster::{Age, YOUNG_MS};
 use crate::eligible::holders;
 use crate::fleet::{Fleet, bad_world};
 use crate::movers::{Mover, idle_gpu_ms, movers, place};
-use crate::objects::Objects;
+use crate::objects::{Objects, SeenNode};
 
 /// So many nodes are tried, those whose pods lose least first.
 const MOST_TRIED: usize = 32;
@@ -41,9 +40,7 @@ pub(crate) struct Moved {
 pub(crate) fn left_of_budget(objects: &Objects, policy: &PolicySpec, now_ms: u64) -> u64 {
     let selected =
         objects.nodes.values().filter(|seen| policy.selects(|key| seen.node.meta.labels.get(key)));
-    let record = |text: &String| Record::read(text).ok();
-    let records = selected.filter_map(|seen| seen.annotations.get(RECORD).and_then(record));
-    let records: Vec<Record> = records.collect();
+    let records: Vec<Record> = selected.filter_map(SeenNode::record).collect();
     let all_ms = u64::from(policy.budget.moved_gpu_seconds_per_hour) * 1_000;
     all_ms.saturating_sub(moved_gpu_ms(records.iter(), now_ms))
 }

@@ -10,8 +10,10 @@ use dovetail_inventory::dump::{RawObject, Sink, Skipped};
 use dovetail_objects::{
     CsiNode, Node, PersistentVolume, Pod, ResourceSlice, StorageClass, VolumeClaim, labels, read,
 };
-use dovetail_sharing::names::{AMD_DRIVER, FORMER_REQUESTS, NVIDIA_DRIVER};
-use dovetail_sharing::{Component, EvictionFacts, GpuUse, MoveFacts, Owner, uses_gpus};
+use dovetail_sharing::names::{AMD_DRIVER, FORMER_REQUESTS, NVIDIA_DRIVER, RECORD};
+use dovetail_sharing::{
+    Component, EvictionFacts, GpuUse, MoveFacts, Owner, Record, change_seconds, uses_gpus,
+};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_translate::Facts;
 use serde::Deserialize;
@@ -51,6 +53,11 @@ pub(crate) struct SeenNode {
 }
 
 impl SeenNode {
+    /// How far its change is; `None` if it never changed, or the annotation is invalid.
+    pub(crate) fn record(&self) -> Option<Record> {
+        Record::read(self.annotations.get(RECORD)?).ok()
+    }
+
     /// A node out of its object; `None` if that is invalid.
     pub(crate) fn read(object: &Value) -> Option<Self> {
         let node = Node::deserialize(object).ok()?;
@@ -103,6 +110,13 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
+    /// For how long a node cannot be used while a component changes its GPUs, in seconds, by the
+    /// changes that were made; `None` if they are too few.
+    pub(crate) fn change_seconds(&self, by: Component) -> Option<i64> {
+        let records: Vec<Record> = self.nodes.values().filter_map(SeenNode::record).collect();
+        change_seconds(&records, by).map(u64::cast_signed)
+    }
+
     /// The objects of a cluster, with those of `more` kinds.
     ///
     /// # Errors

@@ -153,8 +153,10 @@ fn add_moved(
         if !fits || room.refuses(&objects.nodes[&node], &change).is_some() {
             continue;
         }
+        let seconds = objects.change_seconds(Component::DevicePlugin);
+        let change_ms = seconds.map_or(CHANGE_MS, |seconds| seconds.unsigned_abs() * 1_000);
         for mover in movers.iter_mut().filter(|mover| mover.comes_back()) {
-            mover.wait(CHANGE_MS);
+            mover.wait(change_ms);
         }
         change.moves = movers.into_iter().map(|mover| mover.one).collect();
         change.held_back = held_back(&change.moves, left_ms);

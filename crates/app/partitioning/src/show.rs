@@ -8,7 +8,6 @@ use dovetail_console::table::{table, wrapped};
 use dovetail_gpus::{model_label, node_gpus};
 use dovetail_model::labels::NVIDIA_GPU;
 use dovetail_model::{MigTable, gpu_model};
-use dovetail_sharing::names::RECORD;
 use dovetail_sharing::{PolicySpec, Record, Side, is_gpu, uses_gpus};
 use dovetail_sources::objects::ObjectFlags;
 use serde::Serialize;
@@ -110,7 +109,7 @@ fn document_of(objects: &Objects, tables: &[MigTable], now_ms: u64) -> Document 
                 gpus.map(|(name, count)| (name.to_string(), *count)).collect()
             },
         };
-        let record = seen.annotations.get(RECORD).and_then(|text| Record::read(text).ok());
+        let record = seen.record();
         let change = |record: Record| ChangeRow {
             step: record.step.word().to_owned(),
             from: record.from.words(),

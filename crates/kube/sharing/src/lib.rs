@@ -20,6 +20,7 @@
 //! | `node_state`, `gpu_amounts`, `gpu_use` | what is read of a node before each step; how many GPUs are offered or asked for; which GPU each pod uses |
 //! | `eviction`, `clearing` | what pods say about taints that evict pods; pods that leave by one, or are in the way |
 //! | `record` | how far the change of a node is, in its annotation |
+//! | `change_time` | how long changes take, by their records |
 //! | `step` | what to write next |
 //! | `owner`, `requests_record` | a Deployment or StatefulSet; what its pods asked for before a change, in its annotation |
 //! | `allowed`, `requests_change`, `requests_write` | a workload that is to ask for another resource: by which policy, what to do next, how it is written |
@@ -30,6 +31,7 @@
 
 mod allowed;
 mod amd;
+mod change_time;
 mod clearing;
 mod component;
 pub mod config_map;
@@ -66,6 +68,7 @@ mod workload;
 
 pub use allowed::allowed_by;
 pub use amd::Partition;
+pub use change_time::change_seconds;
 pub use component::Component;
 pub use definition::definition;
 pub use eviction::{EvictionFacts, Tolerations};

@@ -21,7 +21,7 @@ use dovetail_sources::prometheus::AnyClient;
 use dovetail_units::amount::percent;
 
 use super::document::VerdictRow;
-use super::{Apply, Document, NodeRow, record};
+use super::{Apply, Document, NodeRow};
 use crate::objects::{Objects, SeenNode};
 use crate::policy::VERSION;
 
@@ -225,7 +225,8 @@ fn of_policy<'o>(
     policy: &SharingPolicy,
     objects: &'o Objects,
 ) -> impl Iterator<Item = (&'o String, &'o SeenNode, Record)> {
-    let records = objects.nodes.iter().filter_map(|(node, seen)| Some((node, seen, record(seen)?)));
+    let records =
+        objects.nodes.iter().filter_map(|(node, seen)| Some((node, seen, seen.record()?)));
     records.filter(|(_, _, record)| {
         record.watch.as_ref().is_some_and(|watch| watch.policy == policy.name)
     })

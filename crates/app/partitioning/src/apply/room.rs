@@ -8,7 +8,7 @@ use dovetail_sharing::watch::Gate;
 use dovetail_sharing::{Record, SharingPolicy};
 
 use super::latency::{gate_of, why_no_more};
-use super::{NodeRow, record, selected};
+use super::{NodeRow, selected};
 use crate::objects::Objects;
 
 const BUDGET: &str = "planned: the policy's budget for today is used up";
@@ -27,7 +27,7 @@ impl Room {
     /// `mine`: nodes that this step has changed already.
     pub(super) fn of(policy: &SharingPolicy, objects: &Objects, mine: &BTreeSet<String>) -> Self {
         let selected = selected(objects, &policy.spec);
-        let records: Vec<Record> = selected.iter().filter_map(|(_, seen)| record(seen)).collect();
+        let records: Vec<Record> = selected.iter().filter_map(|(_, seen)| seen.record()).collect();
         let percent = policy.spec.budget.percent_per_day;
         let left_today = left_today(selected.len(), percent, records.iter(), now_ms());
         Self::within(left_today, &gate_of(policy, objects, mine))

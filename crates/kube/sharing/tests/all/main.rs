@@ -1,6 +1,7 @@
 //! Tests of changing the layout of a node.
 
 mod amd;
+mod change_time;
 mod definition;
 mod faults;
 mod gpu_use;
