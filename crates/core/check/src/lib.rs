@@ -18,8 +18,6 @@ mod booked;
 mod claims;
 mod device_time;
 mod devices;
-#[cfg(test)]
-mod faults;
 mod gang;
 mod judge;
 mod limits;
@@ -35,4 +33,4 @@ mod world;
 pub use claims::{ClaimViolation, check_claims};
 pub use device_time::{DeviceLife, DevicePiece, DeviceTimeViolation, judge_device_time};
 pub use judge::{Judge, check_plan};
-pub use violation::{VictimProblem, Violation};
+pub use violation::{DeviceProblem, VictimProblem, Violation};

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use dovetail_check::{DeviceProblem, Judge, Violation, check_plan};
 use dovetail_model::node::DrainWindow;
 use dovetail_model::requirement::Operator;
 use dovetail_model::{
@@ -12,9 +13,6 @@ use dovetail_model::{
     PendingReason, Plan, PodId, PodSet, Queue, Requirement, ReservationId, Resources, RuleCause,
     RuleKind, SelectorTerm, Snapshot, Taint, TaintEffect, Topology, TopologyRequest,
 };
-
-use crate::violation::DeviceProblem;
-use crate::{Judge, Violation, check_plan};
 
 fn world(nodes: Vec<Node>, jobs: Vec<Job>) -> Snapshot {
     let level = dovetail_model::topology::Level { name: "rack".into(), label: "rack".into() };

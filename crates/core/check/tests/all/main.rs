@@ -1,0 +1,4 @@
+//! Tests of the judges.
+
+mod device_time;
+mod faults;
