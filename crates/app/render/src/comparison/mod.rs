@@ -11,20 +11,18 @@
 //! | `arrivals`, `timed`, `money` | what a section says |
 //! | `html` | all sections as one page |
 //! | `page` | sections, tables and figures as the template wants them |
-//! | `plot` | lines, stacked areas and bars as SVG |
-//! | `number`, `spread` | figures as people read them |
+//! | [`plot`] | lines, stacked areas and bars as SVG |
+//! | [`number`], `spread` | figures as people read them |
 //! | `terminal` | the same comparison as text |
 
 mod arrivals;
 mod html;
 mod money;
-mod number;
+pub mod number;
 pub(crate) mod page;
-mod plot;
+pub mod plot;
 mod spread;
 mod terminal;
-#[cfg(test)]
-mod tests;
 mod timed;
 mod timed_figures;
 

@@ -3,7 +3,7 @@
 use dovetail_model::FreeCause;
 use dovetail_units::amount::{brief, fine_percent};
 
-use crate::comparison::number::{UNKNOWN, printable, usd};
+use crate::comparison::number::{UNKNOWN, exact_usd, printable, usd};
 use crate::comparison::page::{PageBlock, PageTable, TableCell, TableRow};
 use crate::comparison::spread::Spread;
 use dovetail_sim::comparison::{TimedComparison, TimedPolicy, TimedRun};
@@ -147,24 +147,4 @@ fn prices(models: &[ModelReport]) -> PageTable {
 
 fn model_name(model: Option<&str>) -> String {
     model.map_or_else(|| "GPUs of unknown model".to_owned(), printable)
-}
-
-/// All digits that a price has, at least cents.
-fn exact_usd(usd_micros: i64) -> String {
-    let text = format!("{}.{:06}", usd_micros / 1_000_000, usd_micros % 1_000_000);
-    let whole = text.len() - 4;
-    let zeros = text[whole..].len() - text[whole..].trim_end_matches('0').len();
-    format!("${}", &text[..text.len() - zeros])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_price_keeps_its_digits() {
-        assert_eq!(exact_usd(6_880_000), "$6.88");
-        assert_eq!(exact_usd(2_000_001), "$2.000001");
-        assert_eq!(exact_usd(900_000), "$0.90");
-    }
 }

@@ -7,12 +7,20 @@ use dovetail_units::amount::{about_usd, change_percent};
 pub(crate) const UNKNOWN: &str = "–";
 
 /// Dollars, rounded as a person would.
-pub(crate) fn usd(usd: f64) -> String {
+pub fn usd(usd: f64) -> String {
     about_usd(Money::micros((usd * 1e6).round() as i64))
 }
 
+/// All digits that a price has, at least cents.
+pub fn exact_usd(usd_micros: i64) -> String {
+    let text = format!("{}.{:06}", usd_micros / 1_000_000, usd_micros % 1_000_000);
+    let whole = text.len() - 4;
+    let zeros = text[whole..].len() - text[whole..].trim_end_matches('0').len();
+    format!("${}", &text[..text.len() - zeros])
+}
+
 /// Change of a percentage in points, with its sign; empty where nothing differs or is known.
-pub(crate) fn points(figure: Option<f64>, reference: Option<f64>) -> String {
+pub fn points(figure: Option<f64>, reference: Option<f64>) -> String {
     match (figure, reference) {
         (Some(figure), Some(reference)) if figure != reference => {
             format!("{:+.2} points", figure - reference)
@@ -22,7 +30,7 @@ pub(crate) fn points(figure: Option<f64>, reference: Option<f64>) -> String {
 }
 
 /// Change against a reference in percent, with its sign; empty where nothing differs or is known.
-pub(crate) fn change(figure: Option<f64>, reference: Option<f64>) -> String {
+pub fn change(figure: Option<f64>, reference: Option<f64>) -> String {
     match (figure, reference) {
         (figure, reference) if figure == reference => String::new(),
         (Some(figure), Some(reference)) if reference.abs() > 1e-12 => {
@@ -39,7 +47,7 @@ pub(crate) fn learning(policy: &str, started_from: &str) -> String {
 }
 
 /// A name for people: control characters are shown, not obeyed.
-pub(crate) fn printable(name: &str) -> String {
+pub fn printable(name: &str) -> String {
     name.chars().fold(String::with_capacity(name.len()), |mut text, letter| {
         // Also what turns the direction of a line around or hides in it.
         let hidden = matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
@@ -49,19 +57,4 @@ pub(crate) fn printable(name: &str) -> String {
         }
         text
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn figures_read_as_people_write_them() {
-        assert_eq!([usd(1.345), usd(-0.5), usd(123_456.7)], ["$1.35", "-$0.50", "$123,457"]);
-        assert_eq!(change(Some(90.0), Some(120.0)), "-25.0%");
-        assert_eq!(change(Some(90.0), Some(0.0)), "");
-        assert_eq!(change(Some(90.0), Some(90.0)), "");
-        assert_eq!(points(Some(70.7), Some(65.5)), "+5.20 points");
-        assert_eq!(printable("a\u{1b}[2J\u{202e}b"), "a\\u{1b}[2J\\u{202e}b");
-    }
 }

@@ -12,7 +12,7 @@ mod stack;
 pub(crate) use bars::{Bar, BarPlot};
 pub(crate) use canvas::Frame;
 pub(crate) use lines::{LinePlot, Mark, PlotLine};
-pub(crate) use scale::Axis;
+pub use scale::Axis;
 pub(crate) use stack::{StackLayer, StackPlot};
 
 /// Lines that can be told apart by colour and by dashes.

@@ -1,17 +1,18 @@
 //! Axes: from data to places, and round figures between.
 
+/// What a plot shows in one direction.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Axis {
-    pub(crate) title: String,
-    pub(crate) from: f64,
-    pub(crate) to: f64,
+pub struct Axis {
+    pub title: String,
+    pub from: f64,
+    pub to: f64,
     /// Values that get a tick, with their text.
-    pub(crate) ticks: Vec<(f64, String)>,
+    pub ticks: Vec<(f64, String)>,
 }
 
 impl Axis {
     /// From one value to another, with about so many round ticks between.
-    pub(crate) fn new(title: &str, from: f64, to: f64, ticks: usize) -> Self {
+    pub fn new(title: &str, from: f64, to: f64, ticks: usize) -> Self {
         let to = if to > from { to } else { from + 1.0 };
         let step = round_step((to - from) / ticks as f64);
         let decimals = (-step.log10().floor()).max(0.0) as usize;
@@ -26,14 +27,14 @@ impl Axis {
     }
 
     /// From zero to a round figure at or above a value.
-    pub(crate) fn up_to(title: &str, most: f64, ticks: usize) -> Self {
+    pub fn up_to(title: &str, most: f64, ticks: usize) -> Self {
         let most = if most > 0.0 { most } else { 1.0 };
         let step = round_step(most / ticks as f64);
         Self::new(title, 0.0, (most / step - 1e-9).ceil() * step, ticks)
     }
 
     /// Share of the way from begin to end.
-    pub(crate) fn share(&self, value: f64) -> f64 {
+    pub fn share(&self, value: f64) -> f64 {
         ((value - self.from) / (self.to - self.from)).clamp(0.0, 1.0)
     }
 }
@@ -43,27 +44,4 @@ fn round_step(least: f64) -> f64 {
     let power = 10f64.powf(least.log10().floor());
     let step = [1.0, 2.0, 5.0].into_iter().find(|step| step * power >= least * (1.0 - 1e-9));
     step.unwrap_or(10.0) * power
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn texts(axis: &Axis) -> Vec<&str> {
-        axis.ticks.iter().map(|(_, text)| text.as_str()).collect()
-    }
-
-    #[test]
-    fn ticks_are_round_and_within_the_axis() {
-        assert_eq!(
-            texts(&Axis::new("", 0.0, 130.0, 7)),
-            ["0", "20", "40", "60", "80", "100", "120"]
-        );
-        assert_eq!(texts(&Axis::new("", 80.0, 100.0, 4)), ["80", "85", "90", "95", "100"]);
-        let up = Axis::up_to("", 6_212.0, 5);
-        assert_eq!((up.to, texts(&up)), (8_000.0, vec!["0", "2,000", "4,000", "6,000", "8,000"]));
-        assert_eq!(texts(&Axis::up_to("", 0.7, 4)), ["0.0", "0.2", "0.4", "0.6", "0.8"]);
-        assert_eq!(Axis::up_to("", 0.0, 4).to, 1.0);
-        assert_eq!(Axis::new("", 3.0, 3.0, 4).share(3.0), 0.0);
-    }
 }

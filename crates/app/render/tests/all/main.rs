@@ -1,0 +1,7 @@
+//! Tests of what documents look like.
+
+mod arena;
+mod axis;
+mod comparison;
+mod number;
+mod text;
