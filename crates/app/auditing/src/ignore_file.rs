@@ -39,7 +39,11 @@ pub fn read(path: &Path) -> Result<SuppressionPolicy> {
     parse(&text, &name).map_err(|problem| BadInput(format!("--ignore-file {problem}")).into())
 }
 
-fn parse(text: &str, name: &str) -> Result<SuppressionPolicy, String> {
+/// The same of text; `name` is the file in messages.
+///
+/// # Errors
+/// Names the file, and the line or entry that makes no sense.
+pub fn parse(text: &str, name: &str) -> Result<SuppressionPolicy, String> {
     let text = TomlFile::of(name, text);
     let file: IgnoreFile = text.parse("ignore").map_err(|error| error.0)?;
     let known = |id: &str| match check(id) {
@@ -106,38 +110,5 @@ fn object(text: &str, name: &str) -> Result<ObjectRef, String> {
     match kind.is_empty() || object.is_empty() {
         true => Err(problem()),
         false => Ok(ObjectRef::new(kind, namespace, object)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_entry_names_a_check_and_a_reason() {
-        let good = "never = [\"req-01\"]\n[[ignore]]\ncheck = \"SCH-05\"\n\
-                    object = \"Deployment prod/serve\"\nreason = \"agreed until May\"\n";
-        let policy = parse(good, "i.toml").unwrap();
-        assert!(policy.never.contains("REQ-01"));
-        let suppression = &policy.suppressions[0];
-        assert_eq!(suppression.object, Some(ObjectRef::new("Deployment", "prod", "serve")));
-        assert_eq!((&*suppression.by, &*suppression.why), ("i.toml, entry 1", "agreed until May"));
-        let bad = [
-            ("[[ignore]]\ncheck = \"SCH-05\"\n", "i.toml:1: ignore: missing field `reason`"),
-            ("never = [\"SCH-99\"]", "i.toml: `SCH-99` is not a check"),
-            (
-                "[[ignore]]\ncheck = \"SCH-05\"\nreason = \" \"",
-                "i.toml: entry 1: `reason` is empty",
-            ),
-            (
-                "[[ignore]]\ncheck = \"SCH-05\"\nreason = \"x\"\nobject = \"serve\"",
-                "is not an object",
-            ),
-            ("x = 1", "i.toml:1: x: unknown field `x`"),
-        ];
-        for (text, problem) in bad {
-            let error = parse(text, "i.toml").unwrap_err();
-            assert!(error.contains(problem), "{error}");
-        }
     }
 }

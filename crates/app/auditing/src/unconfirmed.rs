@@ -8,7 +8,7 @@ use super::baseline::Baseline;
 const DAY_MS: u64 = 24 * 3_600_000;
 
 /// Said of findings that are gone since an audit, in an audit at `now_ms` that asks no ledger.
-pub(crate) fn why_unconfirmed(baseline: &Baseline, now_ms: u64) -> String {
+pub fn why_unconfirmed(baseline: &Baseline, now_ms: u64) -> String {
     let then = baseline.taken_at.parse::<jiff::Timestamp>();
     let then_ms = then.ok().and_then(|then| u64::try_from(then.as_millisecond()).ok());
     let periods = then_ms.and_then(|then_ms| equal_periods(then_ms, now_ms));
@@ -25,31 +25,4 @@ pub(crate) fn why_unconfirmed(baseline: &Baseline, now_ms: u64) -> String {
          To fill one from a Prometheus with the series of the last {days} days: dovetail cost \
          --prometheus URL --period {days}d --store LEDGER"
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_period_that_a_ledger_needs_begins_before_the_earlier_audit() {
-        let day = |text: &str| {
-            let at: jiff::Timestamp = text.parse().expect("a time");
-            u64::try_from(at.as_millisecond()).expect("after 1970")
-        };
-        let since = |taken_at: &str, now: &str| {
-            let baseline = Baseline { taken_at: taken_at.to_owned(), findings: Default::default() };
-            why_unconfirmed(&baseline, day(now))
-        };
-        // A whole week since, and a week before the first of the month: from October the 25th on,
-        // 15 and a half days.
-        let told = since("2026-11-01T12:00:00Z", "2026-11-09T12:00:00Z");
-        assert!(told.contains("--period 16d --store LEDGER"), "{told}");
-        let told = since("2026-11-01T12:00:00Z", "2026-11-01T12:30:00Z");
-        assert!(
-            told.contains("one whole hour lies between") && !told.contains("--period"),
-            "{told}"
-        );
-        assert!(!since("nobody knows", "2026-11-09T12:00:00Z").contains("--period"));
-    }
 }

@@ -140,12 +140,14 @@ fn readable(error: KubeconfigError) -> anyhow::Error {
 }
 
 /// Where kubectl looks for its file.
-struct Places {
+#[derive(Clone, Debug)]
+pub struct Places {
     is_by_variable: bool,
-    files: Vec<PathBuf>,
+    pub files: Vec<PathBuf>,
 }
 
-fn places(variable: Option<&std::ffi::OsStr>, home: Option<&Path>) -> Places {
+/// These places by the variable `KUBECONFIG` and the home directory.
+pub fn places(variable: Option<&std::ffi::OsStr>, home: Option<&Path>) -> Places {
     match variable {
         Some(paths) => {
             let files = std::env::split_paths(&OsString::from(paths)).collect();
@@ -159,8 +161,8 @@ fn places(variable: Option<&std::ffi::OsStr>, home: Option<&Path>) -> Places {
 }
 
 impl Places {
-    /// Where there is no file.
-    fn missing(&self) -> String {
+    /// Where there is no file, in words.
+    pub fn missing(&self) -> String {
         let verb = if self.files.len() == 1 { "does" } else { "do" };
         match self.files.is_empty() {
             true => self.words(),
@@ -168,7 +170,8 @@ impl Places {
         }
     }
 
-    fn words(&self) -> String {
+    /// Where it looks, in words.
+    pub fn words(&self) -> String {
         let files: Vec<String> = self.files.iter().map(|file| file.display().to_string()).collect();
         let files = plain(&files.join(", "));
         match (self.is_by_variable, self.files.is_empty()) {
@@ -181,7 +184,10 @@ impl Places {
 
 /// Refuses a context that the file lacks, and one whose user is missing: the server would treat
 /// requests as anonymous.
-fn check_context(file: &Kubeconfig, wanted: Option<&str>, name: &str) -> Result<()> {
+///
+/// # Errors
+/// Names both, and the contexts that are there.
+pub fn check_context(file: &Kubeconfig, wanted: Option<&str>, name: &str) -> Result<()> {
     let current = wanted.or(file.current_context.as_deref()).unwrap_or_default();
     let context = file.contexts.iter().find(|one| one.name == current);
     if context.is_none() {
@@ -210,48 +216,4 @@ fn check_context(file: &Kubeconfig, wanted: Option<&str>, name: &str) -> Result<
          the user, or pass another --context NAME"
     );
     Err(UsageError(text).into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn file(text: &str) -> Kubeconfig {
-        Kubeconfig::from_yaml(text).expect("a kubeconfig")
-    }
-
-    #[test]
-    fn a_context_that_is_not_there_is_named_with_those_that_are() {
-        let text = "contexts: [{name: dev, context: {cluster: c, user: u}}, {name: prod, context: {cluster: c}}]\n\
-                    current-context: dev\nusers: [{name: u, user: {}}]\n";
-        assert!(check_context(&file(text), None, "kubeconfig k").is_ok());
-        assert!(check_context(&file(text), Some("prod"), "kubeconfig k").is_ok());
-        let told = check_context(&file(text), Some("stage"), "kubeconfig k").unwrap_err();
-        assert_eq!(
-            told.to_string(),
-            "kubeconfig k: context \"stage\" does not exist; pass --context NAME (available: dev, prod)"
-        );
-        let told = check_context(&file("contexts: []\n"), None, "kubeconfig k").unwrap_err();
-        assert_eq!(
-            told.to_string(),
-            "kubeconfig k: no current context is set, and the file has no contexts; pass another file with \
-             --kubeconfig FILE"
-        );
-    }
-
-    #[test]
-    fn files_are_looked_for_where_kubectl_looks() {
-        let home = Path::new("/somewhere");
-        let by_default = places(None, Some(home));
-        assert_eq!(
-            by_default.words(),
-            "$KUBECONFIG is not set, and the default is /somewhere/.kube/config"
-        );
-        let several = places(Some("/a:/b".as_ref()), Some(home));
-        assert_eq!(several.words(), "$KUBECONFIG names /a, /b");
-        assert_eq!(several.files.len(), 2);
-        assert_eq!(several.missing(), "$KUBECONFIG names /a, /b, which do not exist");
-        assert!(by_default.missing().ends_with("/somewhere/.kube/config, which does not exist"));
-        assert_eq!(places(None, None).words(), "neither $KUBECONFIG nor $HOME is set");
-    }
 }

@@ -78,7 +78,11 @@ impl LearningFlags {
     }
 }
 
-fn read(path: &Path) -> Result<Learnt> {
+/// What a policy has learned, from a file.
+///
+/// # Errors
+/// The file cannot be read, or is none that `--save-learned` writes.
+pub fn read(path: &Path) -> Result<Learnt> {
     let name = path.display();
     let mut text = String::new();
     let bad = |problem: &dyn std::fmt::Display| {
@@ -105,23 +109,4 @@ pub fn started_from_nothing(variant: &str) -> Option<String> {
 /// A policy that starts knowing nothing.
 pub fn seeded(name: &str, seed: u64) -> PolicySpec {
     PolicySpec { seed, ..PolicySpec::named(name) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A file that is no text at all is bad input, as one with other text is, and not a failure of
-    /// the machine.
-    #[test]
-    fn what_is_not_a_file_of_learnt_values_is_bad_input() {
-        let path = std::env::temp_dir().join(format!("dovetail-learnt-{}", std::process::id()));
-        for bytes in [&b"\xff\xfe"[..], b"\x1f\x8b\x08\x00damaged", b"text", b"{\"format\": \"x\"}"]
-        {
-            std::fs::write(&path, bytes).expect("a file");
-            let error = read(&path).expect_err("no learnt values");
-            assert!(error.downcast_ref::<BadInput>().is_some(), "{bytes:?}: {error:?}");
-        }
-        std::fs::remove_file(&path).expect("the file");
-    }
 }

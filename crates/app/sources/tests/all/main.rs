@@ -1,0 +1,4 @@
+//! Tests of where objects and periods come from.
+
+mod kubeconfig;
+mod period;
