@@ -14,6 +14,7 @@ use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_MIG_CONFIG};
 use dovetail_model::{MigProfile, MigTable};
 use dovetail_objects::{Pod, Unscheduled};
 use dovetail_partition::{Change, Demand, Gpu, Instance};
+use dovetail_sharing::guard::other_master;
 use dovetail_sharing::names::NO_MIG;
 use dovetail_sharing::{Component, PolicySpec};
 use dovetail_sources::objects::ObjectFlags;
@@ -36,6 +37,9 @@ pub(crate) fn objects(app: &App, flags: &ObjectFlags) -> Result<(Objects, u64)> 
     let mut objects = Objects::default();
     let now_ms = flags.now_ms()?;
     let complete = flags.read_into(app, &mut objects)?;
+    if flags.example {
+        crate::example::add(&mut objects)?;
+    }
     if flags.server().is_some() {
         check(&complete)?;
     }
@@ -125,7 +129,10 @@ impl Reader<'_> {
         };
         let is_mig = |units: &&GpuUnits| units.resource.starts_with(NVIDIA_MIG);
         if gpus.units.iter().any(|units| units.is_shared) {
-            return self.leave(name, "the GPUs are shared by replicas", gpus.count.gpus);
+            let shared = || "the GPUs are shared by replicas".to_owned();
+            let label = |key: &str| seen.node.meta.labels.get(key);
+            let why = other_master(&seen.annotations, label, None).unwrap_or_else(shared);
+            return self.leave(name, &why, gpus.count.gpus);
         }
         let whole: i64 =
             gpus.units.iter().filter(|units| !is_mig(units)).map(|units| units.built_in).sum();

@@ -16,6 +16,7 @@
 //! | `replicas` | nodes that do not offer their whole GPUs as a policy says |
 //! | `stays` | why the GPUs of a node stay as they are |
 //! | `server` | the requests to the API server that a change takes |
+//! | `example` | what the generated cluster lacks for a plan |
 //! | `gpu_users` | which GPUs of a node its pods use, by an exporter |
 //! | `for_pod` | which change of a layout a pending pod waits for |
 //! | `asked`, `workload_room` | workloads that flags name; where their pods could go |
@@ -30,6 +31,7 @@ mod changes;
 pub mod cluster;
 mod eligible;
 mod ends;
+mod example;
 pub mod fleet;
 pub mod for_pod;
 mod gpu_users;

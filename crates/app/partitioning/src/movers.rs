@@ -138,6 +138,9 @@ fn mover(
     objects: &Objects,
     now_ms: u64,
 ) -> Result<Mover, String> {
+    if let Some(by) = pod.vgpu() {
+        return Err(format!("HAMi or Volcano allocates its GPUs ({by})"));
+    }
     let none = MoveFacts::default();
     let key = (pod.meta.namespace.to_string(), pod.meta.name.to_string());
     let facts = objects.moves.get(&key).unwrap_or(&none);

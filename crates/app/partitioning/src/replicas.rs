@@ -16,7 +16,7 @@ use crate::eligible::holders;
 use crate::fleet::Fleet;
 use crate::moves::{candidates, held_back, left_of_budget, lets_leave};
 use crate::objects::{Objects, SeenNode};
-use crate::stays::{IN_USE, stays};
+use crate::stays::{IN_USE, has_vgpus, stays};
 
 /// A node offers nothing for so long while its replicas change.
 const CHANGE_MS: u64 = 180_000;
@@ -220,9 +220,9 @@ impl Room {
                 continue;
             }
             let Some(Offered::Whole(side)) = offered(seen) else { continue };
-            if side.replicas.is_none() {
-                let pods = holders.get(&**name).into_iter().flatten();
-                let used: i64 = pods.map(|pod| whole(pod)).sum();
+            let pods = holders.get(&**name).map_or(&[][..], Vec::as_slice);
+            if side.replicas.is_none() && !has_vgpus(seen, pods) {
+                let used: i64 = pods.iter().map(|pod| whole(pod)).sum();
                 *free.entry(model(seen)).or_default() += side.layout.0.len() as i64 - used;
             }
         }

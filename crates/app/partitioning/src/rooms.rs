@@ -9,6 +9,7 @@ use dovetail_objects::Pod;
 use crate::cluster::is_pending;
 use crate::eligible::{Target, requirement};
 use crate::objects::Objects;
+use crate::stays::has_vgpus;
 
 /// A node with what is free there.
 struct Place<'o> {
@@ -29,7 +30,8 @@ impl<'o> Rooms<'o> {
         holders: &BTreeMap<&str, Vec<&Pod>>,
     ) -> Self {
         let others = objects.nodes.iter().filter(|(name, seen)| {
-            *name != node && seen.hami().is_none() && node_gpus(&seen.node, None).is_some()
+            let pods = holders.get(&***name).map_or(&[][..], Vec::as_slice);
+            *name != node && node_gpus(&seen.node, None).is_some() && !has_vgpus(seen, pods)
         });
         let place = |(name, seen): (&'o String, &'o crate::objects::SeenNode)| {
             let pods = holders.get(&**name).map_or(&[][..], Vec::as_slice);

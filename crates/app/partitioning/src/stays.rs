@@ -27,6 +27,12 @@ pub(crate) fn is_in_use(pods: &[&Pod]) -> bool {
     pods.iter().any(|pod| uses_gpus(pod))
 }
 
+/// Whether HAMi or Volcano allocates GPUs of a node, or has allocated some to a pod there: then
+/// nobody else knows which are free.
+pub(crate) fn has_vgpus(seen: &SeenNode, pods: &[&Pod]) -> bool {
+    seen.node.vgpu_register().is_some() || pods.iter().any(|pod| pod.vgpu().is_some())
+}
+
 /// Why they stay as they are whatever pods use them.
 pub(crate) fn stays_without_pods(
     name: &str,

@@ -554,6 +554,7 @@ fn problem(report: &dovetail_cluster::world::ObjectReport) -> Option<&'static st
     Some(match report {
         ObjectReport::Strange(_) => "unreadable",
         ObjectReport::TwiceOffered { .. } => "twice_offered",
+        ObjectReport::SharedByOthers { .. } => "shared_by_others",
         ObjectReport::TooManyDevices { .. } => "too_many_devices",
         ObjectReport::NoNodeSelected { .. } => "no_node_selected",
         ObjectReport::UnknownHolder { .. } => "unknown_holder",

@@ -186,6 +186,78 @@ fn a_cluster_is_planned_on_nodes_without_gpu_pods() {
 }
 
 #[test]
+fn the_example_shows_a_change_that_is_worth_it() {
+    let folder = Folder::new();
+    let call = "partition plan --example";
+    let plan = folder.json(call);
+    let changed: Vec<&Value> =
+        plan["gpus"].as_array().unwrap().iter().filter(|row| row["from"] != row["to"]).collect();
+    assert_eq!(changed.len(), 2, "{changed:?}");
+    for row in changed {
+        assert_eq!(profiles(row, "from"), ["1g.10gb"; 7]);
+        assert_eq!(profiles(row, "to"), ["3g.40gb"; 2]);
+    }
+    assert_eq!(plan["accepted"], json!({"3g.40gb": 4}));
+    assert_eq!(plan["unavailable_gpu_s"], 360.0);
+    assert!(plan["usd_per_month"].as_f64().is_some_and(|usd| usd > 0.0), "{plan}");
+    let text = folder.call(call).out;
+    for told in ["[1g]×7", "[3g][3g]", "2 of 164 GPUs change", "360 GPU-seconds", "put to use"] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+}
+
+/// Nodes that HAMi or Volcano shares out, and one on which Volcano has given out a GPU although the
+/// node does not say that it does: their GPUs are not free, and do not change.
+#[test]
+fn gpus_that_hami_or_volcano_gives_out_do_not_change() {
+    let folder = Folder::new();
+    let whole = json!({"nvidia.com/gpu": "2"});
+    let registered = |name: &str, offers: Value, key: &str, list: &str| {
+        let mut node = node(name, &offers, &json!({}));
+        node["metadata"]["annotations"] = json!({(key): list});
+        node
+    };
+    let mut shares = pod("shares", "example.com/none", 0, Some("unsaid"), &json!({}));
+    shares["metadata"]["annotations"] = json!({"volcano.sh/gpu-index": "1"});
+    let mut items = vec![
+        registered(
+            "hami",
+            json!({"nvidia.com/gpu": "20"}),
+            "hami.io/node-nvidia-register",
+            "GPU-1,10,81920,100,NVIDIA-A100,0,true:GPU-2,10,81920,100,NVIDIA-A100,0,true:",
+        ),
+        registered(
+            "volcano",
+            json!({"volcano.sh/vgpu-number": "20"}),
+            "volcano.sh/node-vgpu-register",
+            "GPU-3,10,81920,NVIDIA-A100,true:GPU-4,10,81920,NVIDIA-A100,true:",
+        ),
+        node("unsaid", &whole, &json!({})),
+        shares,
+        pod("small", "nvidia.com/mig-1g.10gb", 1, None, &json!({})),
+    ];
+    let object = json!({"apiVersion": "dovetail.dev/v1alpha1", "kind": "SharingPolicy",
+        "metadata": {"name": "p"}, "spec": {"mode": "mig", "allowModeChange": true}});
+    folder.write("policy.json", &object.to_string());
+    let call = format!("{CALL} --policy policy.json");
+    let planned = |items: &[Value]| {
+        folder.write("dump.json", &json!({"kind": "List", "items": items}).to_string());
+        (folder.json(&call)["accepted"].clone(), folder.call(&call).out)
+    };
+    let (accepted, text) = planned(&items);
+    assert_eq!(accepted, json!({}));
+    for told in [
+        "HAMi shares the GPUs of the node (hami.io/node-nvidia-register)",
+        "Volcano shares the GPUs of the node (volcano.sh/node-vgpu-register)",
+        "pods use GPUs of the node",
+    ] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    items[3]["metadata"]["annotations"] = json!({});
+    assert_eq!(planned(&items).0, json!({"1g.10gb": 1}));
+}
+
+#[test]
 fn whole_gpus_are_cut_where_the_policy_allows_it_and_nobody_waits_for_them() {
     let folder = Folder::new();
     let half = |name| pod(name, "nvidia.com/mig-4g.40gb", 1, None, &json!({}));

@@ -195,6 +195,12 @@ pub const HELM_RELEASE: &str = "meta.helm.sh/release-name";
 pub const ARGO_CD_TRACKING: &str = "argocd.argoproj.io/tracking-id";
 /// HAMi's list of a node's GPUs.
 pub const HAMI_REGISTER: &str = "hami.io/node-nvidia-register";
+/// The list of a node's GPUs by Volcano's vGPU plugin.
+pub const VOLCANO_REGISTER: &str = "volcano.sh/node-vgpu-register";
+/// Annotations of pods with the GPUs that they hold parts of: HAMi's, Volcano's, and that of
+/// Volcano's older GPU sharing.
+pub const VGPUS_HELD: [&str; 3] =
+    ["hami.io/vgpu-devices-allocated", "volcano.sh/vgpu-ids-new", "volcano.sh/gpu-index"];
 /// Annotations by which a pod chooses GPUs on HAMi's nodes: models and devices that it uses or not.
 pub const HAMI_CHOICES: [&str; 4] = [
     "nvidia.com/use-gputype",

@@ -46,6 +46,7 @@ mod storage_class;
 mod structural;
 mod sub_group;
 mod topology_labels;
+mod vgpu;
 mod workload;
 
 pub use affinity::{InterPodAffinity, PodSelection, PodTerm, PreferredNode, SpreadConstraint};
@@ -92,6 +93,7 @@ pub use storage_class::StorageClass;
 pub use structural::structural;
 pub use sub_group::{SubGroup, SubGroupPolicy, TopologyConstraint};
 pub use topology_labels::TopologyLabels;
+pub use vgpu::is_vgpu_resource;
 pub use workload::{
     HEAD_GROUP, JobSetSpec, JobSpec, LEADER, PodsMade, RaySpec, TrainingSpec, WORKERS,
     WorkloadKind, WorkloadObject, WorkloadRole, has_exclusive_domains, leaders_of,

@@ -66,12 +66,15 @@ impl Meta {
 pub(super) const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
 /// Annotations that are kept: those of claims and CSI nodes that the storage rules read, those by
-/// which a pod asks for a fraction of a device, those by which it belongs to a gang, the time limit
-/// of slurm-bridge, the one of claims that are made for extended resources, and the one that says
-/// it is static.
+/// which a pod asks for a fraction of a device, those with the GPUs that HAMi or Volcano allocates,
+/// those by which it belongs to a gang, the time limit of slurm-bridge, the one of claims that are
+/// made for extended resources, and the one that says it is static.
 fn known_annotations<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Labels, D::Error> {
     read_where(input, |key| {
         labels::FRACTION.contains(&key)
+            || labels::VGPUS_HELD.contains(&key)
+            || key == labels::HAMI_REGISTER
+            || key == labels::VOLCANO_REGISTER
             || labels::OF_GANGS.contains(&key)
             || key.starts_with("dovetail.dev/")
             || key.starts_with("pv.kubernetes.io/")

@@ -15,11 +15,12 @@ pub fn is_gpu(resource: &str) -> bool {
     is_gpu_resource(resource) || Partition::of_resource(resource).is_some()
 }
 
-/// Whether a pod has GPUs of its node, or parts of them.
+/// Whether a pod has GPUs of its node, or parts of them, from whomever.
 pub fn uses_gpus(pod: &Pod) -> bool {
     let mut amounts = pod.holds().extended.iter();
     let has_gpus = amounts.any(|(name, count)| is_gpu(name) && *count > 0);
-    !pod.is_over() && !pod.node.is_empty() && (has_gpus || pod.has_resource_claims)
+    let is_there = !pod.is_over() && !pod.node.is_empty();
+    is_there && (has_gpus || pod.has_resource_claims || pod.vgpu().is_some())
 }
 
 /// What is offered, under the names of the table where drivers spell profiles in another way.

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_objects::labels::HAMI_REGISTER;
+use dovetail_objects::labels::{HAMI_REGISTER, VOLCANO_REGISTER};
 
 use crate::component::Component;
-use crate::names::{NOS, VOLCANO_VGPU};
+use crate::names::NOS;
 use crate::record::{Record, Step};
 
 /// A node that has changed does not change again for so long.
@@ -24,8 +24,8 @@ pub fn other_master<'l>(
     if is_set(HAMI_REGISTER) {
         return Some(format!("HAMi shares the GPUs of the node ({HAMI_REGISTER})"));
     }
-    if is_set(VOLCANO_VGPU) {
-        return Some(format!("Volcano shares the GPUs of the node ({VOLCANO_VGPU})"));
+    if is_set(VOLCANO_REGISTER) {
+        return Some(format!("Volcano shares the GPUs of the node ({VOLCANO_REGISTER})"));
     }
     if label(NOS).is_some() {
         return Some(format!("nos shares the GPUs of the node ({NOS})"));
@@ -134,7 +134,7 @@ mod tests {
             move |key: &str| (key == wanted).then_some(value)
         };
         assert_eq!(other_master(&none, |_| None, None), None);
-        for key in [HAMI_REGISTER, VOLCANO_VGPU] {
+        for key in [HAMI_REGISTER, VOLCANO_REGISTER] {
             assert!(other_master(&of(key), |_| None, None).is_some_and(|why| why.contains(key)));
         }
         assert!(other_master(&none, label(NOS, "mig"), None).is_some());

@@ -27,8 +27,6 @@ pub const PLUGIN_CONFIG: &str = "nvidia.com/device-plugin.config";
 
 /// Label by which nos takes nodes.
 pub const NOS: &str = "nos.nebuly.com/gpu-partitioning";
-/// Annotation by which Volcano's vGPU plugin registers the GPUs of a node.
-pub const VOLCANO_VGPU: &str = "volcano.sh/node-vgpu-register";
 /// DRA driver of NVIDIA's GPUs.
 pub const NVIDIA_DRIVER: &str = "gpu.nvidia.com";
 

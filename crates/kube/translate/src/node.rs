@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Knowledge, Node as ModelNode, NodeAvailability};
+use dovetail_model::{Knowledge, Node as ModelNode, NodeAvailability, is_gpu_resource};
 use dovetail_objects::{CsiNode, Node};
 
 use super::Rules;
@@ -23,6 +23,8 @@ pub struct NodeSetting<'a> {
     pub devices_for: &'a [String],
     /// Whether a pod there holds nobody knows what.
     pub unknown_holder: bool,
+    /// Whether HAMi or Volcano allocates its GPUs, or has allocated some: then none is free.
+    pub vgpus: bool,
 }
 
 /// A node for the engine.
@@ -51,6 +53,10 @@ pub fn node(node: &Node, setting: &NodeSetting<'_>, rules: &Rules) -> ModelNode 
             true => devices = devices_of_claims(node, *amount),
             false => _ = allocatable.extended.insert(resource.to_string(), *amount),
         }
+    }
+    if setting.vgpus {
+        devices.iter_mut().for_each(|device| device.healthy = false);
+        allocatable.extended.retain(|resource, _| !is_gpu_resource(resource));
     }
     let unusable = setting.unknown_holder || !twice_offered(node, setting).is_empty();
     ModelNode {

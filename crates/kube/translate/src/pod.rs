@@ -1,6 +1,5 @@
 //! Pods: what one needs of its node, and what it holds there.
 
-use dovetail_objects::labels;
 use std::collections::BTreeSet;
 
 use dovetail_model::requirement::Operator;
@@ -8,7 +7,7 @@ use dovetail_model::{
     Attachment, ConditionCause, CounterRule, CounterScope, DeviceRequest, NodeCondition,
     Requirement, Resources, RuleCause, RuleKind, SelectorTerm,
 };
-use dovetail_objects::{LabelSelector, Pod};
+use dovetail_objects::{LabelSelector, Pod, is_vgpu_resource};
 
 use super::counting::{CounterSelector, affinity, anti_affinity, anti_affinity_terms, spread};
 use super::facts::Facts;
@@ -19,11 +18,6 @@ use super::preferences::preferences;
 use super::volumes::{attachments, conditions, exists};
 use super::{Rules, disks, ports};
 use dovetail_gpus::MOST_UNITS;
-
-/// Resources by which pods ask HAMi or Volcano for parts of devices.
-const FRACTION_RESOURCES: [&str; 3] =
-    ["nvidia.com/gpumem", labels::HAMI_CORES, "nvidia.com/gpumem-percentage"];
-const FRACTION_PREFIX: &str = "volcano.sh/vgpu-";
 
 /// What a pod needs of its node. Two things depend on other pods and are left to the caller: which
 /// counters of others count it, and whose anti-affinity keeps it away.
@@ -204,8 +198,7 @@ fn refuse(pod: &Pod) -> Result<(), NotYet> {
         return Err(NotYet::Fraction { by: format!("annotation {annotation}") });
     }
     for resource in pod.requests.extended.keys() {
-        if FRACTION_RESOURCES.contains(&resource.as_str()) || resource.starts_with(FRACTION_PREFIX)
-        {
+        if is_vgpu_resource(resource) {
             return Err(NotYet::Fraction { by: format!("resource {resource}") });
         }
     }

@@ -49,6 +49,7 @@ mod server;
 mod server_faults;
 mod suspension;
 mod usage;
+mod vgpus;
 mod volumes;
 mod waiting;
 mod watch;

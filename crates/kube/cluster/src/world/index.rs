@@ -109,7 +109,7 @@ impl Index {
         }
         self.report_run_time(known, &pod);
         let objects = &mut self.objects;
-        let was_unreadable = known.is_some_and(|slot| objects.pods.get(slot).is_unreadable);
+        let was_odd = known.is_some_and(|slot| objects.pods.get(slot).is_odd());
         let node = pod.node.clone();
         let is_marked = pod.preemption.is_own_target;
         let slot = match known {
@@ -132,7 +132,7 @@ impl Index {
         if objects.pods.extended.take_newly_asked() {
             objects.dirty.all_nodes(&objects.nodes);
         }
-        if (is_unreadable || was_unreadable) && !node.is_empty() {
+        if (was_odd || objects.pods.get(slot).is_odd()) && !node.is_empty() {
             objects.dirty.nodes.insert(node);
         }
         objects.use_selectors(slot);
@@ -164,7 +164,7 @@ impl Index {
         objects.pods.set_id(slot, None, false);
         let entry = objects.pods.remove(slot);
         DeviceChanges::of(objects).pod_gone(&entry.pod);
-        if entry.is_unreadable && !entry.pod.node.is_empty() {
+        if entry.is_odd() && !entry.pod.node.is_empty() {
             objects.dirty.nodes.insert(entry.pod.node.clone());
         }
     }

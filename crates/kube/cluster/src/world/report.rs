@@ -125,6 +125,16 @@ pub enum ObjectReport {
         /// The driver of dynamic resource allocation.
         driver: String,
     },
+    /// None of the GPUs of a node is given out: another system gives them out.
+    #[error(
+        "dovetail places no pods that request GPUs on node {node}: HAMi or Volcano allocates its \
+         GPUs ({by})"
+    )]
+    SharedByOthers {
+        node: String,
+        /// What shows that.
+        by: String,
+    },
     /// A node says that it has more devices than are counted.
     #[error(
         "node {node} reports {said} of {resource}; dovetail uses only {counted}; check what its \

@@ -10,4 +10,5 @@ mod label_set;
 mod objects;
 mod owner_kind;
 mod readiness;
+mod vgpus;
 mod workload;

@@ -131,8 +131,14 @@ fn zero_of_a_resource_is_not_asked_for() {
     assert_eq!(amounts(&pod)[SLICE], "1");
     pod["spec"]["nodeName"] = json!("n");
     pod["spec"]["containers"][1]["resources"]["limits"] = json!({GPU: "0"});
-    let pod: Pod = serde_json::from_value(pod).expect("a pod");
-    assert!(!uses_gpus(&pod));
+    let as_pod = |pod: &Value| serde_json::from_value::<Pod>(pod.clone()).expect("a pod");
+    assert!(!uses_gpus(&as_pod(&pod)));
+    // Volcano counts what it gives out in annotations alone.
+    let mut shares = pod;
+    shares["metadata"]["annotations"] = json!({"volcano.sh/gpu-index": "0"});
+    assert!(uses_gpus(&as_pod(&shares)));
+    shares["status"]["phase"] = json!("Succeeded");
+    assert!(!uses_gpus(&as_pod(&shares)));
     let mut object = deployment();
     *resources(&mut object) = json!({"limits": {GPU: "0"}});
     assert!(read(&object).asks().is_err_and(|why| why.starts_with("no container")));

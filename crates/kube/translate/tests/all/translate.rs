@@ -266,6 +266,10 @@ fn what_cannot_be_placed_says_why() {
             asking("volcano.sh/vgpu-number"),
             "the pod requests a part of a device through resource volcano.sh",
         ),
+        (
+            asking("volcano.sh/gpu-memory"),
+            "the pod requests a part of a device through resource volcano.sh/gpu-memory",
+        ),
         (asking("x.com/gpu"), "resource x.com/gpu is offered by no node's device plugin"),
         (odd, "field affinity is not supported: `a Near` has an unknown operator"),
     ];

@@ -4,6 +4,7 @@ use dovetail_model::Event;
 
 use super::Feed;
 use crate::world::objects::Objects;
+use crate::world::objects::nodes::OddPods;
 use crate::world::objects::pods::Slot;
 use crate::world::objects::reported::Reported;
 use crate::world::readings::extended::supply;
@@ -27,14 +28,20 @@ impl Feed {
             }
             return;
         }
-        let mut there = objects.pods.on_node(name).map(|slot| objects.pods.get(slot));
-        let unreadable = there.find(|pod| pod.is_unreadable && *pod.pod.node == *name);
-        let unreadable = unreadable.map(|entry| &*entry.pod);
+        let there = objects.pods.on_node(name).map(|slot| objects.pods.get(slot));
+        let there: Vec<_> = there.filter(|entry| *entry.pod.node == *name).collect();
+        let unreadable = there.iter().find(|entry| entry.is_unreadable);
+        let of_vgpus =
+            there.iter().find(|entry| !entry.pod.is_over() && entry.pod.vgpu().is_some());
+        let odd = OddPods {
+            unreadable: unreadable.map(|entry| &*entry.pod),
+            of_vgpus: of_vgpus.map(|entry| &*entry.pod),
+        };
         let rules = &objects.settings.rules;
         let by_claims: Vec<_> = supply(objects, name).into_iter().collect();
         let devices_for = objects.device_claims.surveys.labels_of(name);
         let by_devices = (&*by_claims, &*devices_for);
-        let reading = objects.nodes.reading(name, unreadable, by_devices, rules);
+        let reading = objects.nodes.reading(name, &odd, by_devices, rules);
         let Some((node, wrong)) = reading else { return };
         let noted = objects.nodes.note(name, node, wrong);
         self.events.nodes.extend(noted.event);

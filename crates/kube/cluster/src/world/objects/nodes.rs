@@ -159,25 +159,27 @@ impl Nodes {
             .then(|| self.entries.remove(name).is_some_and(|entry| entry.reported.is_some()))
     }
 
-    /// A node in the words of the engine, and what people should know about it. `unreadable` is a
-    /// pod there that cannot be read, `by_claims` what it has by devices of claims, `devices_for`
-    /// what claims it has devices for.
+    /// A node in the words of the engine, and what people should know about it. `odd` are pods
+    /// there, `by_claims` what it has by devices of claims, `devices_for` what claims it has
+    /// devices for.
     pub(crate) fn reading(
         &self,
         name: &str,
-        unreadable: Option<&Pod>,
+        odd: &OddPods<'_>,
         (by_claims, devices_for): (&[(Box<str>, i64)], &[String]),
         rules: &Rules,
     ) -> Option<(ModelNode, Vec<ObjectReport>)> {
         let entry = self.entries.get(name)?;
         let object = entry.object.as_ref()?;
+        let shared_by = shared_by_others(object, odd);
         let setting = NodeSetting {
             csi: self.csi.get(name),
             device_drivers: self.device_drivers(name),
             by_claims,
             domains: &entry.place.domains,
             devices_for,
-            unknown_holder: unreadable.is_some(),
+            unknown_holder: odd.unreadable.is_some(),
+            vgpus: shared_by.is_some(),
         };
         let twice = twice_offered(object, &setting).into_iter();
         let mut wrong: Vec<ObjectReport> = twice
@@ -188,7 +190,7 @@ impl Nodes {
             })
             .collect();
         wrong.extend(
-            unreadable.map(|pod| ObjectReport::UnknownHolder {
+            odd.unreadable.map(|pod| ObjectReport::UnknownHolder {
                 node: name.to_owned(),
                 pod: full_name(pod),
             }),
@@ -201,7 +203,11 @@ impl Nodes {
             said,
             counted,
         }));
-        Some((translated(object, &setting, rules), wrong))
+        let node = translated(object, &setting, rules);
+        let shared_by = shared_by.filter(|_| !node.devices.is_empty());
+        wrong
+            .extend(shared_by.map(|by| ObjectReport::SharedByOthers { node: name.to_owned(), by }));
+        Some((node, wrong))
     }
 
     /// Notes a node as it is reported to the engine, and what is wrong with it.
@@ -236,6 +242,23 @@ impl Nodes {
         (is_empty && !was_empty)
             .then(|| ObjectReport::NoNodeSelected { selector: rules.selector() })
     }
+}
+
+/// Pods on a node that decide what is free there.
+pub(crate) struct OddPods<'p> {
+    /// One that cannot be read.
+    pub(crate) unreadable: Option<&'p Pod>,
+    /// One that has vGPUs.
+    pub(crate) of_vgpus: Option<&'p Pod>,
+}
+
+/// What shows that HAMi or Volcano allocates the GPUs of a node, if something does.
+fn shared_by_others(node: &Node, odd: &OddPods<'_>) -> Option<String> {
+    if let Some((key, _)) = node.vgpu_register() {
+        return Some(format!("annotation {key}"));
+    }
+    let pod = odd.of_vgpus?;
+    Some(format!("pod {} has {}", full_name(pod), pod.vgpu()?))
 }
 
 /// Extended resources that a node offered and offers.

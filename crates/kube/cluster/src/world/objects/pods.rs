@@ -92,6 +92,12 @@ impl PodEntry {
         }
     }
 
+    /// Whether what is free on its node depends on more than what it holds: it cannot be read, or
+    /// has vGPUs.
+    pub(crate) fn is_odd(&self) -> bool {
+        self.is_unreadable || self.pod.vgpu().is_some()
+    }
+
     /// Whether it has no node, and none is decided for it.
     pub(crate) fn waits(&self) -> bool {
         let pod = &self.pod;
