@@ -94,6 +94,9 @@ pub struct Node {
     pub free_since_ms: Option<u64>,
     /// GPUs that its label counts and no device plugin does.
     pub uncounted_gpus: i64,
+    /// Since when a change of its GPU layout is stuck: neither the new nor the old layout came, and
+    /// the node stays tainted. `None` if none is.
+    pub stuck_since_ms: Option<u64>,
     /// How its kubelet puts CPUs, memory and devices of one pod together (`topologyManagerPolicy`);
     /// `None` if nobody said.
     pub numa_policy: Option<NumaPolicy>,
@@ -148,6 +151,7 @@ impl Node {
             not_ready_since_ms: None,
             free_since_ms: None,
             uncounted_gpus: 0,
+            stuck_since_ms: None,
             numa_policy: None,
             cheapest_region: None,
             devices: Vec::new(),

@@ -54,8 +54,9 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         title: "MIG layout of a node is not the requested one",
         explanation: "The MIG manager could not apply the layout, often because pods use slices of the old one. Until \
-                      then the planned slices are not available.",
-        evidence: "node, requested layout, state",
+                      then the planned slices are not available. A node on which a change by `dovetail partition` \
+                      is stuck stays tainted until somebody repairs it.",
+        evidence: "node, requested layout, state, since when a change is stuck",
         fix: FixKind::NodePool,
         fix_example: "kubectl drain NODE  # then dovetail partition rollback, or label it with nvidia.com/mig.config again",
         layer: Layer::Share,

@@ -6,6 +6,7 @@ use dovetail_account::device_time::DeviceState;
 use dovetail_model::labels;
 use dovetail_model::{FreeCause, NodeAvailability};
 use dovetail_units::amount::gpu_count;
+use dovetail_units::duration::duration_at_least;
 
 use super::{Run, View, claims_on, measured, mend, node_ref, pods_of, shapes};
 use crate::catalogue::Check;
@@ -16,7 +17,7 @@ pub(super) const RUNS: &[Run] = &[
     ("SHR-01", sliced_inference),
     ("SHR-02", measured::notebook_on_large_gpu),
     ("SHR-03", replicas_as_gpus),
-    ("SHR-04", mig_not_applied),
+    ("SHR-04", layout_not_applied),
     ("SHR-05", measured::shared_memory_is_full),
     ("SHR-06", training_on_parts),
     ("SHR-07", left_over_by_layout),
@@ -32,6 +33,10 @@ const MIG_CONFIG: &str = labels::NVIDIA_MIG_CONFIG;
 const MIG_STATE: &str = labels::NVIDIA_MIG_STATE;
 
 const WHOLE: &str = labels::NVIDIA_GPU;
+
+/// What to do about a node whose change is stuck: nothing goes on by itself there.
+const REPAIR: &str = "repair the GPUs of the node (see its events), then: dovetail partition \
+                      rollback --node NODE  # removes the taint dovetail.dev/repartition";
 
 /// How many units a plugin makes of each GPU of a node, by its label; 1 where it makes none.
 fn replicas(node: &Node) -> u32 {
@@ -83,15 +88,25 @@ fn replicas_as_gpus(view: &View<'_>, check: &'static Check, found: &mut Vec<Find
     }
 }
 
-fn mig_not_applied(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+fn layout_not_applied(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     for node in &view.facts.nodes {
         let label = |key: &str| node.node.labels.get(key).map(String::as_str);
-        let Some(state) = label(MIG_STATE).filter(|state| *state == "failed") else {
+        let failed = label(MIG_STATE).filter(|state| *state == "failed");
+        if failed.is_none() && node.stuck_since_ms.is_none() {
             continue;
-        };
-        let mut finding = Finding::new(check, &node.pool)
-            .with("requested layout", label(MIG_CONFIG).unwrap_or("none"))
-            .with("state", format!("{state} on {}", node.node.name));
+        }
+        let mut finding = Finding::new(check, &node.pool);
+        if let Some(state) = failed {
+            finding = finding
+                .with("requested layout", label(MIG_CONFIG).unwrap_or("none"))
+                .with("state", format!("{state} on {}", node.node.name));
+        }
+        if let Some(since_ms) = node.stuck_since_ms {
+            let length_ms = view.facts.now_ms.saturating_sub(since_ms);
+            let stuck = format!("{} for {}", node.node.name, duration_at_least(length_ms));
+            finding = finding.with("change stuck", stuck).for_example(REPAIR);
+            finding.since_ms = Some(since_ms);
+        }
         finding.claims = claims_on(node, None, check.reach.states(), view.facts.period);
         found.push(finding.affecting([node_ref(node)]));
     }

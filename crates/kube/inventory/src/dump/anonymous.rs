@@ -18,6 +18,7 @@ use super::fields::{TextRule, text_of};
 use crate::facts::claims::class::BY_NAME;
 use crate::facts::claims::driver::GpuDriver;
 use crate::facts::claims::selector::reduced;
+use crate::facts::layout_change;
 
 /// Reasons that Kubernetes itself gives; whatever runs in a cluster may write others.
 const REASONS: [&str; 17] = [
@@ -339,6 +340,7 @@ impl Pseudonyms {
                 _ if ANNOTATION_SWITCHES.contains(&text) => text.to_owned(),
                 labels::IGNORE => self.ignored(text),
                 labels::HAMI_REGISTER => self.registered(text),
+                layout_change::RECORD => layout_change::told_alone(text),
                 _ => self.hash(text),
             };
             replaced.insert(key.clone(), Value::String(value));

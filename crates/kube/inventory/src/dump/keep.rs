@@ -14,11 +14,12 @@ use super::devices::{
 };
 use super::fields::{CONTAINER, Fields, METADATA, OTHERS, OWNER, POD_SPEC, STATUS, paths};
 use crate::facts::cluster::{is_policy, speaks_of_gpus};
+use crate::facts::layout_change;
 use crate::facts::model::{argument, model_of_words};
 use crate::facts::unmade::quota::{QUOTA_RESERVED, REPLICA_FAILURE, speaks_of_quota};
 
 /// Annotations that a check reads.
-const ANNOTATIONS: [&str; 24] = [
+const ANNOTATIONS: [&str; 25] = [
     labels::ARGO_CD_TRACKING,
     labels::SAFE_TO_EVICT,
     labels::SCALE_DOWN_DISABLED,
@@ -43,6 +44,7 @@ const ANNOTATIONS: [&str; 24] = [
     labels::VOLCANO_GROUP[0],
     labels::VOLCANO_TASK,
     labels::MIGRATED_PLUGINS,
+    layout_change::RECORD,
 ];
 
 /// Numbers and switches beside a template, wherever it stands: how many pods are made from it, and
@@ -278,8 +280,12 @@ fn keep_annotations(object: &Value, kept: &mut Value) {
         return;
     };
     let known = annotations.iter().filter(|(key, _)| ANNOTATIONS.contains(&key.as_str()));
+    let value_of = |key: &str, value: &Value| match key {
+        layout_change::RECORD => json!(layout_change::told_alone(value.as_str().unwrap_or(""))),
+        _ => value.clone(),
+    };
     let known: Map<String, Value> =
-        known.map(|(key, value)| (key.clone(), value.clone())).collect();
+        known.map(|(key, value)| (key.clone(), value_of(key, value))).collect();
     let metadata = kept.get_mut("metadata").and_then(Value::as_object_mut);
     if let (false, Some(metadata)) = (known.is_empty(), metadata) {
         metadata.insert("annotations".to_owned(), Value::Object(known));

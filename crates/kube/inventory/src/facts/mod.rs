@@ -16,6 +16,7 @@ mod fractions;
 mod gangs;
 mod gathered;
 mod inventory;
+pub(crate) mod layout_change;
 mod lenient;
 mod life;
 mod lives;

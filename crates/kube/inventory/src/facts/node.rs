@@ -11,6 +11,7 @@ use dovetail_translate::{NodeSetting, Rules, node as translated};
 
 use super::clamped::{Clamped, ClampedOf, MOST_GPUS};
 use super::detail::NodeDetail;
+use super::layout_change::{RECORD, stuck_since};
 use super::share::HAMI_GPUS;
 
 /// Labels that name the node's pool, and the kind of object that a person edits.
@@ -111,6 +112,7 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
             joined_ms: Some(created_ms).filter(|ms| *ms > 0),
             not_ready_since_ms: not_ready_since(detail),
             uncounted_gpus,
+            stuck_since_ms: detail.metadata.annotation(RECORD).and_then(stuck_since),
             // Pods that have ended, prices and providers' labels say the rest.
             ..Node::new(node, pool.unwrap_or_else(|| ObjectRef::new("Node", "", &name)))
         },

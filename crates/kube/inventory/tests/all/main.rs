@@ -8,6 +8,7 @@ mod facts;
 mod gang_kinds;
 mod harm;
 mod lacking;
+mod layout_change;
 mod mig;
 mod patches;
 mod unmade;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Case, GIB, GPU, HOUR_MS, NOW_MS, SERVE, TRAIN, healthy, ids, label, main_of, requests, taint,
-    used,
+    Case, GIB, GPU, HOUR_MS, NOW_MS, SERVE, TRAIN, audit, healthy, ids, label, main_of, requests,
+    taint, used,
 };
 use crate::facts::{Facts, Gpus, WorkloadClass};
 
@@ -137,4 +137,21 @@ fn a_node_none_of_whose_gpus_has_an_instance_is_found_by_its_layout() {
         facts.nodes[0].uncounted_gpus = 8;
         assert_eq!(ids(&facts), [id], "{layout}");
     }
+}
+
+/// Neither layout came: mig-manager may say nothing about it, as it does of replicas.
+#[test]
+fn a_node_whose_change_is_stuck_is_found_with_its_time_and_the_way_out() {
+    let mut facts = healthy();
+    facts.nodes[0].stuck_since_ms = Some(NOW_MS - 3 * HOUR_MS);
+    let found = audit(&facts);
+    assert_eq!(ids(&facts), ["SHR-04"]);
+    assert_eq!(found[0].since_ms, Some(NOW_MS - 3 * HOUR_MS));
+    let said: Vec<_> = found[0].evidence.iter().map(|one| (one.what, &*one.value)).collect();
+    assert_eq!(said, [("change stuck", "g1 for 3 h")]);
+    assert!(found[0].fix_example().contains("rollback --node g1"), "{}", found[0].fix_example());
+    label(&mut facts, "nvidia.com/mig.config.state", "failed");
+    let found = audit(&facts);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].evidence.len(), 3);
 }
