@@ -9,12 +9,12 @@ use dovetail_apiserver::watch::{self, Notice, served, watch};
 use dovetail_control::Control;
 use dovetail_control::ask::{PodQuestion, Question, QueueLines, Reply, Why};
 use dovetail_control::control::{Input, Settings};
-use dovetail_control::lead::LeaseTimes;
+use dovetail_control::lead::{LeaseTimes, Permit};
 use dovetail_control::request::Now;
 use dovetail_order::Turns;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{EstimatesConfig, Order};
-use dovetail_scheduler::lead::{Alone, Clock, Leadership, LeaseName};
+use dovetail_scheduler::lead::{Clock, Leadership, LeaseName};
 use dovetail_scheduler::{Election, Options, Wires, look};
 use dovetail_testkit::{ControlPlane, cluster};
 use futures_util::StreamExt;
@@ -35,40 +35,67 @@ fn engine() -> EngineConfig {
     EngineConfig { order: Order::Dovetail, turns, ..EngineConfig::default() }
 }
 
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
     since.as_millis() as u64
 }
 
-/// A leader that can be asked.
-struct Leader {
-    control: Control,
+/// The only process, in one of its leaderships.
+struct Led {
+    clock: Clock,
+    epoch: u64,
+}
+
+impl Leadership for Led {
+    fn permit(&self) -> Option<Permit> {
+        Some(Permit { epoch: self.epoch, deadline_ms: self.clock.now_ms().saturating_add(4_000) })
+    }
+
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+}
+
+/// A leader that can be asked. It does something only while it is waited for.
+pub(crate) struct Leader {
+    pub(crate) control: Control,
     notices: BoxStream<'static, Notice>,
     wires: Wires,
     clock: Clock,
     inputs: Vec<Input>,
+    /// How far its time of day is ahead of that of the server.
+    pub(crate) ahead_ms: u64,
 }
 
 impl Leader {
     async fn start(config: &Config, settings: Settings) -> Self {
+        Self::of_epoch(0, config, settings).await
+    }
+
+    pub(crate) async fn of_epoch(epoch: u64, config: &Config, settings: Settings) -> Self {
         let client = to_watch(config).expect("a client");
         let kinds = served(&client).await.expect("the kinds of the server");
-        let leads: Arc<dyn Leadership> = Arc::new(Alone::new(Clock, 4_000));
-        let wires = Wires::new(Clients::new(config).expect("clients"), leads, 0, 8);
+        let leads: Arc<dyn Leadership> = Arc::new(Led { clock: Clock, epoch });
+        let wires = Wires::new(Clients::new(config).expect("clients"), leads, epoch, 8);
         Self {
             control: Control::new(settings),
             notices: watch(&client, &kinds, watch::Settings::default()),
             wires,
             clock: Clock,
-            inputs: vec![Input::Won { epoch: 0 }],
+            inputs: vec![Input::Won { epoch }],
+            ahead_ms: 0,
         }
     }
 
+    pub(crate) fn now_ms(&self) -> u64 {
+        now_ms() + self.ahead_ms
+    }
+
     /// Takes what happens and decides until this holds.
-    async fn until(&mut self, what: &str, mut enough: impl FnMut(&mut Self) -> bool) {
+    pub(crate) async fn until(&mut self, what: &str, mut enough: impl FnMut(&mut Self) -> bool) {
         let leading = async {
             while !enough(self) {
-                let now = Now { wall_ms: now_ms(), own_ms: self.clock.now_ms() };
+                let now = Now { wall_ms: self.now_ms(), own_ms: self.clock.now_ms() };
                 let inputs = std::mem::take(&mut self.inputs);
                 let output = self.control.step(inputs, self.wires.credits(), now);
                 output.requests.into_iter().for_each(|request| self.wires.send(request));
@@ -91,7 +118,7 @@ impl Leader {
     }
 }
 
-fn queues(control: &mut Control, at_ms: u64) -> QueueLines {
+pub(crate) fn queues(control: &mut Control, at_ms: u64) -> QueueLines {
     match control.ask(&Question::Queues { starts: true }, at_ms) {
         Some(Reply::Queues(queues)) => queues,
         other => panic!("{other:?}"),
@@ -134,7 +161,7 @@ async fn submit(pods: &Api<Pod>, all: [(&str, &str, &str); 2]) {
 }
 
 /// What of a queue the leader writes and a question reads.
-fn written(control_plane: &ControlPlane, name: &str) -> Value {
+pub(crate) fn written(control_plane: &ControlPlane, name: &str) -> Value {
     let (said, _) = kubectl(control_plane, &["get", "queue", name, "-o", "json"], "");
     serde_json::from_str::<Value>(&said).expect("a queue")["status"].clone()
 }
@@ -162,7 +189,7 @@ fn assert_same_start(one: Option<&Value>, other: Option<&Value>) {
 
 /// The jobs in line are the same, at the same places, for the same reasons, and expected to start
 /// at the same times.
-fn assert_same_line(leader: &QueueLines, seen: &QueueLines) {
+pub(crate) fn assert_same_line(leader: &QueueLines, seen: &QueueLines) {
     let line = |queues: &QueueLines| {
         let jobs = queues.waiting.iter();
         jobs.map(|job| (job.job.clone(), job.queue.clone(), job.place, job.reason)).collect()
@@ -231,7 +258,7 @@ async fn questions_are_answered_as_the_leader_would_answer_them() {
 }
 
 /// What an earlier leader learned: half of all runs took an hour or so, the others three.
-fn create_learned(control_plane: &ControlPlane) {
+pub(crate) fn create_learned(control_plane: &ControlPlane) {
     let tables = json!({"format": "dovetail-run-times-1", "run_times": {"runs": 400, "version": 9,
         "next": [[{}, {"buckets": [[48, 3_200, 0], [54, 3_200, 0]], "last_seen": 400}]]}});
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap",

@@ -47,6 +47,7 @@ mod schedule;
 mod sender;
 mod server;
 mod server_faults;
+mod succession;
 mod suspension;
 mod usage;
 mod vgpus;

@@ -37,7 +37,7 @@ pub(crate) fn reservation(name: &str, queue: &str, nodes: u32, (from, to): (i64,
             "from": at(from), "to": at(to)}})
 }
 
-fn status(control_plane: &ControlPlane, name: &str) -> Value {
+pub(crate) fn status(control_plane: &ControlPlane, name: &str) -> Value {
     let (said, _) = kubectl(control_plane, &["get", "reservation", name, "-o", "json"], "");
     let object: Value = serde_json::from_str(&said).unwrap_or_default();
     object["status"].clone()
