@@ -1,8 +1,9 @@
 //! When pending jobs are expected to start, in words.
 
 use dovetail_console::table::{narrow_table, wrapped};
-use dovetail_control::ask::{DomainLine, InLine, StartLine};
+use dovetail_control::ask::{DomainLine, InLine, Preemptions, StartLine};
 use dovetail_objects::harmless;
+use dovetail_units::amount::gpu_hours;
 use dovetail_units::duration::duration;
 
 /// When a job is expected to start.
@@ -20,6 +21,14 @@ pub(crate) fn when(start: &StartLine) -> String {
         }
         (Some(p50_ms), None) => format!("in {} (50%)", duration(p50_ms)),
     }
+}
+
+/// What earlier preemptions cost a job.
+pub(crate) fn preempted(preemptions: &Preemptions) -> String {
+    let Preemptions { count, last, lost_gpu_milli_ms } = preemptions;
+    let times = if *count == 1 { "time" } else { "times" };
+    let lost = gpu_hours(i128::from(*lost_gpu_milli_ms));
+    format!("{count} {times}, last at {last}; lost {lost} GPU-hours")
 }
 
 /// After which jobs it starts, and where; `None` if that is not known.

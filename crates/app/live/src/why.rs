@@ -76,6 +76,7 @@ fn text(app: &App, why: &Why, layout_changes: &[LayoutChange]) -> String {
         rows.push(("expected start", start::when(expected)));
         rows.extend(start::after(expected).map(|after| ("would start", after)));
     }
+    rows.extend(job.preemptions.iter().map(|one| ("preempted", start::preempted(one))));
     let reserved = |line: &ReservationLine| {
         let ReservationLine { name, pods, from, to, phase, .. } = line;
         let told = format!("{name}: {pods} pods from {from} to {to} ({phase})");

@@ -49,6 +49,8 @@ pub struct SchedulerSection {
     pub preemption: Option<bool>,
     /// Whether pods of other schedulers may be stopped, too.
     pub preempt_foreign: Option<bool>,
+    /// Whether Jobs and JobSets that choose so are suspended in place of evicting their pods.
+    pub suspend: Option<bool>,
     /// Whether no pod is preempted beyond what PodDisruptionBudgets allow.
     pub respect_pdb: Option<bool>,
     /// A gang that has its smallest size starts when no further pod has appeared for so long.
@@ -241,6 +243,7 @@ impl SchedulerSection {
             switch("scheduler.preemption", self.preemption, true),
             switch("scheduler.preempt_foreign", self.preempt_foreign, false),
             switch("scheduler.respect_pdb", self.respect_pdb, false),
+            switch("scheduler.suspend", self.suspend, true),
             time("scheduler.gang_quiet_ms", self.gang_quiet_ms, patience.quiet_ms),
             time(
                 "scheduler.gang_complete_within_ms",

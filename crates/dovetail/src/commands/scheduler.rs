@@ -284,6 +284,7 @@ pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
             rules,
             levels,
             preempt_foreign,
+            never_suspends: !section.suspend.unwrap_or(true),
             patience: section.patience(),
             ..world::Settings::default()
         },

@@ -557,10 +557,10 @@ fn the_place_in_line_is_that_in_which_jobs_are_tried() {
 }
 
 /// A scheduler on its own; it ends with the value.
-struct Running(Child);
+pub(crate) struct Running(Child);
 
 impl Running {
-    fn start(command: &mut Command) -> Self {
+    pub(crate) fn start(command: &mut Command) -> Self {
         let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Self(command.spawn().expect("a process"))
     }
@@ -579,7 +579,7 @@ impl Running {
     }
 
     /// Asks it to stop; what it has said by then.
-    fn stop(mut self) -> String {
+    pub(crate) fn stop(mut self) -> String {
         let pid = self.0.id().to_string();
         let asked = Command::new("kill").args(["-TERM", &pid]).status();
         assert!(asked.expect("the program kill").success());

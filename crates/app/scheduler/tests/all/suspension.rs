@@ -1,6 +1,7 @@
-//! A Job that chooses it is suspended in place of evicting its pods, and resumed when they have
-//! terminated.
+//! A Job or JobSet that chooses it is suspended in place of evicting its pods, and resumed when
+//! they have terminated.
 
+use dovetail_cluster::world::Settings;
 use dovetail_control::order::{OrderEnd, PodOrder};
 use dovetail_objects::{Kind, WorkloadKind};
 use dovetail_testkit::{ControlPlane, KubeletOptions, Kubelets, cluster};
@@ -15,8 +16,39 @@ use crate::queue_objects;
 use crate::receipts;
 use crate::reclaim::{fair, running, submit, until};
 use crate::schedule::{Running, create_nodes};
+use crate::server::Server;
 
 const JOB: Kind = Kind::Workload(WorkloadKind::Job);
+const JOB_SET: Kind = Kind::Workload(WorkloadKind::JobSet);
+
+/// A server that knows JobSets.
+pub(crate) fn install_job_sets(control_plane: &ControlPlane) {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let version = json!({"name": "v1alpha2", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": schema}});
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition", "metadata": {"name": "jobsets.jobset.x-k8s.io"},
+        "spec": {"group": "jobset.x-k8s.io", "scope": "Namespaced", "versions": [version],
+            "names": {"kind": "JobSet", "listKind": "JobSetList", "plural": "jobsets",
+                "singular": "jobset"}}});
+    queue_objects::create(control_plane, &definition);
+    let wait = ["wait", "--for=condition=Established", "crd/jobsets.jobset.x-k8s.io"];
+    let (said, is_done) = queue_objects::kubectl(control_plane, &wait, "");
+    assert!(is_done, "{said}");
+}
+
+/// A JobSet with one Job of so many pods.
+pub(crate) fn job_set(metadata: Value, pods: u32) -> Value {
+    json!({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata,
+        "spec": {"replicatedJobs": [{"name": "w", "replicas": 1, "template": {"spec": {
+            "parallelism": pods, "completions": pods, "completionMode": "Indexed"}}}]}})
+}
+
+/// Labels of the pods of JobSet `set`.
+fn of_set(queue: &str) -> Value {
+    json!({"dovetail.dev/queue": queue, "jobset.sigs.k8s.io/jobset-name": "set",
+        "jobset.sigs.k8s.io/replicatedjob-name": "w"})
+}
 
 /// A node of which half belongs to queue `b`, and two pods of queue `a` that take all of it, the
 /// first of them of this Job; then `b` wants its half.
@@ -31,6 +63,30 @@ fn reclaimed(job: &Value, others: &[(Kind, Value)]) -> Cluster {
     let mut train = receipts::of_job("a", 8, "train");
     train["metadata"]["ownerReferences"] =
         json!([{"kind": "Job", "name": "train", "uid": uid, "controller": true}]);
+    cluster.create("train-x", train);
+    assert_eq!(cluster.run(), ["train-x"]);
+    cluster.pass(3_600_000);
+    cluster.create("b0", receipts::of_job("b", 4, ""));
+    cluster.run();
+    cluster
+}
+
+/// The same for a JobSet, which made the Job or did not.
+fn reclaimed_set(metadata: Value, is_its: bool, settings: Settings) -> Cluster {
+    let mut server = receipts::shared_node();
+    server.apply(JOB_SET, "blue", "set", job_set(metadata, 1));
+    let uid = |server: &Server, kind: Kind, name: &str| {
+        server.objects[&(kind, "blue".to_owned(), name.to_owned())]["metadata"]["uid"].clone()
+    };
+    let set = if is_its { uid(&server, JOB_SET, "set") } else { json!("another") };
+    let owner = json!([{"kind": "JobSet", "name": "set", "uid": set, "controller": true}]);
+    let job = json!({"metadata": {"ownerReferences": owner}, "spec": {"completions": 1}});
+    server.apply(JOB, "blue", "train", job);
+    let mut train = pod(8);
+    train["metadata"] = json!({"labels": of_set("a"), "ownerReferences": [{"kind": "Job",
+        "name": "train", "uid": uid(&server, JOB, "train"), "controller": true}]});
+    train["metadata"]["labels"]["batch.kubernetes.io/job-name"] = json!("train");
+    let mut cluster = Cluster::by(server, receipts::fair(), settings);
     cluster.create("train-x", train);
     assert_eq!(cluster.run(), ["train-x"]);
     cluster.pass(3_600_000);
@@ -90,6 +146,47 @@ fn a_job_is_suspended_only_where_it_chooses_so_and_nobody_else_decides() {
     assert_eq!(suspended(&mut next), ["none for train-x"]);
 }
 
+#[test]
+fn a_job_set_is_suspended_where_it_chooses_so_and_made_the_job_of_the_pods() {
+    let wants = || json!({"annotations": {"dovetail.dev/preemption": "suspend"}});
+    let suspended_of = |metadata: Value, is_its| {
+        suspended(&mut reclaimed_set(metadata, is_its, Settings::default()))
+    };
+    assert_eq!(suspended_of(wants(), true), ["set"]);
+    assert_eq!(suspended_of(wants(), false), ["none for train-x"]);
+    assert_eq!(suspended_of(json!({}), true), ["none for train-x"]);
+    let mut of_kueue = wants();
+    of_kueue["labels"] = json!({"kueue.x-k8s.io/queue-name": "team"});
+    assert_eq!(suspended_of(of_kueue, true), ["none for train-x"]);
+}
+
+#[test]
+fn nothing_is_suspended_where_the_settings_say_so() {
+    let settings = Settings { never_suspends: true, ..Settings::default() };
+    let wants = json!({"annotations": {"dovetail.dev/preemption": "suspend"}});
+    let mut cluster = reclaimed_set(wants, true, settings);
+    assert_eq!(suspended(&mut cluster), ["none for train-x"]);
+}
+
+#[test]
+fn a_suspended_job_set_is_resumed_when_the_pods_that_name_it_have_terminated() {
+    let mut cluster = Cluster::of(1);
+    let mut set = job_set(json!({"annotations": {"dovetail.dev/suspended": "at ten"}}), 1);
+    set["spec"]["suspend"] = json!(true);
+    cluster.server.apply(JOB_SET, "blue", "set", set);
+    let mut left = pod(8);
+    left["metadata"]["labels"] = of_set("a");
+    left["spec"]["nodeName"] = json!("n0");
+    cluster.create("train-x", left);
+    cluster.decide();
+    assert_eq!(cluster.scheduler.next_order(), None, "a pod of it is there");
+    cluster.delete(Kind::Pod, "blue", "train-x");
+    cluster.decide();
+    let order = cluster.scheduler.next_order().expect("an order");
+    let PodOrder::Resume(job) = &order else { panic!("{order:?}") };
+    assert_eq!((job.job.kind, &*job.job.name), (JOB_SET, "set"));
+}
+
 /// Of the Job alone it is read that it is to be resumed: by a leader, too, that knows nothing else.
 /// A Job whose mark its owner has taken away is left alone.
 #[test]
@@ -127,9 +224,10 @@ fn a_suspended_job_is_resumed_when_its_pods_have_terminated_and_only_ours_is() {
     assert_eq!(cluster.scheduler.next_order(), None, "it is its owner's");
 }
 
-/// Texts of the events with this reason about the Job.
-async fn told(events: &Api<Event>, reason: &str) -> Vec<String> {
-    let of = ListParams::default().fields(&format!("reason={reason},involvedObject.kind=Job"));
+/// Texts of the events with this reason about objects of a kind.
+async fn told(events: &Api<Event>, kind: &str, reason: &str) -> Vec<String> {
+    let of = format!("reason={reason},involvedObject.kind={kind}");
+    let of = ListParams::default().fields(&of);
     let all = events.list(&of).await.expect("events").items;
     all.into_iter().filter_map(|event| event.message).collect()
 }
@@ -184,9 +282,9 @@ async fn a_job_that_is_suspended_for_a_queue_runs_again_when_there_is_room() {
     let says = &resumed["metadata"]["annotations"];
     assert_eq!(says["dovetail.dev/suspended"], Value::Null, "{says}");
     until("its events", async || {
-        let suspended = told(&events, "Reclaimed").await;
+        let suspended = told(&events, "Job", "Reclaimed").await;
         let is_told = suspended.iter().any(|text| text.starts_with("Suspended for a queue"));
-        let resumed = told(&events, "Resumed").await;
+        let resumed = told(&events, "Job", "Resumed").await;
         is_told && resumed.iter().any(|text| text.starts_with("The pods have terminated"))
     })
     .await;
@@ -202,5 +300,82 @@ async fn a_job_that_is_suspended_for_a_queue_runs_again_when_there_is_room() {
     let now = read().await;
     assert_eq!(now["metadata"]["annotations"]["dovetail.dev/preemptions"], "1", "{now}");
     assert_eq!(now["status"]["failed"].as_u64().unwrap_or(0), 0, "{now}");
+    scheduler.stop().await;
+}
+
+/// The JobSet controller suspends and resumes the Jobs of a JobSet: here the test does.
+async fn as_the_set_says(control_plane: &ControlPlane, is_suspended: bool) {
+    let read = || {
+        let get = ["get", "jobset", "set", "-o", "json"];
+        let (said, _) = queue_objects::kubectl(control_plane, &get, "");
+        serde_json::from_str::<Value>(&said).expect("a JobSet")
+    };
+    let what = if is_suspended { "a suspended JobSet" } else { "a JobSet that is resumed" };
+    until(what, async || {
+        let set = read();
+        let mark = &set["metadata"]["annotations"]["dovetail.dev/suspended"];
+        set["spec"]["suspend"] == is_suspended && mark.is_string() == is_suspended
+    })
+    .await;
+    let patch = json!({"spec": {"suspend": is_suspended}}).to_string();
+    let patch = ["patch", "job", "set-w-0", "--type=merge", "-p", &patch];
+    let (said, is_done) = queue_objects::kubectl(control_plane, &patch, "");
+    assert!(is_done, "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_set_that_is_suspended_for_a_queue_runs_again_when_there_is_room() {
+    let options = cluster::Options { controller_manager: true, ..cluster::Options::default() };
+    let control_plane = ControlPlane::start(options).expect("a control plane");
+    queue_objects::install(&control_plane);
+    install_job_sets(&control_plane);
+    let client: Client = control_plane.client().await.expect("a client");
+    create_nodes(&Api::<Node>::all(client.clone()), 2).await;
+    for name in ["ours", "lent"] {
+        let spec = json!({"guaranteed": {"nvidia.com/gpu": 8}, "namespaceSelector": {}});
+        queue_objects::create(&control_plane, &queue_objects::queue(name, spec));
+    }
+    let _kubelets = Kubelets::start(client.clone(), KubeletOptions::default());
+    let pods = Api::<Pod>::default_namespaced(client.clone());
+    let jobs = Api::<Job>::default_namespaced(client.clone());
+    let events = Api::<Event>::default_namespaced(client);
+    let scheduler = Running::start(control_plane.config().await.expect("a kubeconfig"), fair());
+    // It does not say that it is not suspended.
+    let wants = json!({"name": "set", "namespace": "default",
+        "annotations": {"dovetail.dev/preemption": "suspend"}});
+    queue_objects::create(&control_plane, &job_set(wants, 2));
+    let uid = ["get", "jobset", "set", "-o", "jsonpath={.metadata.uid}"];
+    let (uid, _) = queue_objects::kubectl(&control_plane, &uid, "");
+    let mut template = crate::schedule::pod("", 8);
+    template["metadata"] = json!({"labels": of_set("lent")});
+    template["metadata"]["labels"]["team"] = json!("lent");
+    template["spec"]["restartPolicy"] = json!("Never");
+    template["spec"]["terminationGracePeriodSeconds"] = json!(5);
+    let owner = json!([{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "set",
+        "uid": uid, "controller": true}]);
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "set-w-0", "namespace": "default", "ownerReferences": owner},
+        "spec": {"completionMode": "Indexed", "completions": 2, "parallelism": 2,
+            "backoffLimit": 0, "template": template}});
+    queue_objects::create(&control_plane, &job);
+    until("the JobSet", async || running(&pods, "lent").await.len() == 2).await;
+
+    submit(&pods, "ours", "ours-0").await;
+    submit(&pods, "ours", "ours-1").await;
+    as_the_set_says(&control_plane, true).await;
+    until("both of ours", async || running(&pods, "ours").await.len() == 2).await;
+    as_the_set_says(&control_plane, false).await;
+    until("its events", async || {
+        let suspended = told(&events, "JobSet", "Reclaimed").await;
+        suspended.iter().any(|text| text.starts_with("Suspended for a queue"))
+            && !told(&events, "JobSet", "Resumed").await.is_empty()
+    })
+    .await;
+    for name in ["ours-0", "ours-1"] {
+        pods.delete(name, &DeleteParams::default()).await.expect("a deletion");
+    }
+    until("the JobSet again", async || running(&pods, "lent").await.len() == 2).await;
+    let job = jobs.get("set-w-0").await.expect("a Job").status.expect("a status");
+    assert_eq!(job.failed.unwrap_or(0), 0, "{job:?}");
     scheduler.stop().await;
 }

@@ -50,6 +50,9 @@ pub struct Settings {
     pub patience: Patience,
     /// Pods that other schedulers placed may be preempted, too.
     pub preempt_foreign: bool,
+    /// Jobs and JobSets that choose to be suspended are not: their pods are evicted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub never_suspends: bool,
     /// Of pods of the first lists that were created at the same time the first in the list is
     /// first, else the first by name. A server lists them by name; names that were anonymized would
     /// give another order.
@@ -64,6 +67,7 @@ impl Default for Settings {
             levels: TopologyLevels::default(),
             patience: Patience::default(),
             preempt_foreign: false,
+            never_suspends: false,
             keeps_list_order: false,
         }
     }

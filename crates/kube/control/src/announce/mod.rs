@@ -276,27 +276,28 @@ impl Note {
         Self { kind, about, is_warning: false, reason, action, text, at_ms, tag }
     }
 
-    /// A Job is suspended in place of evicting its pods, for this reason, or resumed after that.
+    /// A Job or JobSet is suspended in place of evicting its pods, for this reason, or resumed after
+    /// that.
     pub fn job_turned(of: &LastingOwner, suspended: Option<PreemptReason>, at_ms: u64) -> Self {
         let LastingOwner { kind, namespace, name, uid } = of.clone();
         let (reason, action, text) = match suspended {
             Some(PreemptReason::Reclaim) => (
                 "Reclaimed",
                 "Suspending",
-                "Suspended for a queue that uses less than its guarantee: the queue of this Job \
-                 uses more. dovetail resumes the Job when its pods have terminated",
+                "Suspended for a queue that uses less than its guarantee: the queue of this \
+                 workload uses more. dovetail resumes it when its pods have terminated",
             ),
             Some(PreemptReason::Order | PreemptReason::Priority) => (
                 "Preempted",
                 "Suspending",
                 "Suspended for a pod of equal priority that is expected to finish much sooner. \
-                 dovetail resumes the Job when its pods have terminated",
+                 dovetail resumes the workload when its pods have terminated",
             ),
             None => (
                 "Resumed",
                 "Resuming",
-                "The pods have terminated: the Job is resumed, and its new pods are pending until \
-                 there is capacity for them",
+                "The pods have terminated: the workload is resumed, and its new pods are pending \
+                 until there is capacity for them",
             ),
         };
         let (about, tag) = (PodKey { namespace, name, uid }, at_ms.to_string());

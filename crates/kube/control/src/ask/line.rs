@@ -2,7 +2,9 @@
 
 use dovetail_cluster::queues::shown_name;
 use dovetail_model::{Job, JobId};
-use serde::Serialize;
+use dovetail_translate::Receipt;
+use dovetail_units::time::time;
+use serde::{Serialize, Serializer};
 
 use super::not_in_line::waits_for_reservation;
 use super::starts::StartLine;
@@ -28,11 +30,37 @@ pub struct InLine {
     pub reason: &'static str,
     /// Why, for people.
     pub message: String,
+    /// What earlier preemptions cost its object or run, if there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preemptions: Option<Preemptions>,
     /// When it is expected to start, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_start: Option<StartLine>,
     #[serde(skip)]
     pub id: JobId,
+}
+
+/// What the receipt of an object says: of all its pods, or of all attempts at a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Preemptions {
+    /// How often pods were preempted; those that were preempted together count once.
+    pub count: u32,
+    /// When the last one was, in UTC.
+    pub last: String,
+    /// GPU-time since the last checkpoint, in milli-GPU times ms.
+    #[serde(rename = "lost_gpu_s", serialize_with = "seconds")]
+    pub lost_gpu_milli_ms: u64,
+}
+
+fn seconds<S: Serializer>(gpu_milli_ms: &u64, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(gpu_milli_ms.div_ceil(1_000_000))
+}
+
+impl Preemptions {
+    fn of(receipt: Receipt) -> Option<Self> {
+        let Receipt { preemptions: count, lost_gpu_milli_ms, last_ms, .. } = receipt;
+        (count > 0).then(|| Self { count, last: time(last_ms), lost_gpu_milli_ms })
+    }
 }
 
 /// Every job that waits after the decision: by queue, in the order in which they are tried within
@@ -63,6 +91,7 @@ pub(super) fn line(now_ms: u64, scheduler: &mut Scheduler) -> Vec<InLine> {
             waited_ms: now_ms.saturating_sub(job.submit_ms.max(job.history.last_end_ms)),
             reason: word,
             message,
+            preemptions: Preemptions::of(scheduler.world().preemption().receipt(job.id)),
             expected_start: None,
             id: job.id,
             job: job.name,

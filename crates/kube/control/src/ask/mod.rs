@@ -12,7 +12,7 @@ mod turn;
 mod why;
 
 pub use gang::{GangLine, MemberLine};
-pub use line::InLine;
+pub use line::{InLine, Preemptions};
 pub use nodes::{GpuHolder, NodeLine};
 pub use not_in_line::NotInLine;
 pub use queues::QueueLine;

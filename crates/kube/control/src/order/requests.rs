@@ -6,6 +6,7 @@ use dovetail_cluster::world::{
 };
 use dovetail_objects::labels::{PREEMPTION, SUSPENDED};
 use dovetail_objects::{DISRUPTION_TARGET, SELECTED_NODE};
+use dovetail_objects::{Kind, WorkloadKind};
 use serde_json::{Value, json};
 
 use super::eviction::{EvictionCause, Leaves};
@@ -156,17 +157,26 @@ fn leave(pod: &PodKey, how: Leaves, options: &Value) -> ApiRequest {
     ApiRequest::new(RequestClass::Order, method, path, (JSON, body.into_bytes()))
 }
 
-/// In one write the Job is suspended and says so, if it still wants that and nobody else has
-/// suspended it: what it says is what it is resumed by. That it wants it is an annotation, so that
-/// there are annotations to add to. Where the answer is lost, the same write again is refused: the
-/// pods leave all the same, and the Job is resumed by what it says.
+/// In one write the Job or JobSet is suspended and says so, if it still wants that and nobody else
+/// has suspended it: what it says is what it is resumed by. That it wants it is an annotation, so
+/// that there are annotations to add to. Where the answer is lost, the same write again is refused:
+/// the pods leave all the same, and the Job is resumed by what it says.
+///
+/// The server sets no default in a JobSet: a test for `false` fails where it says nothing. Tested
+/// is then that it was not suspended by dovetail before.
 fn suspend(job: &LastingOwner, why: EvictionCause, options: &str, wall_ms: u64) -> ApiRequest {
     let mark = format!("{} {:.3}", why.reason(), timestamp(wall_ms));
+    let is_running = match job.kind {
+        Kind::Workload(WorkloadKind::JobSet) => {
+            json!({"op": "test", "path": annotation(SUSPENDED), "value": null})
+        }
+        _ => json!({"op": "test", "path": "/spec/suspend", "value": false}),
+    };
     let patch = json!([
         {"op": "test", "path": "/metadata/uid", "value": job.uid},
         {"op": "test", "path": annotation(PREEMPTION), "value": "suspend"},
-        {"op": "test", "path": "/spec/suspend", "value": false},
-        {"op": "replace", "path": "/spec/suspend", "value": true},
+        is_running,
+        {"op": "add", "path": "/spec/suspend", "value": true},
         {"op": "add", "path": annotation(SUSPENDED), "value": mark},
     ]);
     patch_job(job, options, &patch)
@@ -190,8 +200,9 @@ fn annotation(name: &str) -> String {
 }
 
 fn patch_job(job: &LastingOwner, options: &str, patch: &Value) -> ApiRequest {
-    let LastingOwner { namespace, name, .. } = job;
-    let path = format!("/apis/batch/v1/namespaces/{namespace}/jobs/{name}{options}");
+    let LastingOwner { kind, namespace, name, .. } = job;
+    let (group, version, plural) = (kind.group(), kind.version(), kind.plural());
+    let path = format!("/apis/{group}/{version}/namespaces/{namespace}/{plural}/{name}{options}");
     let body = (JSON_PATCH, patch.to_string().into_bytes());
     ApiRequest::new(RequestClass::Order, Method::Patch, path, body)
 }

@@ -5,6 +5,7 @@ use dovetail_cluster::world::{
     ClaimKey, ClaimPart, ClaimWrite, LastingOwner, PodKey, SuspendedJob,
 };
 use dovetail_model::PreemptReason;
+use dovetail_objects::{Kind, WorkloadKind};
 
 use super::eviction::{EvictionCause, Leaves, NotEvicted};
 use super::kinds::OrderEnd;
@@ -90,7 +91,8 @@ impl OrderWrite {
             Self::WouldLeave(_, Leaves::Evicted) | Self::Leave(_, Leaves::Evicted) => {
                 "create on pods/eviction"
             }
-            Self::WouldSuspend(..) | Self::Suspend(..) | Self::Resume(_) => "patch on jobs",
+            Self::WouldSuspend(_, job, _) | Self::Suspend(_, job, _) => right_on(job),
+            Self::Resume(job) => right_on(&job.job),
             Self::SelectNode(..) => "patch on persistentvolumeclaims",
             Self::WriteClaim(write) => match write.what {
                 ClaimPart::New => "create on resourceclaims",
@@ -121,8 +123,8 @@ impl OrderWrite {
             Self::WouldLeave(_, Leaves::Evicted) | Self::Leave(_, Leaves::Evicted) => {
                 "evict the pod"
             }
-            Self::WouldSuspend(..) | Self::Suspend(..) => "suspend the Job",
-            Self::Resume(_) => "resume the Job",
+            Self::WouldSuspend(..) | Self::Suspend(..) => "suspend the workload",
+            Self::Resume(_) => "resume the workload",
             Self::SayWhy(..) => "record why the pod is evicted",
             Self::Unmark(..) => "remove the mark of the pod: it is not evicted",
             Self::Nominate(_, node, _) if node.is_empty() => "clear the nominated node of the pod",
@@ -135,6 +137,14 @@ impl OrderWrite {
                 ClaimPart::Pod(_) => "set the claim in the status of its pod",
             },
         }
+    }
+}
+
+/// The right to suspend and resume a Job or JobSet.
+fn right_on(job: &LastingOwner) -> &'static str {
+    match job.kind {
+        Kind::Workload(WorkloadKind::JobSet) => "patch on jobsets",
+        _ => "patch on jobs",
     }
 }
 

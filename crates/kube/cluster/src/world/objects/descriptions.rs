@@ -18,8 +18,8 @@ type ByNamespace<T> = BTreeMap<Box<str>, BTreeMap<Box<str>, T>>;
 pub(crate) struct Descriptions {
     groups: BTreeMap<GangName, PodGroup>,
     workloads: BTreeMap<WorkloadKind, ByNamespace<WorkloadObject>>,
-    /// Namespaces and names of the Jobs that dovetail has suspended.
-    suspended_by_us: BTreeSet<Key>,
+    /// The Jobs and JobSets that dovetail has suspended.
+    suspended_by_us: BTreeSet<(WorkloadKind, Key)>,
 }
 
 /// Which pods a workload concerns that is there, different, or gone, beside those of its gangs.
@@ -57,11 +57,13 @@ impl Descriptions {
         self.workloads.get(&kind)?.get(namespace)?.get(name)
     }
 
-    /// The Jobs that dovetail has suspended, each with its annotation that says so.
-    pub(crate) fn suspended_by_us(&self) -> impl Iterator<Item = (&WorkloadObject, &str)> {
-        self.suspended_by_us.iter().filter_map(move |(namespace, name)| {
-            let job = self.workload(WorkloadKind::Job, namespace, name)?;
-            Some((job, mark(job)?))
+    /// The Jobs and JobSets that dovetail has suspended, each with its annotation that says so.
+    pub(crate) fn suspended_by_us(
+        &self,
+    ) -> impl Iterator<Item = (WorkloadKind, &WorkloadObject, &str)> {
+        self.suspended_by_us.iter().filter_map(move |(kind, (namespace, name))| {
+            let job = self.workload(*kind, namespace, name)?;
+            Some((*kind, job, mark(job)?))
         })
     }
 
@@ -161,8 +163,8 @@ impl Descriptions {
             is_turned: before.is_some_and(|before| before.suspended) != workload.suspended,
             concerns_others: of_others(before) != of_others(Some(&workload)),
         };
-        if kind == WorkloadKind::Job {
-            let key = (namespace.clone(), name.clone());
+        if may_be_suspended(kind) {
+            let key = (kind, (namespace.clone(), name.clone()));
             match mark(&workload) {
                 Some(_) => self.suspended_by_us.insert(key),
                 None => self.suspended_by_us.remove(&key),
@@ -185,9 +187,7 @@ impl Descriptions {
             is_turned: before.is_some_and(|before| before.suspended),
             concerns_others: of_others(before) != of_others(None),
         };
-        if kind == WorkloadKind::Job {
-            self.suspended_by_us.remove(&(namespace.into(), name.into()));
-        }
+        self.suspended_by_us.remove(&(kind, (namespace.into(), name.into())));
         if let Some(of_kind) = self.workloads.get_mut(&kind)
             && let Some(of_namespace) = of_kind.get_mut(namespace)
         {
@@ -221,6 +221,11 @@ impl Descriptions {
             }
         }
     }
+}
+
+/// Whether dovetail suspends and resumes workloads of a kind.
+fn may_be_suspended(kind: WorkloadKind) -> bool {
+    matches!(kind, WorkloadKind::Job | WorkloadKind::JobSet)
 }
 
 /// What a Job says of its suspension by dovetail, if it is suspended and not about to be gone.

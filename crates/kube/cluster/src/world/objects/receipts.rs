@@ -158,6 +158,11 @@ pub(crate) fn remembered_by(objects: &Objects, slot: Slot) -> RememberedBy {
     RememberedBy { account: object.map(|(account, _)| account), run }
 }
 
+/// What is remembered of preemptions of pods of the same object or run.
+pub(crate) fn receipt(objects: &Objects, slot: Slot) -> Receipt {
+    objects.receipts.of(&remembered(objects, slot))
+}
+
 /// Notes one more preemption, or none: what the object is to say, all of them together; `None` if
 /// there is nothing to say, or no object to say it.
 pub(crate) fn note(by: &RememberedBy, one: Receipt, objects: &mut Objects) -> Option<Receipt> {

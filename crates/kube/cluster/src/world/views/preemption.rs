@@ -14,12 +14,13 @@ use crate::world::index::Index;
 use crate::world::key::PodKey;
 use crate::world::objects::Objects;
 use crate::world::objects::pods::{PodEntry, SLACK_MS, Slot};
-use crate::world::objects::receipts::{RememberedBy, remembered_by};
+use crate::world::objects::receipts::{RememberedBy, receipt, remembered_by};
 use crate::world::objects::reported::Reported;
 use crate::world::readings::decided::{left_of, left_without};
 use crate::world::readings::standing::{PodReading, standing};
 use crate::world::snapshot::waiting_job;
 use crate::world::views::suspension::SuspensionView;
+use dovetail_translate::Receipt;
 use dovetail_translate::gang::GangName;
 
 /// Questions about pods that are preempted, and those for which room is made.
@@ -55,6 +56,12 @@ impl<'w> PreemptionView<'w> {
     pub fn remembered_by(self, pod: &PodKey) -> RememberedBy {
         let slot = self.objects().pods.by_key(pod);
         slot.map(|slot| remembered_by(self.objects(), slot)).unwrap_or_default()
+    }
+
+    /// What preemptions of pods of the object or the run cost that a job is of.
+    pub fn receipt(self, job: JobId) -> Receipt {
+        let slot = self.objects().pods.of_job(job).next();
+        slot.map(|slot| receipt(self.objects(), slot)).unwrap_or_default()
     }
 
     /// What remembers preemptions of a job, if that is more than an object: what it inherits is to
