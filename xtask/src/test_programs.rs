@@ -94,7 +94,7 @@ pub(crate) fn run() -> Result<ExitCode> {
             let _ = write!(std::io::stdout(), "     Running {source} ({executable})\n{text}");
         }
     };
-    thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(&work))));
+    thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(work))));
     let wrong = wrong.into_inner().unwrap_or_default();
     if wrong.is_empty() {
         return Ok(ExitCode::SUCCESS);

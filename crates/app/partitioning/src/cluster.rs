@@ -129,10 +129,7 @@ impl Reader<'_> {
         };
         let is_mig = |units: &&GpuUnits| units.resource.starts_with(NVIDIA_MIG);
         if gpus.units.iter().any(|units| units.is_shared) {
-            let shared = || "the GPUs are shared by replicas".to_owned();
-            let label = |key: &str| seen.node.meta.labels.get(key);
-            let why = other_master(&seen.annotations, label, None).unwrap_or_else(shared);
-            return self.leave(name, &why, gpus.count.gpus);
+            return self.leave(name, &why_shared(seen), gpus.count.gpus);
         }
         let whole: i64 =
             gpus.units.iter().filter(|units| !is_mig(units)).map(|units| units.built_in).sum();
@@ -402,6 +399,13 @@ impl Reader<'_> {
         }
         Some(Ok(profile))
     }
+}
+
+/// Why nothing is planned for a node whose GPUs are shared by replicas.
+fn why_shared(seen: &SeenNode) -> String {
+    let label = |key: &str| seen.node.meta.labels.get(key);
+    let other = other_master(&seen.annotations, label, None);
+    other.unwrap_or_else(|| "the GPUs are shared by replicas".to_owned())
 }
 
 fn whole_gpu(table: usize, may_cut: bool) -> Gpu {

@@ -187,6 +187,21 @@ fn assert_same_start(one: Option<&Value>, other: Option<&Value>) {
     }
 }
 
+/// What decides about the queues is the same; what they have used by now is taken out: it is counted
+/// by time, and written every 30 s.
+fn assert_same_usage(one: &mut Value, other: &mut Value) {
+    let used = |answer: &mut Value| -> Vec<f64> {
+        let queues = answer["turn"]["queues"].as_array_mut().into_iter().flatten();
+        let take = |queue: &mut Value| queue.as_object_mut()?.remove("used_cluster_hours");
+        queues.filter_map(take).filter_map(|hours| hours.as_f64()).collect()
+    };
+    let (one, other) = (used(one), used(other));
+    assert_eq!(one.len(), other.len());
+    for (one, other) in one.iter().zip(&other) {
+        assert!((one - other).abs() * 3_600.0 <= 30.0, "{one} and {other}");
+    }
+}
+
 /// The jobs in line are the same, at the same places, for the same reasons, and expected to start
 /// at the same times.
 pub(crate) fn assert_same_line(leader: &QueueLines, seen: &QueueLines) {
@@ -250,6 +265,7 @@ async fn questions_are_answered_as_the_leader_would_answer_them() {
             answer.get_mut("in_line")?.as_object_mut()?.remove("expected_start")
         };
         let starts = (start(&mut known), start(&mut read));
+        assert_same_usage(&mut known, &mut read);
         if name != "r0" {
             assert_same_start(starts.0.as_ref(), starts.1.as_ref());
         }

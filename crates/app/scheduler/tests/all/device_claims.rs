@@ -9,7 +9,7 @@ use crate::gangs::{Cluster, member, names, node, pod};
 use crate::server::Server;
 
 /// Nodes, and so many devices of class `gpu` on each.
-fn cluster(devices: &[usize]) -> Cluster {
+pub(crate) fn cluster(devices: &[usize]) -> Cluster {
     let mut server = Server::default();
     let selectors = json!([{"cel": {"expression": "device.driver == 'gpu.example.com'"}}]);
     server.apply(Kind::DeviceClass, "", "gpu", json!({"spec": {"selectors": selectors}}));

@@ -13,6 +13,7 @@ mod exempt;
 mod extended_resources;
 mod forecasts;
 mod freeze;
+mod gang_claims;
 mod gang_definitions;
 mod gang_kinds;
 mod gang_run;

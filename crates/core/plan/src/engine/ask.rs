@@ -16,6 +16,7 @@ use crate::gang::{Gang, Placer};
 use crate::index::Index;
 use crate::pending::ByQueues;
 use dovetail_order::queues::quota::{Beside, UsageScope};
+use dovetail_order::queues::usage::Usage;
 use dovetail_order::terms::{LevelTerms, QueueTerms, TurnTerms};
 use dovetail_policy::first_fit::FirstFit;
 use dovetail_policy::{Pick, whole_score};
@@ -35,31 +36,35 @@ impl<'e> Questions<'e> {
     /// What queues have used if nothing changes until then; `None` where the order does not count
     /// it.
     pub fn usage_at(&mut self, now_ms: u64) -> Option<Vec<QueueUsage>> {
-        let Books { usage, capacity, placement, jobs, quota, .. } = &mut *self.books;
-        let mut usage = usage.clone()?;
-        capacity.refresh(&placement.state);
-        usage.advance(now_ms, (quota, capacity.total()), &jobs.pending.waiting_queues());
-        Some(usage.plain())
+        self.used_at(now_ms).map(|usage| usage.plain())
     }
 
-    /// What decides how soon it is the turn of a waiting job; `None` if it does not wait.
-    pub fn turn(&mut self, job: JobId) -> Option<TurnTerms> {
-        let Books { capacity, placement, .. } = &mut *self.books;
+    /// What queues have used then; the capacity is that of now.
+    fn used_at(&mut self, now_ms: u64) -> Option<Usage> {
+        let Books { usage, capacity, placement, jobs, quota, .. } = &mut *self.books;
         capacity.refresh(&placement.state);
-        let now_ms = placement.now_ms;
+        let mut usage = usage.clone()?;
+        usage.advance(now_ms, (quota, capacity.total()), &jobs.pending.waiting_queues());
+        Some(usage)
+    }
+
+    /// What decides how soon it is the turn of a waiting job, if nothing changes until then; `None`
+    /// if it does not wait.
+    pub fn turn(&mut self, job: JobId, now_ms: u64) -> Option<TurnTerms> {
+        let usage = self.used_at(now_ms);
         let job: &Job = &self.books.jobs.waiting(job)?.job;
         let (order, by_queues) = self.books.jobs.pending.order();
         Some(TurnTerms {
             order,
             priority: job.priority,
             is_by_queue_first: by_queues == ByQueues::First,
-            queues: if by_queues == ByQueues::No { Vec::new() } else { self.levels(job) },
+            queues: if by_queues == ByQueues::No { Vec::new() } else { self.levels(job, &usage) },
             standing: self.books.turns.as_ref().map(|turns| turns.terms(job, now_ms)),
         })
     }
 
-    fn levels(&self, job: &Job) -> Vec<LevelTerms> {
-        let Books { quota, capacity, usage, jobs, placement, .. } = &*self.books;
+    fn levels(&self, job: &Job, usage: &Option<Usage>) -> Vec<LevelTerms> {
+        let Books { quota, capacity, jobs, placement, .. } = &*self.books;
         let asked = jobs.records[&job.id].gang.smallest(&placement.state);
         let terms = |queue: &Queue, scope: UsageScope| match (usage, &quota.shares) {
             (Some(usage), _) => {

@@ -117,7 +117,7 @@ impl WideTree {
     }
 
     /// How many leaves there are.
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.levels.first().map_or(0, Vec::len)
     }
 

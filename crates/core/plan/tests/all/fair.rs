@@ -248,7 +248,8 @@ fn a_turn_is_told_by_the_terms_that_are_compared() {
         });
     };
     assert_eq!(placed(&world.submit(change, asks(whole(8)))).len(), 0);
-    let mut turn = |job: u64| world.engines[0].ask().turn(JobId(job));
+    let now_ms = world.now_ms;
+    let mut turn = |job: u64| world.engines[0].ask().turn(JobId(job), now_ms);
     assert_eq!(turn(1), None, "it runs");
     let (of_b, of_a) = (turn(2).expect("it waits"), turn(3).expect("it waits"));
     assert_eq!((of_a.order, of_a.priority, of_a.is_by_queue_first), (Order::Dovetail, 3, false));

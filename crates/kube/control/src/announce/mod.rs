@@ -276,8 +276,8 @@ impl Note {
         Self { kind, about, is_warning: false, reason, action, text, at_ms, tag }
     }
 
-    /// A Job or JobSet is suspended in place of evicting its pods, for this reason, or resumed after
-    /// that.
+    /// A Job or JobSet is suspended in place of evicting its pods, for this reason, or resumed
+    /// after that.
     pub fn job_turned(of: &LastingOwner, suspended: Option<PreemptReason>, at_ms: u64) -> Self {
         let LastingOwner { kind, namespace, name, uid } = of.clone();
         let (reason, action, text) = match suspended {

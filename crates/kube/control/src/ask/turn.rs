@@ -76,10 +76,10 @@ pub struct Score {
     pub gpu_milli: i64,
 }
 
-/// Of a pending job; `None` if it is not pending.
-pub(super) fn turn(job: JobId, scheduler: &mut Scheduler) -> Option<TurnLine> {
+/// Of a pending job at this time; `None` if it is not pending.
+pub(super) fn turn(job: JobId, now_ms: u64, scheduler: &mut Scheduler) -> Option<TurnLine> {
     let TurnTerms { order, priority, is_by_queue_first, queues, standing } =
-        scheduler.ask().turn(job)?;
+        scheduler.ask().turn(job, now_ms)?;
     Some(TurnLine {
         order,
         priority,

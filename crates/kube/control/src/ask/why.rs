@@ -129,7 +129,7 @@ pub(super) fn why(
         return Some(Why {
             in_line: Some(InLine { expected_start, ..in_line.clone() }),
             line_length: Some(same_queue),
-            turn: turn(in_line.id, scheduler),
+            turn: turn(in_line.id, now_ms, scheduler),
             gang,
             obstacles,
             relaxations,

@@ -104,9 +104,10 @@ impl Questions<'_> {
         Some(waiting)
     }
 
-    /// What decides how soon it is the turn of a waiting job; `None` if it does not wait.
-    pub fn turn(&mut self, job: JobId) -> Option<TurnTerms> {
-        self.known.engine_mut()?.ask().turn(job)
+    /// What decides at this time how soon it is the turn of a waiting job; `None` if it does not
+    /// wait.
+    pub fn turn(&mut self, job: JobId, now_ms: u64) -> Option<TurnTerms> {
+        self.known.engine_mut()?.ask().turn(job, now_ms)
     }
 
     /// How many pods of a waiting job would find room now, one after the other, its queue aside;

@@ -1,0 +1,59 @@
+//! Gangs whose members have different ResourceClaims: by other templates, of other classes.
+
+use dovetail_objects::Kind;
+use serde_json::{Value, json};
+
+use crate::device_claims::{cluster, devices, node_of, run, with_own_claim};
+use crate::gangs::{Cluster, member, names, node};
+
+/// Offers so many devices of class `nic` on a node.
+fn nics(cluster: &mut Cluster, at: usize, count: usize) {
+    let selectors = json!([{"cel": {"expression": "device.driver == 'nic.example.com'"}}]);
+    let class = json!({"spec": {"selectors": selectors}});
+    cluster.server.apply(Kind::DeviceClass, "", "nic", class);
+    let devices: Vec<Value> = (0..count).map(|at| json!({"name": format!("c{at}")})).collect();
+    let pool = json!({"name": format!("n{at}"), "generation": 1, "resourceSliceCount": 1});
+    let spec = json!({"driver": "nic.example.com", "nodeName": format!("n{at}"), "pool": pool,
+        "devices": devices});
+    cluster.server.apply(Kind::ResourceSlice, "", &format!("nics-{at}"), json!({"spec": spec}));
+}
+
+/// A member whose own claim, by template `u`, is for so many devices of class `nic`.
+fn with_nics(cluster: &mut Cluster, name: &str, pod: Value, count: usize) {
+    with_own_claim(cluster, name, pod, count);
+    let key = (Kind::DeviceClaim, "blue".to_owned(), format!("{name}-c"));
+    cluster.server.change(&key, |claim| {
+        claim["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] = json!("nic");
+    });
+    let key = (Kind::Pod, "blue".to_owned(), name.to_owned());
+    cluster.server.change(&key, |pod| {
+        pod["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] = json!("u");
+    });
+}
+
+fn given(cluster: &Cluster, pods: &[&str]) -> Vec<String> {
+    let of = |pod: &&str| devices(cluster, &format!("{pod}-c"));
+    let mut given: Vec<String> = pods.iter().flat_map(of).collect();
+    given.sort();
+    given
+}
+
+#[test]
+fn members_with_claims_of_two_classes_start_together_or_not_at_all() {
+    let mut cluster = cluster(&[2, 0]);
+    nics(&mut cluster, 1, 1);
+    for name in ["p0", "p1"] {
+        with_own_claim(&mut cluster, name, member(1, 4, 4), 1);
+    }
+    for name in ["p2", "p3"] {
+        with_nics(&mut cluster, name, member(1, 4, 4), 1);
+    }
+    let all = ["p0", "p1", "p2", "p3"];
+    assert_eq!(run(&mut cluster), names(&[]), "one nic is missing");
+    assert_eq!(given(&cluster, &all), names(&[]), "nothing is written of a gang that does not fit");
+    node(&mut cluster.server, 2);
+    nics(&mut cluster, 2, 1);
+    assert_eq!(run(&mut cluster), names(&all), "{:?}", cluster.reports());
+    assert_eq!(given(&cluster, &all), ["n0/d0", "n0/d1", "n1/c0", "n2/c0"]);
+    assert_eq!([node_of(&cluster, "p0"), node_of(&cluster, "p1")], ["n0", "n0"]);
+}
