@@ -187,8 +187,8 @@ fn assert_same_start(one: Option<&Value>, other: Option<&Value>) {
     }
 }
 
-/// What decides about the queues is the same; what they have used by now is taken out: it is counted
-/// by time, and written every 30 s.
+/// What decides about the queues is the same; what they have used by now is taken out: it is
+/// counted by time, and written every 30 s.
 fn assert_same_usage(one: &mut Value, other: &mut Value) {
     let used = |answer: &mut Value| -> Vec<f64> {
         let queues = answer["turn"]["queues"].as_array_mut().into_iter().flatten();

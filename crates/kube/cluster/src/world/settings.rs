@@ -53,6 +53,10 @@ pub struct Settings {
     /// Jobs and JobSets that choose to be suspended are not: their pods are evicted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub never_suspends: bool,
+    /// GPUs that HAMi or Volcano allocates are as any others: for whoever asks why GPUs are free and
+    /// places nothing there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ignores_vgpus: bool,
     /// Of pods of the first lists that were created at the same time the first in the list is
     /// first, else the first by name. A server lists them by name; names that were anonymized would
     /// give another order.
@@ -68,6 +72,7 @@ impl Default for Settings {
             patience: Patience::default(),
             preempt_foreign: false,
             never_suspends: false,
+            ignores_vgpus: false,
             keeps_list_order: false,
         }
     }

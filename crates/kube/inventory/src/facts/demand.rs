@@ -51,6 +51,7 @@ pub(super) fn worlds(
             scheduler: JUDGE.to_owned(),
             rules,
             patience,
+            ignores_vgpus: true,
             keeps_list_order: true,
             ..Settings::default()
         };

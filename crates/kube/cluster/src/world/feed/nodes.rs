@@ -36,6 +36,7 @@ impl Feed {
         let odd = OddPods {
             unreadable: unreadable.map(|entry| &*entry.pod),
             of_vgpus: of_vgpus.map(|entry| &*entry.pod),
+            ignores_vgpus: objects.settings.ignores_vgpus,
         };
         let rules = &objects.settings.rules;
         let by_claims: Vec<_> = supply(objects, name).into_iter().collect();

@@ -250,10 +250,15 @@ pub(crate) struct OddPods<'p> {
     pub(crate) unreadable: Option<&'p Pod>,
     /// One that has vGPUs.
     pub(crate) of_vgpus: Option<&'p Pod>,
+    /// Whether it makes no difference who allocates the GPUs.
+    pub(crate) ignores_vgpus: bool,
 }
 
 /// What shows that HAMi or Volcano allocates the GPUs of a node, if something does.
 fn shared_by_others(node: &Node, odd: &OddPods<'_>) -> Option<String> {
+    if odd.ignores_vgpus {
+        return None;
+    }
     if let Some((key, _)) = node.vgpu_register() {
         return Some(format!("annotation {key}"));
     }
