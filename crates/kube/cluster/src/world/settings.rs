@@ -53,8 +53,8 @@ pub struct Settings {
     /// Jobs and JobSets that choose to be suspended are not: their pods are evicted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub never_suspends: bool,
-    /// GPUs that HAMi or Volcano allocates are as any others: for whoever asks why GPUs are free and
-    /// places nothing there.
+    /// GPUs that HAMi or Volcano allocates are as any others: for whoever asks why GPUs are free
+    /// and places nothing there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ignores_vgpus: bool,
     /// Of pods of the first lists that were created at the same time the first in the list is

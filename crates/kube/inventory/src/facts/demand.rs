@@ -45,12 +45,11 @@ pub(super) fn worlds(
     let objects = SnapshotObjects::of(inventory);
     let world = |ResourceOffer { resource, way }: ResourceOffer<'_>| {
         let rules = Rules { device_resource: resource.to_owned(), ..Rules::default() };
-        // Whoever is not there yet will not come.
-        let patience = Patience { quiet_ms: 0, ..Patience::default() };
         let settings = Settings {
             scheduler: JUDGE.to_owned(),
             rules,
-            patience,
+            // Whoever is not there yet will not come.
+            patience: Patience { quiet_ms: 0, ..Patience::default() },
             ignores_vgpus: true,
             keeps_list_order: true,
             ..Settings::default()
