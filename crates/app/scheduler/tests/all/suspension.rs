@@ -232,34 +232,62 @@ async fn told(events: &Api<Event>, kind: &str, reason: &str) -> Vec<String> {
     all.into_iter().filter_map(|event| event.message).collect()
 }
 
+/// A real server with the Job controller, that knows JobSets: two nodes, one of which is guaranteed
+/// to each of two queues, and a scheduler.
+struct Live {
+    control_plane: ControlPlane,
+    pods: Api<Pod>,
+    jobs: Api<Job>,
+    events: Api<Event>,
+    scheduler: Running,
+    _kubelets: Kubelets,
+}
+
+impl Live {
+    async fn start() -> Self {
+        let options = cluster::Options { controller_manager: true, ..cluster::Options::default() };
+        let control_plane = ControlPlane::start(options).expect("a control plane");
+        queue_objects::install(&control_plane);
+        install_job_sets(&control_plane);
+        let client: Client = control_plane.client().await.expect("a client");
+        create_nodes(&Api::<Node>::all(client.clone()), 2).await;
+        for name in ["ours", "lent"] {
+            let spec = json!({"guaranteed": {"nvidia.com/gpu": 8}, "namespaceSelector": {}});
+            queue_objects::create(&control_plane, &queue_objects::queue(name, spec));
+        }
+        let config = control_plane.config().await.expect("a kubeconfig");
+        Self {
+            pods: Api::default_namespaced(client.clone()),
+            jobs: Api::default_namespaced(client.clone()),
+            events: Api::default_namespaced(client.clone()),
+            scheduler: Running::start(config, fair()),
+            _kubelets: Kubelets::start(client, KubeletOptions::default()),
+            control_plane,
+        }
+    }
+}
+
+/// A Job of two pods with a node each, none of which may fail.
+fn job_of_two(metadata: Value, mut labels: Value) -> Value {
+    labels["team"] = json!("lent");
+    let mut template = crate::schedule::pod("", 8);
+    template["metadata"] = json!({"labels": labels});
+    template["spec"]["restartPolicy"] = json!("Never");
+    template["spec"]["terminationGracePeriodSeconds"] = json!(5);
+    json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata,
+        "spec": {"completionMode": "Indexed", "completions": 2, "parallelism": 2,
+            "backoffLimit": 0, "template": template}})
+}
+
 /// With the real Job controller: no pod of the Job counts as failed, of which it allows none, so
 /// that it goes on where an evicted one would have failed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_that_is_suspended_for_a_queue_runs_again_when_there_is_room() {
-    let options = cluster::Options { controller_manager: true, ..cluster::Options::default() };
-    let control_plane = ControlPlane::start(options).expect("a control plane");
-    queue_objects::install(&control_plane);
-    let client: Client = control_plane.client().await.expect("a client");
-    create_nodes(&Api::<Node>::all(client.clone()), 2).await;
-    for name in ["ours", "lent"] {
-        let spec = json!({"guaranteed": {"nvidia.com/gpu": 8}, "namespaceSelector": {}});
-        queue_objects::create(&control_plane, &queue_objects::queue(name, spec));
-    }
-    let _kubelets = Kubelets::start(client.clone(), KubeletOptions::default());
-    let pods = Api::<Pod>::default_namespaced(client.clone());
-    let jobs = Api::<Job>::default_namespaced(client.clone());
-    let events = Api::<Event>::default_namespaced(client);
-    let scheduler = Running::start(control_plane.config().await.expect("a kubeconfig"), fair());
-    let mut template = crate::schedule::pod("", 8);
-    template["metadata"] = json!({"labels": {"dovetail.dev/queue": "lent", "team": "lent"}});
-    template["spec"]["restartPolicy"] = json!("Never");
-    template["spec"]["terminationGracePeriodSeconds"] = json!(5);
-    let job = json!({"apiVersion": "batch/v1", "kind": "Job",
-        "metadata": {"name": "train", "namespace": "default",
-            "annotations": {"dovetail.dev/preemption": "suspend"}},
-        "spec": {"completionMode": "Indexed", "completions": 2, "parallelism": 2,
-            "backoffLimit": 0, "template": template}});
-    queue_objects::create(&control_plane, &job);
+    let Live { control_plane, pods, jobs, events, scheduler, _kubelets } = Live::start().await;
+    let metadata = json!({"name": "train", "namespace": "default",
+        "annotations": {"dovetail.dev/preemption": "suspend"}});
+    let labels = json!({"dovetail.dev/queue": "lent"});
+    queue_objects::create(&control_plane, &job_of_two(metadata, labels));
     until("the Job", async || running(&pods, "lent").await.len() == 2).await;
     let of_job = ListParams::default().labels("team=lent");
     let uids = async || {
@@ -325,39 +353,17 @@ async fn as_the_set_says(control_plane: &ControlPlane, is_suspended: bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_set_that_is_suspended_for_a_queue_runs_again_when_there_is_room() {
-    let options = cluster::Options { controller_manager: true, ..cluster::Options::default() };
-    let control_plane = ControlPlane::start(options).expect("a control plane");
-    queue_objects::install(&control_plane);
-    install_job_sets(&control_plane);
-    let client: Client = control_plane.client().await.expect("a client");
-    create_nodes(&Api::<Node>::all(client.clone()), 2).await;
-    for name in ["ours", "lent"] {
-        let spec = json!({"guaranteed": {"nvidia.com/gpu": 8}, "namespaceSelector": {}});
-        queue_objects::create(&control_plane, &queue_objects::queue(name, spec));
-    }
-    let _kubelets = Kubelets::start(client.clone(), KubeletOptions::default());
-    let pods = Api::<Pod>::default_namespaced(client.clone());
-    let jobs = Api::<Job>::default_namespaced(client.clone());
-    let events = Api::<Event>::default_namespaced(client);
-    let scheduler = Running::start(control_plane.config().await.expect("a kubeconfig"), fair());
+    let Live { control_plane, pods, jobs, events, scheduler, _kubelets } = Live::start().await;
     // It does not say that it is not suspended.
     let wants = json!({"name": "set", "namespace": "default",
         "annotations": {"dovetail.dev/preemption": "suspend"}});
     queue_objects::create(&control_plane, &job_set(wants, 2));
     let uid = ["get", "jobset", "set", "-o", "jsonpath={.metadata.uid}"];
     let (uid, _) = queue_objects::kubectl(&control_plane, &uid, "");
-    let mut template = crate::schedule::pod("", 8);
-    template["metadata"] = json!({"labels": of_set("lent")});
-    template["metadata"]["labels"]["team"] = json!("lent");
-    template["spec"]["restartPolicy"] = json!("Never");
-    template["spec"]["terminationGracePeriodSeconds"] = json!(5);
     let owner = json!([{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "set",
         "uid": uid, "controller": true}]);
-    let job = json!({"apiVersion": "batch/v1", "kind": "Job",
-        "metadata": {"name": "set-w-0", "namespace": "default", "ownerReferences": owner},
-        "spec": {"completionMode": "Indexed", "completions": 2, "parallelism": 2,
-            "backoffLimit": 0, "template": template}});
-    queue_objects::create(&control_plane, &job);
+    let metadata = json!({"name": "set-w-0", "namespace": "default", "ownerReferences": owner});
+    queue_objects::create(&control_plane, &job_of_two(metadata, of_set("lent")));
     until("the JobSet", async || running(&pods, "lent").await.len() == 2).await;
 
     submit(&pods, "ours", "ours-0").await;
