@@ -164,6 +164,7 @@ fn words(relaxation: Relaxation) -> &'static str {
         Relaxation::Taint => "the nodes' taints",
         Relaxation::Selector => "its node selector and node affinity",
         Relaxation::DeviceClaims => "the devices that its claims request",
+        Relaxation::SharedGpus => "the classes and namespaces of pods that share GPUs",
         Relaxation::Features => "the node features that it requires",
         Relaxation::Rule => {
             "its spread and affinity rules, and those of other pods that apply to it"

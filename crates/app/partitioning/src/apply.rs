@@ -3,6 +3,7 @@
 //! Everything that a change needs is in the annotation of its node, so a call that is cut off is
 //! continued by the next one.
 
+mod classes;
 mod document;
 pub mod entry;
 mod evict;

@@ -36,6 +36,7 @@ pub mod fleet;
 pub mod for_pod;
 mod gpu_users;
 mod layout;
+pub mod measured;
 mod move_row;
 mod movers;
 mod moves;

@@ -292,8 +292,13 @@ impl Server {
 
     /// Sends a write to a node, without its event; `false` if the node has changed in between.
     pub(crate) async fn write(&self, node: &str, write: &Write) -> Result<bool> {
+        self.patch_node(node, &write.patch).await
+    }
+
+    /// Sends a merge patch of a node; `false` if the node has changed in between, or is gone.
+    pub(crate) async fn patch_node(&self, node: &str, patch: &Value) -> Result<bool> {
         let path = format!("/api/v1/nodes/{node}");
-        let (code, _) = self.send(Method::Patch, path, Some((MERGE, &write.patch))).await?;
+        let (code, _) = self.send(Method::Patch, path, Some((MERGE, patch))).await?;
         Ok(code == 200)
     }
 }

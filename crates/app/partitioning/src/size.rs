@@ -11,7 +11,7 @@ use dovetail_units::amount::usd;
 use serde::Serialize;
 
 /// Hours of the month of every figure in dollars.
-const HOURS_PER_MONTH: u64 = 720;
+pub(crate) const HOURS_PER_MONTH: u64 = 720;
 
 /// What `dovetail partition size` answers.
 #[derive(Debug, Serialize)]
@@ -93,10 +93,6 @@ pub fn text(document: &Document) -> String {
         let layout = if instances.is_empty() { "-".to_owned() } else { instances.join(", ") };
         vec![whole(row.gpus), layout]
     });
-    let dollars = |amount: Option<f64>| match amount {
-        Some(amount) => format!("{} a month", usd(Some((amount * 1e6).round() as i64))),
-        None => "price unknown: set it with --gpu-price".to_owned(),
-    };
     let proof = match document.gpus == document.lower_bound {
         true => "proven minimum".to_owned(),
         false => format!("at least {} are needed", document.lower_bound),
@@ -110,7 +106,7 @@ pub fn text(document: &Document) -> String {
                 "{} × {} ({proof}): {}",
                 whole(document.gpus),
                 document.gpu,
-                dollars(document.usd_per_month)
+                month_words(document.usd_per_month)
             ),
         ),
         (
@@ -119,9 +115,17 @@ pub fn text(document: &Document) -> String {
                 "{} × {}: {}",
                 whole(document.whole_gpus),
                 document.gpu,
-                dollars(document.whole_usd_per_month)
+                month_words(document.whole_usd_per_month)
             ),
         ),
     ]);
     text
+}
+
+/// Dollars of a month.
+pub(crate) fn month_words(amount: Option<f64>) -> String {
+    match amount {
+        Some(amount) => format!("{} a month", usd(Some((amount * 1e6).round() as i64))),
+        None => "price unknown: set it with --gpu-price".to_owned(),
+    }
 }

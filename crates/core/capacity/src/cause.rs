@@ -67,7 +67,8 @@ pub(crate) fn of_obstacle(obstacle: Cause) -> Option<FreeCause> {
         | Cause::Spread
         | Cause::Affinity
         | Cause::AntiAffinity
-        | Cause::ExistingAntiAffinity => FreeCause::Topology,
+        | Cause::ExistingAntiAffinity
+        | Cause::SharedGpus => FreeCause::Topology,
         Cause::Cpu => FreeCause::StrandedByCpu,
         Cause::Memory => FreeCause::StrandedByMemory,
         Cause::Overcommitted

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Attachment, HeldDevices, Node, PodId, ReservationId, Resources};
+use dovetail_model::{Attachment, HeldDevices, Node, PodId, ReservationId, Resources, Selectors};
 
 use crate::devices::DeviceBooks;
 
@@ -19,7 +19,7 @@ pub(crate) enum Holder {
 pub(crate) struct HeldAmounts {
     pub(crate) resources: Resources,
     pub(crate) devices: HeldDevices,
-    pub(crate) counts_into: BTreeSet<String>,
+    pub(crate) counts_into: Selectors,
     pub(crate) attachments: BTreeSet<Attachment>,
 }
 

@@ -48,7 +48,7 @@ impl Placing<'_> {
     }
 
     fn counts_itself(&self, rule: &CounterRule) -> i64 {
-        i64::from(self.requirement.counts_into.contains(&rule.selector))
+        i64::from(self.requirement.counts_into.times(&rule.selector))
     }
 
     fn is_first_of_its_kind(&self) -> bool {
@@ -56,7 +56,7 @@ impl Placing<'_> {
             self.requirement.rules.iter().filter(|rule| rule.kind == RuleKind::Affinity);
         affinity.all(|rule| {
             let counted: i64 = self.counts_of(rule).values().sum();
-            counted == 0 && self.counts_itself(rule) == 1
+            counted == 0 && self.counts_itself(rule) > 0
         })
     }
 

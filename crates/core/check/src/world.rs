@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_model::node::DrainWindow;
 use dovetail_model::{
     Event, History, Holding, HoldingPhase, HowEnded, Job, JobId, MigTable, Node, NodeAvailability,
-    NodeName, Owner, Place, PodId, Queue, QueueName, ReservationId, Snapshot, Topology,
+    NodeName, Owner, Place, PodId, Queue, QueueName, ReservationId, Selectors, Snapshot, Topology,
 };
 
 use crate::node_books::{HeldAmounts, Holder, NodeBooks};
@@ -371,7 +371,7 @@ impl ClusterBooks {
         names.into_iter().flatten().for_each(|name| drop(self.release_foreign(&name)));
     }
 
-    fn change_counts(&mut self, owner: &Owner, counts_into: &BTreeSet<String>) {
+    fn change_counts(&mut self, owner: &Owner, counts_into: &Selectors) {
         let (node, holder) = match owner {
             Owner::Pod(pod) => {
                 let booked = self.jobs.get(&pod.job);

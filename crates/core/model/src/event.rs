@@ -1,7 +1,5 @@
 //! Events: everything that can happen to the engine.
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 
 use crate::booking::Booking;
@@ -12,6 +10,7 @@ use crate::job::Job;
 use crate::node::{Node, NodeAvailability};
 use crate::preemption::Budget;
 use crate::queue::Queue;
+use crate::selectors::Selectors;
 
 /// Something that happened outside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,7 +95,7 @@ pub enum Event {
         /// Who holds it.
         owner: Owner,
         /// All selectors that count it from now on.
-        counts_into: BTreeSet<String>,
+        counts_into: Selectors,
     },
     /// A budget of disruptions appeared, or allows another number.
     BudgetChanged(Budget),

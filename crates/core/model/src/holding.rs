@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::device::DeviceAmount;
 use crate::ids::{HoldingId, NodeName, PodId, ReservationId};
 use crate::resources::Resources;
+use crate::selectors::Selectors;
 
 /// Amounts of devices by index, ascending.
 pub type HeldDevices = Vec<(u16, DeviceAmount)>;
@@ -32,7 +33,7 @@ pub struct Holding {
     pub devices: HeldDevices,
     /// Selectors that count the pod.
     #[serde(default)]
-    pub counts_into: BTreeSet<String>,
+    pub counts_into: Selectors,
     /// Volumes that the pod has attached to the node.
     #[serde(default)]
     pub attachments: BTreeSet<Attachment>,

@@ -52,6 +52,7 @@ pub mod requirement;
 pub mod resources;
 pub mod rule;
 pub mod run_time;
+mod selectors;
 pub mod snapshot;
 pub mod topology;
 
@@ -88,5 +89,6 @@ pub use requirement::{
 pub use resources::Resources;
 pub use rule::{CounterRule, CounterScope, RuleCause, RuleKind};
 pub use run_time::{RunProfile, RunTimeCounts, RunTimeGroup, RunTimeTables};
+pub use selectors::Selectors;
 pub use snapshot::Snapshot;
 pub use topology::Topology;

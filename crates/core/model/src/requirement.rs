@@ -9,6 +9,7 @@ use crate::node::{Node, Taint, TaintEffect};
 use crate::preference::Preference;
 use crate::resources::Resources;
 use crate::rule::CounterRule;
+use crate::selectors::Selectors;
 
 /// Everything that decides where a pod can run. Equal requirements form one shape.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -29,7 +30,7 @@ pub struct Requirement {
     /// Taints it accepts.
     pub tolerations: Vec<Toleration>,
     /// Selectors that count this pod (see [`CounterRule`]).
-    pub counts_into: BTreeSet<String>,
+    pub counts_into: Selectors,
     /// Spread, affinity, and whatever else depends on the pods that are already there.
     pub rules: Vec<CounterRule>,
     /// Volumes that are attached to its node.
@@ -134,6 +135,8 @@ pub enum ConditionCause {
     DeviceClaims,
     /// Features that the node must declare.
     DeclaredFeatures,
+    /// Where shared GPUs admit pods of its class.
+    SharedGpus,
 }
 
 /// One term of a [`NodeCondition`].

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 /// A rule over the number of counted pods in the domain of a node.
 ///
 /// A counter is a selector (by name) × a node label × a scope: it holds, for each value of the
-/// label, how many pods that the selector counts run there on nodes of the scope. Anti-affinity of
+/// label, how many pods that the selector counts run there on nodes of the scope, each as often as
+/// it counts them ([`crate::Selectors`]). Anti-affinity of
 /// running pods against newcomers is the same rule with a selector that counts the pods which carry
 /// the term. Host ports, disks and claims of one pod only are rules as well: a selector such as
 /// `port:TCP/80` counts the pods that use the port, and the label is [`crate::node::NAME_LABEL`] or
@@ -50,7 +51,7 @@ pub enum RuleKind {
     /// With the pod placed, the domain holds at most as many as are named for its label value; one
     /// that is not named, none. A node without the label is not allowed.
     AtMost {
-        /// Pods by label value.
+        /// The largest count by label value.
         most: Arc<BTreeMap<String, u32>>,
     },
 }
@@ -90,6 +91,8 @@ pub enum RuleCause {
     DiskConflict,
     /// A claim that only one pod of the cluster may use.
     ReadWriteOncePod,
-    /// Devices for the claims of so many pods.
+    /// What a node has for the claims of pods that are decided together.
     DeviceClaims,
+    /// Pods of another class or namespace that would share GPUs with it.
+    SharedGpus,
 }

@@ -3,7 +3,8 @@
 //! [`plan`] proposes layouts for a fleet: it serves as much pending work as it can, leaves alone
 //! what is in use, creates no instance that no pod waits for, and changes as little as possible.
 //! [`size`] answers how few GPUs of one model a list of instances needs. Both give an upper or
-//! lower bound beside their answer, so that the gap to the best answer is known.
+//! lower bound beside their answer, so that the gap to the best answer is known. [`shared_by`]
+//! answers how many pods can share each GPU by time-slicing or MPS.
 //!
 //! | module | what |
 //! |---|---|
@@ -15,6 +16,7 @@
 //! | `search`, `improve` | whole GPUs: branch and bound, and improvement step by step |
 //! | `moves` | one instance in use that goes elsewhere to make room |
 //! | `planner`, `sizing` | the two questions |
+//! | `replicas` | how many pods can share a GPU without instances |
 
 mod columns;
 mod improve;
@@ -22,6 +24,7 @@ mod moves;
 mod planner;
 mod problem;
 mod relaxation;
+mod replicas;
 mod search;
 mod simplex;
 mod sizing;
@@ -30,6 +33,7 @@ mod world;
 
 pub use moves::{InstanceMove, move_for};
 pub use planner::{GpuPlan, PartitionPlan, plan};
+pub use replicas::{MeasuredUse, SharedBy, SharingLimit, shared_by};
 pub use sizing::{Sizing, SizingError, size};
 pub use state::GpuCut;
 pub use world::{Change, Demand, Gpu, Instance, PartitionInput, Rules, WorldError};

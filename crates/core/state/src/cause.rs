@@ -75,10 +75,12 @@ pub enum Cause {
     DeviceClaims,
     /// A feature that the node does not declare.
     DeclaredFeatures,
+    /// GPUs that pods of another class or namespace share, or that do not admit the pod's class.
+    SharedGpus,
 }
 
 /// Number of causes, [`Cause::None`] included.
-pub const CAUSES: usize = 32;
+pub const CAUSES: usize = 33;
 
 impl Cause {
     /// Whether it keeps a pod off a node whoever leaves it.
@@ -130,6 +132,7 @@ impl Cause {
         Self::ExistingAntiAffinity,
         Self::DeviceClaims,
         Self::DeclaredFeatures,
+        Self::SharedGpus,
     ];
 
     /// [`Option::None`] for [`Cause::None`].
@@ -140,7 +143,7 @@ impl Cause {
 }
 
 /// What counted pods can be the reason of.
-const RULES: [Cause; 8] = [
+const RULES: [Cause; 9] = [
     Cause::HostPort,
     Cause::DiskConflict,
     Cause::ReadWriteOncePod,
@@ -149,6 +152,7 @@ const RULES: [Cause; 8] = [
     Cause::AntiAffinity,
     Cause::ExistingAntiAffinity,
     Cause::DeviceClaims,
+    Cause::SharedGpus,
 ];
 
 /// Nodes per cause for one shape.

@@ -64,8 +64,7 @@ impl Demand {
 
     /// What volumes, their drivers and their limits have against the node.
     fn volume_obstacle(&self, state: &State, verdict: MaskVerdict, node: NodeId) -> Option<Cause> {
-        let is_of_volumes =
-            |cause: &Cause| !matches!(cause, Cause::DeviceClaims | Cause::DeclaredFeatures);
+        let is_of_volumes = |cause: &Cause| *cause < Cause::SpreadLabel;
         let first = verdict.late().find(is_of_volumes);
         let attached = &state.nodes.cold(node).attached;
         match first {

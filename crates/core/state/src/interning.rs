@@ -65,7 +65,7 @@ impl Rule {
             counter: state.counters.intern(&state.nodes, selector, label, scope.as_ref(), ranked),
             kind: rule.kind.clone(),
             cause: cause_of(rule),
-            counts_itself: requirement.counts_into.contains(&rule.selector),
+            counts_itself: requirement.counts_into.times(&rule.selector),
         }
     }
 }
@@ -119,6 +119,7 @@ fn cause_of(rule: &CounterRule) -> Cause {
         (RuleKind::AntiAffinity, RuleCause::DiskConflict) => Cause::DiskConflict,
         (RuleKind::AntiAffinity, RuleCause::ReadWriteOncePod) => Cause::ReadWriteOncePod,
         (RuleKind::AntiAffinity, RuleCause::ExistingAntiAffinity) => Cause::ExistingAntiAffinity,
+        (RuleKind::AntiAffinity, RuleCause::SharedGpus) => Cause::SharedGpus,
         (RuleKind::AntiAffinity, _) => Cause::AntiAffinity,
         (RuleKind::AtMost { .. }, _) => Cause::DeviceClaims,
     }

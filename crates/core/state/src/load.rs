@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Device, Holding, HoldingId, Knowledge, Node, NodeAvailability, NodeId, Owner, PodId, Snapshot,
+    Device, Holding, HoldingId, Knowledge, Node, NodeAvailability, NodeId, Owner, PodId, Selectors,
+    Snapshot,
 };
 
 use crate::State;
@@ -144,7 +145,7 @@ impl State {
     }
 
     /// Changes the selectors that count a committed holding.
-    pub fn set_counts(&mut self, id: HoldingId, counts_into: &BTreeSet<String>) {
+    pub fn set_counts(&mut self, id: HoldingId, counts_into: &Selectors) {
         self.counters.apply(self.holdings.get(id), -1, &mut self.log);
         let numbers = counts_into.iter().map(|name| self.counters.selector(name)).collect();
         self.holdings.set_counts(id, numbers);
@@ -282,7 +283,7 @@ pub fn export(state: &State, id: HoldingId) -> Holding {
         reservation: record.reservation,
         resources: state.names.resources(&record.amounts),
         devices: record.devices.clone(),
-        counts_into: record.counts_into.iter().map(selector).collect(),
+        counts_into: record.counts_into.iter().map(selector).collect::<Vec<_>>().into(),
         attachments: record.attachments.iter().map(attachment).collect(),
     }
 }

@@ -38,7 +38,7 @@ pub struct MaskVerdict {
 }
 
 /// Causes that are looked at after amounts.
-const LATE: [Cause; 7] = [
+const LATE: [Cause; 8] = [
     Cause::VolumeDriver,
     Cause::VolumeNodeAffinity,
     Cause::StorageTopology,
@@ -46,6 +46,7 @@ const LATE: [Cause; 7] = [
     Cause::VolumeZone,
     Cause::DeviceClaims,
     Cause::DeclaredFeatures,
+    Cause::SharedGpus,
 ];
 
 impl MaskVerdict {
@@ -162,5 +163,6 @@ fn late_cause(cause: ConditionCause) -> Option<Cause> {
         ConditionCause::VolumeZone => Some(Cause::VolumeZone),
         ConditionCause::DeviceClaims => Some(Cause::DeviceClaims),
         ConditionCause::DeclaredFeatures => Some(Cause::DeclaredFeatures),
+        ConditionCause::SharedGpus => Some(Cause::SharedGpus),
     }
 }

@@ -48,7 +48,7 @@ impl Counters {
     /// Whether no affinity rule counts a pod yet, and the pod counts itself into all of them.
     fn is_first_of_its_kind(&self, rules: &[Rule]) -> bool {
         let mut affinity = rules.iter().filter(|rule| rule.kind == RuleKind::Affinity);
-        affinity.all(|rule| rule.counts_itself && self.get(rule.counter).total == 0)
+        affinity.all(|rule| rule.counts_itself > 0 && self.get(rule.counter).total == 0)
     }
 
     /// Pods in the domain that a spread rule compares with; 0 for other rules.

@@ -60,8 +60,8 @@ pub struct Rule {
     pub counter: u32,
     pub kind: RuleKind,
     pub cause: Cause,
-    /// The pod is itself counted by the counter.
-    pub counts_itself: bool,
+    /// How often the counter counts the pod itself.
+    pub counts_itself: u32,
 }
 
 /// Requirements that have numbers.

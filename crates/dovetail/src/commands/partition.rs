@@ -8,11 +8,13 @@ use clap::{Args, Subcommand};
 use dovetail_account::Priced;
 use dovetail_console::app::App;
 use dovetail_console::connection::connection_runtime;
-use dovetail_model::MigTable;
+use dovetail_model::{MigTable, canonical_gpu_model};
 use dovetail_partitioning::apply::{AskedChange, WorkloadName};
 use dovetail_partitioning::fleet::{Tables, model_of};
 use dovetail_partitioning::planned::Basis;
-use dovetail_partitioning::{apply, cluster, plan, planned, policy, setup, show, size, world_file};
+use dovetail_partitioning::{
+    apply, cluster, measured, plan, planned, policy, setup, show, size, world_file,
+};
 use dovetail_price::PriceBook;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
@@ -37,7 +39,8 @@ pub(crate) enum Command {
     Apply(Box<ApplyFlags>),
     /// Undo the last change to the layout of nodes, or to the resource requests of workloads
     Rollback(Box<RollbackFlags>),
-    /// Compute the minimum number of GPUs of a model that can provide the given MIG instances
+    /// Compute the minimum number of GPUs of a model that can provide the given MIG instances, or
+    /// how many pods can share each GPU
     Size(Box<SizeFlags>),
     /// Print the objects and the patches that let the GPU operators of NVIDIA and AMD read the
     /// layouts of dovetail
@@ -157,8 +160,20 @@ pub(crate) struct SizeFlags {
     #[arg(long, value_name = "MODEL")]
     gpu: String,
     /// Instances to provide, such as 1g.10gb=50; repeatable
-    #[arg(long, value_name = "PROFILE=COUNT", required = true, num_args = 1..)]
+    #[arg(long, value_name = "PROFILE=COUNT", required_unless_present = "prometheus", num_args = 1..)]
     demand: Vec<String>,
+    /// URL of a server with the metrics of NVIDIA's DCGM exporter: compute how many of the pods
+    /// that now have one whole GPU of the model can share each GPU (time-slicing or MPS)
+    #[arg(long, value_name = "URL", conflicts_with = "demand")]
+    prometheus: Option<String>,
+    #[command(flatten)]
+    way: WayFlags,
+    /// With --prometheus: only pods of this namespace; repeatable
+    #[arg(short, long, value_name = "NAMESPACE", requires = "prometheus")]
+    namespace: Vec<String>,
+    /// With --prometheus: how far back to measure what pods use
+    #[arg(long, value_name = "DURATION", default_value = "7d", value_parser = parse_duration)]
+    window: u64,
     #[command(flatten)]
     prices: PriceFlags,
 }
@@ -316,6 +331,9 @@ fn told(app: &App, output: Output, document: apply::Document) -> Result<()> {
 impl SizeFlags {
     fn run(&self, app: &App) -> Result<()> {
         let output = app.output("partition size")?;
+        if let Some(prometheus) = &self.prometheus {
+            return self.run_measured(app, output, prometheus);
+        }
         let tables = tables(app);
         if let [one, .., other] = &sizes_of(&tables, &self.gpu)[..] {
             let gpu = &self.gpu;
@@ -337,6 +355,24 @@ impl SizeFlags {
         match output {
             Output::Json => app.print_json(&document),
             _ => app.print(&size::text(&document)),
+        }
+    }
+
+    fn run_measured(&self, app: &App, output: Output, prometheus: &str) -> Result<()> {
+        let model = canonical_gpu_model(&self.gpu);
+        let prices = hour_prices(app, &self.prices, BTreeSet::from([model.clone()]))?;
+        let question = measured::Question {
+            model: &model,
+            namespaces: &self.namespace,
+            window_ms: self.window,
+            prometheus,
+            way: &self.way,
+        };
+        let price = prices.get(&model).copied().flatten();
+        let document = connection_runtime()?.block_on(measured::document(&question, price))?;
+        match output {
+            Output::Json => app.print_json(&document),
+            _ => app.print(&measured::text(&document)),
         }
     }
 }

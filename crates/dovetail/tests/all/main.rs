@@ -54,6 +54,7 @@ mod partition_amd;
 mod partition_apply;
 mod partition_gpu_use;
 mod partition_guard;
+mod partition_measured;
 mod partition_moves;
 mod partition_replicas;
 mod partition_workload;

@@ -48,18 +48,31 @@ fn nodes_are_shared_by_replicas_and_returned_under_the_rights_of_the_manifest() 
 
     // A service among replicas is reported, and keeps its node as it is.
     setting.create(&pod("service", "inference"));
-    setting.bind("service", "n1");
+    setting.bind("service", "n0");
+    // Named, it may share, and the scheduler reads so from the node.
+    let patch = ["patch", "sharingpolicy", "slices", "--type=merge", "-p"];
+    let classes = |named: Value| json!({"spec": {"classes": named}}).to_string();
+    setting.kubectl(&[&patch[..], &[&classes(json!(["inference", "batch"]))]].concat());
+    setting.apply("");
+    let named = |node: &str| {
+        let node = setting.get(&["node", node]);
+        node["metadata"]["annotations"]["dovetail.dev/shared-classes"].clone()
+    };
+    assert_eq!((named("n0"), named("n1")), (json!("batch,inference"), Value::Null));
+    let of = setting.get(&["sharingpolicy", "slices"]);
+    assert_eq!(of["status"]["warnings"], Value::Null, "{of}");
+    setting.kubectl(&[&patch[..], &[&classes(Value::Null)]].concat());
     let whole = json!({"spec": {"mode": "whole", "replicas": null}});
-    let patch = ["patch", "sharingpolicy", "mps", "--type=merge", "-p"];
     let again = setting.apply("");
     assert_eq!(again["nodes"], json!([]), "{again}");
-    let of = setting.get(&["sharingpolicy", "mps"]);
+    let of = setting.get(&["sharingpolicy", "slices"]);
     let warning = of["status"]["warnings"][0].as_str().unwrap_or_default();
-    assert!(warning.starts_with("node n1: pod default/service of class inference"), "{of}");
+    assert!(warning.starts_with("node n0: pod default/service of class inference"), "{of}");
     setting.kubectl(&[&patch[..], &[&whole.to_string()]].concat());
     let stays = setting.apply("");
     let row = &stays["nodes"][0];
-    assert_eq!((&row["node"], &row["outcome"]), (&json!("n1"), &json!("stays")), "{stays}");
+    assert_eq!((&row["node"], &row["outcome"]), (&json!("n0"), &json!("stays")), "{stays}");
+    assert_eq!(named("n0"), Value::Null);
     setting.kubectl(&["delete", "pod", "service", "--force", "--grace-period=0"]);
 
     let returned = setting.call("rollback --node n0 --node n1 --settle 0s --config-delay 2s");

@@ -155,6 +155,9 @@ pub const RESTART_COST: &str = "dovetail.dev/restart-cost";
 pub const LAST_CHECKPOINT: &str = "dovetail.dev/last-checkpoint";
 /// Class of a workload, where its owner says it.
 pub const CLASS: &str = "dovetail.dev/class";
+/// Classes whose pods may share the GPUs of a node, separated by commas: those that its
+/// SharingPolicy names.
+pub const SHARED_CLASSES: &str = "dovetail.dev/shared-classes";
 /// Checks of the audit that an owner wants ignored, with reasons.
 pub const IGNORE: &str = "dovetail.dev/ignore";
 /// How long a workload runs at least before a queue that wants its quota back may stop it.

@@ -10,7 +10,8 @@ use crate::gpu_amounts::uses_gpus;
 use crate::policy::PolicySpec;
 use crate::replicas::Method;
 
-/// The class that shares GPUs only where a policy says so: its latency grows with each neighbor.
+/// The class that takes turns on GPUs only where a policy says so: its latency grows with each
+/// neighbor.
 const INFERENCE: &str = "inference";
 
 /// What is wrong with the pods that share the GPUs of a node under a policy; `None` if nothing is.
@@ -20,7 +21,7 @@ pub fn mixed(spec: &PolicySpec, pods: &[&Pod]) -> Option<String> {
     let class = |pod: &Pod| pod.meta.labels.get(CLASS).map(str::to_owned);
     let is_named = |class: &str| spec.classes.iter().any(|named| named == class);
     let is_wrong = |class: &str| match spec.classes.is_empty() {
-        true => class == INFERENCE,
+        true => method == Method::TimeSlicing && class == INFERENCE,
         false => !is_named(class),
     };
     for pod in pods() {
@@ -76,6 +77,7 @@ mod tests {
         assert!(of(&sliced, &[&a, &b]).ends_with("several classes share GPUs: batch, interactive"));
         assert!(of(&sliced, &[&service]).starts_with("pod x/p of class inference shares GPUs"));
         assert_eq!(of(&spec("time-slicing", &["inference"]), &[&service]), "");
+        assert_eq!(of(&spec("mps", &[]), &[&service]), "");
         assert!(of(&spec("mps", &["batch"]), &[&b]).starts_with("pod y/p of class interactive"));
         let mps = spec("mps", &["batch", "interactive"]);
         assert!(of(&mps, &[&a, &b]).ends_with("a fatal fault of one can end all: x, y"));

@@ -95,8 +95,9 @@ pub struct PolicySpec {
     #[schemars(with = "String", regex(pattern = "^(spx|dpx|qpx|cpx)_nps[124]$"))]
     pub partition: Option<Partition>,
     /// Values of the label dovetail.dev/class whose pods may share GPUs in modes time-slicing and
-    /// mps. Pods of other classes on these nodes are reported. Without it the pods of a node must
-    /// be of one class, and not of inference.
+    /// mps. dovetail's scheduler places no other classes there, and pods of others are reported.
+    /// Without it any class may, but inference only with mps. The pods of a node must be of one
+    /// class with time-slicing, and of one namespace with mps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub classes: Vec<String>,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::sharing;
 use dovetail_objects::{LabelSelector, Labels, Pod, PodSelection, PodTerm};
 
 /// What a counter counts. Its text is its name in the engine.
@@ -22,6 +23,10 @@ pub enum CounterSelector {
     },
     /// Pods that carry this anti-affinity term, and so keep away the pods it is about.
     Carriers(PodTerm),
+    /// Pods of other classes that request shared GPUs. A pod without a class is of none.
+    OtherClass(Box<str>),
+    /// Pods of other namespaces that request shared GPUs.
+    OtherNamespace(Box<str>),
 }
 
 impl CounterSelector {
@@ -40,6 +45,12 @@ impl CounterSelector {
             }
             Self::Chosen(selections) => selections.iter().all(|pods| chooses(pods, pod, namespace)),
             Self::Carriers(term) => anti_affinity_terms(pod).contains(term),
+            Self::OtherClass(class) => {
+                sharing::class(pod).is_some_and(|of| *of != **class) && sharing::shares_gpus(pod)
+            }
+            Self::OtherNamespace(namespace) => {
+                pod.meta.namespace != *namespace && sharing::shares_gpus(pod)
+            }
         }
     }
 
@@ -55,7 +66,7 @@ impl CounterSelector {
                     .find(|pods| pods.namespace_selector == LabelSelector::Nothing)?;
                 Some(&named.namespaces)
             }
-            Self::Carriers(_) => None,
+            Self::Carriers(_) | Self::OtherClass(_) | Self::OtherNamespace(_) => None,
         }
     }
 }
@@ -91,6 +102,7 @@ pub fn asked_by(pod: &Pod) -> Vec<CounterSelector> {
         asked.extend(affinity(&terms.affinity));
         asked.extend(terms.anti_affinity.iter().map(anti_affinity));
     }
+    asked.extend(sharing::asked_by(pod));
     asked.sort();
     asked.dedup();
     asked
@@ -131,6 +143,8 @@ impl fmt::Display for CounterSelector {
             Self::Carriers(term) => {
                 write!(out, "against {} per {}", Selected(&term.pods), term.topology_key)
             }
+            Self::OtherClass(class) => write!(out, "sharing GPUs, not of class {class}"),
+            Self::OtherNamespace(namespace) => write!(out, "sharing GPUs, not in {namespace}"),
         }
     }
 }

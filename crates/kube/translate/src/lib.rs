@@ -21,6 +21,7 @@ mod preferences;
 mod receipt;
 mod run_time;
 mod said;
+mod sharing;
 mod time_limit;
 mod unbound;
 mod volumes;

@@ -7,6 +7,7 @@ use dovetail_objects::{CsiNode, Node};
 
 use super::Rules;
 use super::devices::{devices, devices_of_claims};
+use super::sharing;
 
 /// What is known about a node from elsewhere.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +39,7 @@ pub fn node(node: &Node, setting: &NodeSetting<'_>, rules: &Rules) -> ModelNode 
     let features = node.declared_features.iter().map(|name| feature_label(name));
     labels.extend(features.map(|label| (label, String::new())));
     labels.extend(setting.domains.iter().cloned());
+    labels.extend(sharing::labels(node));
     labels.extend(setting.devices_for.iter().map(|label| (label.clone(), String::new())));
     let drivers = setting.csi.map(|csi| &csi.drivers).into_iter().flatten();
     let mut attach_limits = BTreeMap::new();

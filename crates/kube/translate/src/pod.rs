@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use dovetail_model::requirement::Operator;
 use dovetail_model::{
     Attachment, ConditionCause, CounterRule, CounterScope, DeviceRequest, NodeCondition,
-    Requirement, Resources, RuleCause, RuleKind, SelectorTerm,
+    Requirement, Resources, RuleCause, RuleKind, SelectorTerm, Selectors,
 };
 use dovetail_objects::{LabelSelector, Pod, is_vgpu_resource};
 
@@ -16,7 +16,7 @@ use super::node::feature_label;
 use super::not_yet::NotYet;
 use super::preferences::preferences;
 use super::volumes::{attachments, conditions, exists};
-use super::{Rules, disks, ports};
+use super::{Rules, disks, ports, sharing};
 use dovetail_gpus::MOST_UNITS;
 
 /// What a pod needs of its node. Two things depend on other pods and are left to the caller: which
@@ -43,13 +43,15 @@ pub fn pod_with_devices(pod: &Pod, facts: &Facts, rules: &Rules) -> Result<Requi
     let ours = rules.node_selector.iter().map(|(key, value)| (&**key, &**value));
     node_conditions.extend(selected(ours));
     node_conditions.extend(conditions(pod, facts)?);
+    node_conditions.extend(sharing::condition(pod));
+    let between = pod_rules(pod).chain(ports::rules(pod)).chain(sharing::rules(pod));
     Ok(Requirement {
         resources,
         device,
         node_conditions,
         tolerations: pod.tolerations.to_vec(),
         counts_into: counted_by(pod, facts),
-        rules: pod_rules(pod).chain(ports::rules(pod)).chain(disks::rules(pod, facts)).collect(),
+        rules: between.chain(disks::rules(pod, facts)).collect(),
         attachments: attachments(pod, facts),
         preferences: preferences(pod),
         ..Requirement::default()
@@ -66,7 +68,7 @@ pub struct PodHoldings {
     /// Volumes.
     pub attachments: BTreeSet<Attachment>,
     /// Counters that count it whoever asks: its ports, disks, claims and anti-affinity terms.
-    pub counts_into: BTreeSet<String>,
+    pub counts_into: Selectors,
 }
 
 /// What a pod holds on the node it is on, or is to be on. Nothing it could ask for makes this fail:
@@ -90,7 +92,7 @@ fn split(requests: &Resources, rules: &Rules) -> (Resources, i64) {
 }
 
 /// Counters that count the pod because of what it has, not because somebody chose it.
-fn counted_by(pod: &Pod, facts: &Facts) -> BTreeSet<String> {
+fn counted_by(pod: &Pod, facts: &Facts) -> Selectors {
     let terms = anti_affinity_terms(pod).iter();
     let carried = terms.map(|term| CounterSelector::Carriers(term.clone()).to_string());
     carried.chain(ports::counted_by(pod)).chain(disks::counted_by(pod, facts)).collect()

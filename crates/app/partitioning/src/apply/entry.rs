@@ -8,6 +8,7 @@ use dovetail_model::MigTable;
 use dovetail_settings::errors::UsageError;
 use dovetail_sharing::{NextChange, Problem, SharingPolicy, problems, revert};
 
+use super::classes::annotate_classes;
 use super::document::{Document, NodeRow, PolicyRow};
 use super::workloads::Workloads;
 use super::{Apply, Options};
@@ -38,14 +39,18 @@ pub async fn apply(
         None => this.policies().await?,
     };
     document.policies.extend(unreadable);
+    let problems = problems(&policies, &this.gpu_nodes(&objects), tables);
+    if !options.is_dry_run {
+        let followed = policies.iter().zip(problems.iter().map(Option::is_none));
+        annotate_classes(&this.server, followed, is_of_server, &objects).await?;
+    }
     if policies.is_empty() && document.policies.is_empty() && document.nodes.is_empty() {
         let text = "the cluster has no SharingPolicy: create one, or name a file with --policy FILE \
                     (docs/sharing.md)";
         return Err(UsageError(text.to_owned()).into());
     }
-    let problems = problems(&policies, &this.gpu_nodes(&objects), tables);
     let ready = policies.iter().zip(&problems).filter(|(_, problem)| problem.is_none());
-    let ready = ready.map(|(policy, _)| policy).collect();
+    let ready: Vec<&SharingPolicy> = ready.map(|(policy, _)| policy).collect();
     let workloads = Workloads::new(&this, ready, &mut objects);
     if workloads.run(&options.workloads, &mut document).await? {
         objects = this.objects().await?;

@@ -57,3 +57,33 @@ fn members_with_claims_of_two_classes_start_together_or_not_at_all() {
     assert_eq!(given(&cluster, &all), ["n0/d0", "n0/d1", "n1/c0", "n2/c0"]);
     assert_eq!([node_of(&cluster, "p0"), node_of(&cluster, "p1")], ["n0", "n0"]);
 }
+
+/// Whichever member and whichever node comes first, the small one leaves the large one its devices.
+#[test]
+fn members_with_claims_of_several_counts_fit_where_any_order_of_them_does() {
+    for nodes in [[3, 2], [2, 3]] {
+        for (small, large) in [("p0", "p1"), ("p1", "p0")] {
+            let mut cluster = cluster(&nodes);
+            with_own_claim(&mut cluster, "p0", member(1, 2, 2), if small == "p0" { 2 } else { 3 });
+            with_own_claim(&mut cluster, "p1", member(1, 2, 2), if small == "p0" { 3 } else { 2 });
+            let case = format!("{nodes:?}, {large} is large");
+            assert_eq!(run(&mut cluster), names(&["p0", "p1"]), "{case}: {:?}", cluster.reports());
+            assert_eq!(given(&cluster, &["p0", "p1"]).len(), 5, "{case}");
+        }
+    }
+}
+
+/// On one node, members of both kinds draw from the same devices.
+#[test]
+fn members_with_claims_of_several_counts_share_the_devices_of_a_node() {
+    let mut cluster = cluster(&[4]);
+    for (at, count) in [1, 2, 2].into_iter().enumerate() {
+        with_own_claim(&mut cluster, &format!("p{at}"), member(1, 3, 3), count);
+    }
+    let all = ["p0", "p1", "p2"];
+    assert_eq!(run(&mut cluster), names(&[]), "five devices are needed");
+    assert_eq!(given(&cluster, &all), names(&[]));
+    crate::device_claims::slice(&mut cluster.server, 0, 5);
+    assert_eq!(run(&mut cluster), names(&all), "{:?}", cluster.reports());
+    assert_eq!(given(&cluster, &all).len(), 5);
+}

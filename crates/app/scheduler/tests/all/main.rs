@@ -48,6 +48,7 @@ mod schedule;
 mod sender;
 mod server;
 mod server_faults;
+mod shared_gpus;
 mod succession;
 mod suspension;
 mod usage;

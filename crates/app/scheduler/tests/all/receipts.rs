@@ -166,6 +166,32 @@ fn a_job_that_was_preempted_is_known_by_its_next_pod_and_by_the_next_leader() {
     assert_eq!(evicted_again(&mut without), ["train-y"]);
 }
 
+/// A queue whose quota others borrow waits five minutes at most until they have written a
+/// checkpoint, and says so.
+#[test]
+fn a_pod_names_the_checkpoint_that_its_preemption_waits_for() {
+    let mut cluster = Cluster::with(shared_node(), fair());
+    let mut lent = of_job("a", 8, "");
+    lent["metadata"]["annotations"] = json!({"dovetail.dev/checkpoint-interval": "10m",
+        "dovetail.dev/checkpoint-cost": "0s", "dovetail.dev/restart-cost": "0s"});
+    cluster.create("lent", lent);
+    assert_eq!(cluster.run(), ["lent"]);
+    let at = time(cluster.now_ms + 10 * MINUTE_MS);
+    cluster.pass(8 * MINUTE_MS);
+    cluster.server.time = Some(time(cluster.now_ms));
+    cluster.create("b0", of_job("b", 4, ""));
+    cluster.run();
+    assert_eq!(cluster.evict(), [""; 0]);
+    let told = format!(
+        "dovetail preempts other pods for it at {at}, when they have written their next checkpoint"
+    );
+    assert_eq!(cluster.says("b0"), told);
+    cluster.pass(2 * MINUTE_MS);
+    cluster.run();
+    assert_eq!(cluster.evict(), ["lent"]);
+    assert_eq!(cluster.run(), ["b0"]);
+}
+
 /// A job that declares its checkpoints loses what it did since the last of them, which its pod may
 /// report, and is left alone only until its losses are a tenth of what it held.
 #[test]

@@ -5,6 +5,7 @@ mod brute;
 mod keep_whole;
 mod moves;
 mod random_worlds;
+mod replicas;
 mod sizes;
 mod tables;
 mod worlds;

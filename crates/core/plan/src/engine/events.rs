@@ -1,9 +1,10 @@
 //! What happens to jobs and their pods.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_model::{Action, Holding, HoldingPhase, HowEnded, Job, JobId, Owner, Plan, PodId};
+use dovetail_model::{
+    Action, Holding, HoldingPhase, HowEnded, Job, JobId, Owner, Plan, PodId, Selectors,
+};
 
 use super::books::{Books, counts_all_queues};
 use super::error::EngineError;
@@ -236,7 +237,7 @@ impl Books {
     pub(super) fn change_counts(
         &mut self,
         owner: Owner,
-        counts_into: &BTreeSet<String>,
+        counts_into: &Selectors,
     ) -> Result<(), EngineError> {
         let state = &mut self.placement.state;
         let id = match &owner {

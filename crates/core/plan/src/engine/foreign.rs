@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Holding, HoldingId, HoldingPhase, Job, Knowledge, Owner};
+use dovetail_model::{Holding, HoldingId, HoldingPhase, Job, Knowledge, Owner, Selectors};
 
 use dovetail_state::State;
 use dovetail_state::cause::Help;
@@ -92,7 +92,7 @@ impl Foreign {
 
     /// Which selectors count what is held on a node that is not there yet; false if there is no
     /// such holding.
-    pub(crate) fn count_unplaced(&mut self, name: &str, counts_into: &BTreeSet<String>) -> bool {
+    pub(crate) fn count_unplaced(&mut self, name: &str, counts_into: &Selectors) -> bool {
         let holding = self.unplaced.get_mut(name);
         holding.map(|holding| holding.counts_into = counts_into.clone()).is_some()
     }

@@ -134,6 +134,14 @@ impl<'e> Listing<'e> {
         self.books.bounded().block(job)
     }
 
+    /// Until when victims of a waiting job keep running because they write a checkpoint by then;
+    /// `None` if the job does not wait for that.
+    pub fn waits_for_checkpoint_ms(&self, job: JobId) -> Option<u64> {
+        let jobs = &self.books.jobs;
+        let (_, class) = jobs.waiting(job)?.place?;
+        jobs.pending.asleep(class)?.until_ms
+    }
+
     /// What waits in each queue that somebody described, with everything below it.
     pub fn waiting_below(&self) -> BTreeMap<QueueName, WaitingBelow> {
         let mut all: BTreeMap<QueueName, WaitingBelow> = BTreeMap::new();

@@ -45,6 +45,8 @@ pub enum Relaxation {
     DeviceClaims,
     /// Features that a node must declare.
     Features,
+    /// Who shares GPUs with whom.
+    SharedGpus,
     /// Spread and affinity rules.
     Rule,
     HostPort,
@@ -58,7 +60,7 @@ pub enum Relaxation {
 
 impl Relaxation {
     /// All of them, in the order in which they are tried and shown.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Quota,
         Self::GpuModel,
         Self::Level,
@@ -70,6 +72,7 @@ impl Relaxation {
         Self::Selector,
         Self::DeviceClaims,
         Self::Features,
+        Self::SharedGpus,
         Self::Rule,
         Self::HostPort,
         Self::Volume,
@@ -79,7 +82,7 @@ impl Relaxation {
 }
 
 /// Why a job waits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingJob {
     pub job: JobId,
     /// The reason last given; `None` if it has not been tried yet.
@@ -225,7 +228,7 @@ fn relax_pod(pod: &mut Requirement, relaxation: Relaxation) {
             pod.node_conditions.retain(|c| of_condition(c.cause) != relaxation);
             pod.node_names.clear();
         }
-        Relaxation::DeviceClaims | Relaxation::Features => {
+        Relaxation::DeviceClaims | Relaxation::Features | Relaxation::SharedGpus => {
             pod.node_conditions.retain(|c| of_condition(c.cause) != relaxation);
             pod.rules.retain(|rule| of_rule(rule.cause) != relaxation);
         }
@@ -251,6 +254,7 @@ fn of_condition(cause: ConditionCause) -> Relaxation {
         ConditionCause::NodeAffinity => Relaxation::Selector,
         ConditionCause::DeviceClaims => Relaxation::DeviceClaims,
         ConditionCause::DeclaredFeatures => Relaxation::Features,
+        ConditionCause::SharedGpus => Relaxation::SharedGpus,
         ConditionCause::VolumeDriver
         | ConditionCause::VolumeNodeAffinity
         | ConditionCause::VolumeZone
@@ -269,5 +273,6 @@ fn of_rule(cause: RuleCause) -> Relaxation {
         RuleCause::HostPort => Relaxation::HostPort,
         RuleCause::DiskConflict | RuleCause::ReadWriteOncePod => Relaxation::Volume,
         RuleCause::DeviceClaims => Relaxation::DeviceClaims,
+        RuleCause::SharedGpus => Relaxation::SharedGpus,
     }
 }

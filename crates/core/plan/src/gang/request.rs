@@ -3,6 +3,7 @@
 use dovetail_model::{Charge, ConditionCause, Job, NodeCondition, TopologyRequest};
 
 use dovetail_state::State;
+use dovetail_state::cause::Cause;
 use dovetail_state::shapes::ShapeId;
 
 /// What is to be placed together.
@@ -27,8 +28,9 @@ pub(crate) struct GangSet {
     pub(crate) first_ordinal: u32,
     pub(crate) required: Option<usize>,
     pub(crate) preferred: Option<usize>,
-    /// The hardest pods are placed first: most GPU, then most CPU, then most memory.
-    pub(crate) weight: (i64, i64, i64),
+    /// The hardest pods are placed first: most GPU, then most units of claims, then most CPU, then
+    /// most memory.
+    pub(crate) weight: (i64, u32, i64, i64),
 }
 
 /// A level that the topology does not have.
@@ -69,7 +71,8 @@ impl Gang {
         for (index, set) in job.pod_sets.iter().enumerate() {
             let (required, preferred) = depths(state, job, &set.topology)?;
             let shape = state.intern_shape(&set.requirement);
-            let amounts = &state.shapes.get(shape).demand.amounts;
+            let demand = &state.shapes.get(shape).demand;
+            let bounded = demand.rules.iter().filter(|rule| rule.cause == Cause::DeviceClaims);
             sets.push(GangSet {
                 pod_set: index as u16,
                 shape,
@@ -80,8 +83,9 @@ impl Gang {
                 preferred,
                 weight: (
                     state.shapes.get(shape).gpu_milli,
-                    amounts.cpu_milli,
-                    amounts.memory_bytes,
+                    bounded.map(|rule| rule.counts_itself).sum(),
+                    demand.amounts.cpu_milli,
+                    demand.amounts.memory_bytes,
                 ),
             });
         }

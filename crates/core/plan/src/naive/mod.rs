@@ -120,7 +120,7 @@ pub(crate) fn obstacle(state: &State, shape: ShapeId, slot: NodeId) -> Cause {
     let free = FreeOnNode::of(state, slot);
     let broken = |causes: &[RuleCause]| rules::broken(state, requirement, causes, slot);
     let lacks = |cause| !conditions_hold(requirement, free.node, cause);
-    let steps: [&dyn Fn() -> Option<Cause>; 18] = [
+    let steps: [&dyn Fn() -> Option<Cause>; 20] = [
         &|| early_obstacle(requirement, free.node),
         &|| broken(&[RuleCause::HostPort]),
         &|| Some(free.obstacle(state, shape)).filter(|cause| *cause != Cause::None),
@@ -137,8 +137,10 @@ pub(crate) fn obstacle(state: &State, shape: ShapeId, slot: NodeId) -> Cause {
         &|| broken(&[RuleCause::AntiAffinity]),
         &|| broken(&[RuleCause::ExistingAntiAffinity]),
         &|| broken(&[RuleCause::DeviceClaims]),
+        &|| broken(&[RuleCause::SharedGpus]),
         &|| lacks(ConditionCause::DeviceClaims).then_some(Cause::DeviceClaims),
         &|| lacks(ConditionCause::DeclaredFeatures).then_some(Cause::DeclaredFeatures),
+        &|| lacks(ConditionCause::SharedGpus).then_some(Cause::SharedGpus),
     ];
     steps.iter().find_map(|step| step()).unwrap_or(Cause::None)
 }

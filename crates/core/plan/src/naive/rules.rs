@@ -43,7 +43,7 @@ fn breaks(
     let counts = pods_per_domain(state, requirement, counter_of(rule));
     let here = label(&state.nodes.cold(slot).node, &rule.label);
     let count = here.and_then(|here| counts.get(here)).copied().unwrap_or(0);
-    let counts_itself = i64::from(requirement.counts_into.contains(&rule.selector));
+    let counts_itself = i64::from(requirement.counts_into.times(&rule.selector));
     match (&rule.kind, here) {
         (RuleKind::AntiAffinity, None) => None,
         (RuleKind::Spread { .. }, None) => Some(Cause::SpreadLabel),
@@ -58,6 +58,7 @@ fn breaks(
             RuleCause::DiskConflict => Cause::DiskConflict,
             RuleCause::ReadWriteOncePod => Cause::ReadWriteOncePod,
             RuleCause::ExistingAntiAffinity => Cause::ExistingAntiAffinity,
+            RuleCause::SharedGpus => Cause::SharedGpus,
             _ => Cause::AntiAffinity,
         }),
         (RuleKind::Affinity, Some(_)) => {
@@ -113,8 +114,8 @@ fn pods_per_domain<'s>(
         }
         let pods = counts.entry(value).or_default();
         for (_, record) in state.holdings.iter().filter(|(_, record)| record.node == slot) {
-            let mut names = record.counts_into.iter().map(|n| state.counters.selector_name(*n));
-            *pods += i64::from(names.any(|name| name == selector));
+            let names = record.counts_into.iter().map(|n| state.counters.selector_name(*n));
+            *pods += names.filter(|name| *name == selector).count() as i64;
         }
     }
     counts

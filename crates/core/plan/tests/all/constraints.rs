@@ -9,7 +9,7 @@ use dovetail_model::requirement::Operator;
 use dovetail_model::{
     Attachment, ConditionCause, CounterRule, CounterScope, Event, Holding, HoldingId, HoldingPhase,
     Node, NodeCondition, Owner, PodId, Preference, Preferred, Requirement, Resources, RuleCause,
-    RuleKind, SelectorTerm, Taint, TaintEffect, Toleration,
+    RuleKind, SelectorTerm, Selectors, Taint, TaintEffect, Toleration,
 };
 use dovetail_plan::Cause;
 
@@ -28,7 +28,7 @@ fn pod() -> Requirement {
     Requirement { resources: Resources::pod(100, 10), ..Requirement::default() }
 }
 
-fn set(names: &[&str]) -> BTreeSet<String> {
+fn set<S: FromIterator<String>>(names: &[&str]) -> S {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
@@ -199,7 +199,7 @@ fn every_short_amount_is_named_pods_first() {
     world.says(&asks, &[("a", &short)]);
     let named = world.engines[0].ask().refusals(&Arc::new(asks.clone()), "a").expect("it is there");
     let names: BTreeSet<String> = named.into_iter().filter_map(|r| r.resource).collect();
-    assert_eq!(names, set(&["fpga", "rdma"]));
+    assert_eq!(names, set::<BTreeSet<String>>(&["fpga", "rdma"]));
     a.allocatable.pod_slots = 1;
     a.allocatable.cpu_milli = 100;
     world.step(Event::NodeChanged(Box::new(a)));
@@ -438,7 +438,7 @@ fn counts_of_a_running_pod_change() {
     // A selector that nobody had used before appears, and the pod matches it.
     let job = dovetail_model::JobId(1);
     let owner = Owner::Pod(PodId { job, pod_set: 0, ordinal: 0 });
-    let counts_into = set(&["late"]);
+    let counts_into: Selectors = set(&["late"]);
     world.step(Event::CountsChanged { owner: owner.clone(), counts_into: counts_into.clone() });
     let near = rule("late", NAME, RuleKind::Affinity, RuleCause::Affinity);
     world.says(

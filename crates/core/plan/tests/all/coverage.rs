@@ -93,7 +93,7 @@ fn tally(recipe: &Recipe, seen: &mut Tally) {
     }
 }
 
-const CAUSES: [(dovetail_plan::Cause, &str); 31] = {
+const CAUSES: [(dovetail_plan::Cause, &str); 32] = {
     use dovetail_plan::Cause::*;
     [
         (NotReady, "not ready"),
@@ -127,6 +127,7 @@ const CAUSES: [(dovetail_plan::Cause, &str); 31] = {
         (ExistingAntiAffinity, "anti-affinity of others"),
         (DeviceClaims, "device claims"),
         (DeclaredFeatures, "declared features"),
+        (SharedGpus, "shared GPUs"),
     ]
 };
 

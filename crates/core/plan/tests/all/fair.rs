@@ -107,6 +107,10 @@ fn a_quota_waits_for_a_near_checkpoint_where_less_is_lost_in_sum() {
     // Two minutes of waiting for eight minutes of work, on as many GPUs.
     let (mut world, plan) = reclaimed_after(8 * MINUTE_MS, 8);
     assert_eq!(victims(&plan), None);
+    let waits: Vec<u64> = (0..9)
+        .filter_map(|job| world.engines[0].list().waits_for_checkpoint_ms(JobId(job)))
+        .collect();
+    assert_eq!(waits, [10 * MINUTE_MS]);
     world.now_ms += MINUTE_MS;
     assert_eq!(victims(&submit(&mut world, "lent", 1, 1, 0)), None);
     // Also in an engine that goes on from its snapshot.

@@ -374,7 +374,7 @@ fn begin(case: &Case) -> (Snapshot, Vec<Event>) {
                     reservation: None,
                     resources: asked.resources.clone(),
                     devices: held,
-                    counts_into: BTreeSet::new(),
+                    counts_into: Default::default(),
                     attachments: BTreeSet::new(),
                 });
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use dovetail_model::{
     Action, DeviceAmount, Event, Holding, HoldingId, HoldingPhase, Job, JobId, Node, Owner, Plan,
-    PodId, Resources, Snapshot, Taint, TaintEffect,
+    PodId, Resources, Selectors, Snapshot, Taint, TaintEffect,
 };
 use dovetail_plan::{Engine, EngineConfig, PreemptionConfig};
 
@@ -33,7 +33,7 @@ fn room_of(name: &str, node: &str, gpus: u16, phase: HoldingPhase) -> Event {
         reservation: None,
         resources: Resources::pod(100, 0),
         devices: (0..gpus).map(|index| (index, DeviceAmount::share(1000, 0))).collect(),
-        counts_into: BTreeSet::new(),
+        counts_into: Selectors::default(),
         attachments: BTreeSet::new(),
     }))
 }

@@ -36,7 +36,7 @@ fn full(protects: bool) -> Engine {
             reservation: None,
             resources: Resources::pod(0, 0),
             devices: vec![(index as u16, DeviceAmount::share(1_000, 0))],
-            counts_into: BTreeSet::new(),
+            counts_into: Default::default(),
             attachments: BTreeSet::new(),
         });
     }

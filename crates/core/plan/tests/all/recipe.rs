@@ -12,7 +12,8 @@ use dovetail_model::{
     Attachment, Bounds, ConditionCause, CounterRule, CounterScope, Device, DeviceRequest, Estimate,
     Images, InterruptionCost, Job, JobId, Knowledge, MigProfile, MigTable, Node, NodeAvailability,
     NodeCondition, PodSet, PreemptionRules, Preference, Preferred, Queue, Requirement, Resources,
-    RuleCause, RuleKind, SelectorTerm, Taint, TaintEffect, Toleration, Topology, TopologyRequest,
+    RuleCause, RuleKind, SelectorTerm, Selectors, Taint, TaintEffect, Toleration, Topology,
+    TopologyRequest,
 };
 use dovetail_plan::PreemptionConfig;
 use proptest::prelude::*;
@@ -334,9 +335,8 @@ pub(crate) fn requirement(choose: &mut Choices<'_>) -> Requirement {
         }],
         _ => Vec::new(),
     };
-    let counted = choose.among::<&[usize]>(&[&[], &[0], &[0], &[1], &[0, 1], &[0, 2]]);
-    let mut counts_into: BTreeSet<String> =
-        counted.iter().map(|i| SELECTORS[*i].to_owned()).collect();
+    let counted = choose.among::<&[usize]>(&[&[], &[0], &[0, 0], &[1], &[0, 1], &[0, 2]]);
+    let mut counts_into = named(counted);
     let rules: Vec<CounterRule> = match choose.below(5) {
         2 | 3 => (0..1 + choose.below(3)).map(|_| rule(choose)).collect(),
         _ => Vec::new(),
@@ -417,9 +417,13 @@ fn node_affinity(choose: &mut Choices<'_>) -> Vec<NodeCondition> {
 }
 
 /// Selectors that count somebody else's pod.
-pub(crate) fn selectors(choose: &mut Choices<'_>) -> BTreeSet<String> {
-    let counted = choose.among::<&[usize]>(&[&[], &[0], &[1, 2], &[3], &[4], &[2], &[0, 3]]);
-    counted.iter().map(|i| SELECTORS[*i].to_owned()).collect()
+pub(crate) fn selectors(choose: &mut Choices<'_>) -> Selectors {
+    let counted = choose.among::<&[usize]>(&[&[], &[0], &[1, 1, 2], &[3], &[4], &[2], &[0, 0, 3]]);
+    named(counted)
+}
+
+fn named(counted: &[usize]) -> Selectors {
+    counted.iter().map(|i| SELECTORS[*i].to_owned()).collect::<Vec<_>>().into()
 }
 
 /// What a volume or a feature asks of the node.
@@ -443,6 +447,7 @@ fn other_condition(choose: &mut Choices<'_>) -> Option<NodeCondition> {
         }
         16 => (ConditionCause::NodeAffinity, term("metadata.name", Operator::NotIn, &["n0"])),
         17 => (ConditionCause::VolumeNodeAffinity, Vec::new()),
+        19 => (ConditionCause::SharedGpus, term("pool", Operator::Exists, &[])),
         _ => return None,
     };
     Some(NodeCondition { any_of, cause })
@@ -509,7 +514,7 @@ fn rule(choose: &mut Choices<'_>) -> CounterRule {
     let spread = |max_skew| (RuleKind::Spread { max_skew, min_domains }, RuleCause::Spread);
     let none = |cause| (RuleKind::AntiAffinity, cause);
     let (name, cluster) = ("metadata.name", "dovetail.dev/cluster");
-    let ((kind, cause), selector, label) = match choose.below(19) {
+    let ((kind, cause), selector, label) = match choose.below(20) {
         0 | 1 => ((RuleKind::Affinity, RuleCause::Affinity), own, label),
         2 | 12 => (none(RuleCause::AntiAffinity), own, label),
         3 | 13 => (none(RuleCause::ExistingAntiAffinity), own, label),
@@ -519,6 +524,7 @@ fn rule(choose: &mut Choices<'_>) -> CounterRule {
         9 | 15 | 16 => (none(RuleCause::DiskConflict), SELECTORS[3], name),
         10 | 17 => (none(RuleCause::ReadWriteOncePod), SELECTORS[4], cluster),
         18 => ((at_most(choose), RuleCause::DeviceClaims), own, choose.among(&[name, "pool"])),
+        19 => (none(RuleCause::SharedGpus), own, label),
         _ => (spread(1), own, cluster),
     };
     let eligible =

@@ -30,6 +30,6 @@ pub use measure::{SeriesMeasure, mean_over_steps, measures, peaks_of_mixed_steps
 pub use observation::{Observation, RefusedSeries};
 pub use open_time::OpenTime;
 pub use origin::{DeviceHolder, MigSlice, SeriesOrigin, host};
-pub use place::{DevicePlace, SAMPLED, places};
+pub use place::{DevicePlace, PodFigure, SAMPLED, places, pod_figures};
 pub use pod_labels::PodLabels;
 pub use unmeasured::UnmeasuredNode;

@@ -39,3 +39,40 @@ pub fn places(series: &[Series]) -> Vec<DevicePlace> {
     };
     series.iter().filter_map(place).collect()
 }
+
+/// A figure about a pod that has a device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PodFigure {
+    pub node: String,
+    /// Identity of the device, unique on its node.
+    pub device: String,
+    /// Model, as the exporter writes it.
+    pub model: Option<String>,
+    pub is_slice: bool,
+    pub namespace: String,
+    pub pod: String,
+    pub value: f64,
+}
+
+/// The last values of series about devices, where a label names a pod.
+pub fn pod_figures(series: &[Series]) -> Vec<PodFigure> {
+    let pods = PodLabels::of(series.iter().map(|one| &one.labels));
+    let figure = |one: &Series| {
+        let SeriesOrigin { node, device, model, slice, holder } =
+            SeriesOrigin::of(&one.labels, &pods)?;
+        let holder = holder?;
+        let value = one.samples.last()?.value;
+        let (namespace, pod) = (holder.namespace, holder.pod);
+        let is_slice = slice.is_some();
+        value.is_finite().then_some(PodFigure {
+            node,
+            device,
+            model,
+            is_slice,
+            namespace,
+            pod,
+            value,
+        })
+    };
+    series.iter().filter_map(figure).collect()
+}

@@ -8,7 +8,7 @@ use dovetail_model::{Job, Requirement, RuleCause};
 use dovetail_plan::{Engine, View};
 
 /// Rules of one kind, and what their owner calls them.
-const KINDS: [(&[RuleCause], &str); 6] = [
+const KINDS: [(&[RuleCause], &str); 7] = [
     (&[RuleCause::AntiAffinity, RuleCause::ExistingAntiAffinity], "their own pod anti-affinity"),
     (&[RuleCause::Affinity], "their own pod affinity"),
     (&[RuleCause::Spread], "their own topology spread constraints"),
@@ -18,6 +18,7 @@ const KINDS: [(&[RuleCause], &str); 6] = [
         "the volumes that only one of them may use at a time",
     ),
     (&[RuleCause::DeviceClaims], "the devices that their claims need together"),
+    (&[RuleCause::SharedGpus], "the classes and namespaces of pods that share GPUs"),
 ];
 
 /// The rules of a job's pods about each other without which it would start now: those of one kind

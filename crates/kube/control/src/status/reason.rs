@@ -37,6 +37,7 @@ pub fn plugin(cause: Cause) -> Option<&'static str> {
         Cause::Affinity | Cause::AntiAffinity | Cause::ExistingAntiAffinity => "InterPodAffinity",
         Cause::DeviceClaims => "DynamicResources",
         Cause::DeclaredFeatures => "NodeDeclaredFeatures",
+        Cause::SharedGpus => "GpuSharing",
     })
 }
 
@@ -83,6 +84,9 @@ pub fn reason(refusal: &Refusal, rules: &Rules) -> Cow<'static, str> {
         Cause::ExistingAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules",
         Cause::DeviceClaims => "cannot allocate all claims",
         Cause::DeclaredFeatures => "node(s) didn't match Pod's required features",
+        Cause::SharedGpus => {
+            "node(s) had shared GPUs that did not admit the pod's class or namespace"
+        }
     })
 }
 

@@ -86,6 +86,15 @@ impl WaitingReason {
         Self::pending(PendingReason::WaitingForTurn, message)
     }
 
+    /// What a pod says whose victims write a checkpoint by a time, and run until then.
+    pub fn for_checkpoint(at_ms: u64) -> Self {
+        let message = format!(
+            "dovetail preempts other pods for it at {}, when they have written their next checkpoint",
+            time(at_ms)
+        );
+        Self::pending(PendingReason::WaitingForTurn, message)
+    }
+
     /// What a pod says that would start in room that is reserved for what a gang, as it is shown,
     /// has lost.
     pub fn for_reservation(gang: &str) -> Self {

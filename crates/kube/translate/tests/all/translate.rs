@@ -143,7 +143,7 @@ fn spread_and_affinity_become_rules_over_named_counters() {
         ]
     );
     let carried = "against in team: app=web per host".to_owned();
-    assert_eq!(found.counts_into.into_iter().collect::<Vec<_>>(), [carried]);
+    assert_eq!(found.counts_into.iter().cloned().collect::<Vec<_>>(), [carried]);
 }
 
 #[test]

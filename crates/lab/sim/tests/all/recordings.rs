@@ -208,7 +208,7 @@ fn kept_room(phase: HoldingPhase) -> Event {
         reservation: None,
         resources: Resources::pod(100, 0),
         devices: (0..4).map(|index| (index, DeviceAmount::share(1000, 0))).collect(),
-        counts_into: BTreeSet::new(),
+        counts_into: Default::default(),
         attachments: BTreeSet::new(),
     }))
 }

@@ -175,6 +175,7 @@ fn is_of_any_volume(cause: ConditionCause) -> bool {
         | ConditionCause::StorageCapacity => true,
         ConditionCause::NodeAffinity
         | ConditionCause::DeviceClaims
-        | ConditionCause::DeclaredFeatures => false,
+        | ConditionCause::DeclaredFeatures
+        | ConditionCause::SharedGpus => false,
     }
 }

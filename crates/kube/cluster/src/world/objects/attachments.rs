@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{
-    Attachment, Event, Holding, HoldingId, HoldingPhase, NodeName, Owner, Resources,
+    Attachment, Event, Holding, HoldingId, HoldingPhase, NodeName, Owner, Resources, Selectors,
 };
 use dovetail_objects::VolumeAttachment;
 
@@ -197,7 +197,7 @@ fn holding(name: &str, node: &NodeName, attachment: &Attachment) -> Holding {
         reservation: None,
         resources: Resources::default(),
         devices: Vec::new(),
-        counts_into: BTreeSet::new(),
+        counts_into: Selectors::default(),
         attachments: [Attachment { limit: attachment.limit.clone(), volume }].into(),
     }
 }

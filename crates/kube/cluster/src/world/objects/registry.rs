@@ -82,7 +82,9 @@ impl Registry {
                 CounterSelector::Carriers(term) => Some(term),
                 CounterSelector::Spread { .. }
                 | CounterSelector::Budget { .. }
-                | CounterSelector::Chosen(_) => None,
+                | CounterSelector::Chosen(_)
+                | CounterSelector::OtherClass(_)
+                | CounterSelector::OtherNamespace(_) => None,
             })
             .filter(|term| is_kept_away(term, pod, namespace))
             .collect();
@@ -101,6 +103,9 @@ impl Registry {
             }
             CounterSelector::Chosen(selections) => (&mut self.counting, &selections[0].selector),
             CounterSelector::Carriers(term) => (&mut self.keeping_away, &term.pods.selector),
+            CounterSelector::OtherClass(_) | CounterSelector::OtherNamespace(_) => {
+                return self.counting.file(number, None, there);
+            }
         };
         let bucket = match labels {
             LabelSelector::Of(terms) => terms.iter().find_map(|term| match &term.test {

@@ -36,8 +36,8 @@ pub(crate) struct ClaimRefusal {
 /// What a node answers to claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClaimFit {
-    /// So many pods with such claims get devices, one after the other; 1 where only one is asked
-    /// for.
+    /// Pods that are alike get devices for so many units, one after the other; 1 where only one pod
+    /// is asked for.
     Fits(u32),
     Undecided,
     /// The claims are not understood.
@@ -46,11 +46,20 @@ pub(crate) enum ClaimFit {
     No(usize),
 }
 
-/// Claims, of which pods of a gang have `own` ones.
+/// Claims, and the pods of a gang that are like the one that has them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SurveyedClaims {
     pub(crate) claims: Vec<ResourceClaim>,
-    pub(crate) own: Vec<ResourceClaim>,
+    pub(crate) alike: Option<AlikePods>,
+}
+
+/// Pods of a gang that are alike.
+#[derive(Clone, Debug)]
+pub(crate) struct AlikePods {
+    /// Units that the claims at hand are of.
+    pub(crate) has: u32,
+    /// Claims that ask for one.
+    pub(crate) unit: Vec<ResourceClaim>,
 }
 
 /// A survey, and the label of the nodes that have devices by it, if it is kept.
@@ -106,10 +115,10 @@ impl ClaimSurvey {
         matches!(self.answers.get(node), Some(ClaimFit::Fits(_)))
     }
 
-    /// Nodes that have, and for how many pods with such claims.
+    /// Nodes that have, and for how many units.
     pub(crate) fn fitting(&self) -> impl Iterator<Item = (&str, u32)> {
         self.answers.iter().filter_map(|(node, answer)| match answer {
-            ClaimFit::Fits(pods) => Some((&**node, *pods)),
+            ClaimFit::Fits(units) => Some((&**node, *units)),
             _ => None,
         })
     }
@@ -161,12 +170,13 @@ fn hex(digest: &[u8]) -> String {
 
 impl SurveyedClaims {
     /// The same for claims that ask for the same.
-    fn key(claims: &[&ResourceClaim], own: &[&ResourceClaim]) -> String {
-        let asked = |claims: &[&ResourceClaim]| {
-            let asked: Vec<_> = claims.iter().map(|claim| &claim.asked).collect();
-            format!("{asked:?}")
-        };
-        asked(claims) + &asked(own)
+    fn key(claims: &[&ResourceClaim], alike: Option<&AlikePods>) -> String {
+        let asked: Vec<_> = claims.iter().map(|claim| &claim.asked).collect();
+        let unit = alike.map(|alike| {
+            let unit: Vec<_> = alike.unit.iter().map(|claim| &claim.asked).collect();
+            (alike.has, unit)
+        });
+        format!("{asked:?}{unit:?}")
     }
 }
 
@@ -175,7 +185,7 @@ impl Surveys {
     /// is.
     pub(crate) fn get(
         &self,
-        (claims, own): (&[&ResourceClaim], &[&ResourceClaim]),
+        (claims, alike): (&[&ResourceClaim], Option<&AlikePods>),
         make: impl FnOnce() -> ClaimSurvey,
     ) -> FoundSurvey {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -186,7 +196,7 @@ impl Surveys {
             drop(kept);
             return FoundSurvey { survey: Arc::new(make()), label: None };
         }
-        let key = SurveyedClaims::key(claims, own);
+        let key = SurveyedClaims::key(claims, alike);
         if let Some(KeptSurvey { survey, label, .. }) = kept.by_asked.get(&key) {
             return FoundSurvey { survey: Arc::clone(survey), label: Some(Arc::clone(label)) };
         }
@@ -194,8 +204,8 @@ impl Surveys {
         kept.to_label.extend(survey.fitting_nodes());
         // Whoever may create claims must not be able to make two that share a label.
         let label: Arc<str> = devices_label(&hex(&Sha256::digest(key.as_bytes()))).into();
-        let cloned = |of: &[&ResourceClaim]| of.iter().map(|&one| one.clone()).collect();
-        let asked = SurveyedClaims { claims: cloned(claims), own: cloned(own) };
+        let claims = claims.iter().map(|&one| one.clone()).collect();
+        let asked = SurveyedClaims { claims, alike: alike.cloned() };
         let found = FoundSurvey { survey: Arc::clone(&survey), label: Some(Arc::clone(&label)) };
         kept.by_asked.insert(key, KeptSurvey { asked, label, survey });
         found
@@ -256,7 +266,7 @@ impl Surveys {
             let now = survey.refusal();
             let is_said_again =
                 now.as_ref().is_some_and(|now| forgotten.has(now.telling.as_deref()));
-            let is_counted = is_changed && !asked.own.is_empty();
+            let is_counted = is_changed && asked.alike.is_some();
             differs |= is_counted || is_said_again || now != refusal;
         }
         differs
@@ -295,7 +305,7 @@ mod tests {
             let request = ClaimRequest { name, ..ClaimRequest::default() };
             let asked = ClaimAsked { requests: vec![request], ..ClaimAsked::default() };
             let claim = ResourceClaim { asked, ..ResourceClaim::default() };
-            assert!(surveys.get((&[&claim], &[]), survey).label.is_some());
+            assert!(surveys.get((&[&claim], None), survey).label.is_some());
         }
         assert_eq!(surveys.labels_of("n0").len(), MOST_KEPT);
         surveys.take_to_label();

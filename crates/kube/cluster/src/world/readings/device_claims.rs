@@ -14,22 +14,22 @@ use crate::world::objects::Objects;
 use crate::world::objects::device_claims::{ClaimAvailability, MOST_CONSUMERS};
 use crate::world::objects::pods::Slot;
 use crate::world::objects::surveys::{
-    ClaimFit, ClaimRefusal, ClaimSurvey, FoundSurvey, SurveyedClaims,
+    AlikePods, ClaimFit, ClaimRefusal, ClaimSurvey, FoundSurvey, SurveyedClaims,
 };
-use crate::world::readings::device_copies::{at_most, own_claims};
+use crate::world::readings::device_copies::{CountedClaims, at_most};
 use dovetail_translate::NotYet;
 
-/// Pods with claims that are counted for a node: more than kubelet's default takes.
+/// Units of claims that are counted for a node: more than kubelet's default takes pods.
 const MOST_COPIES: usize = 128;
 /// States that a search looks at for one node before it is given up undecided.
 const STEPS: u64 = 20_000;
 
 /// What the claims of a pod ask of its node; nothing if it has no claims. `counted_as`: what counts
-/// the pods of its gang that are like it.
+/// it and the pods of its gang that are like it.
 pub(crate) fn asked_of_node(
     objects: &Objects,
     slot: Slot,
-    counted_as: Option<&str>,
+    counted_as: Option<&CountedClaims>,
 ) -> Result<(Vec<NodeCondition>, Option<CounterRule>), NotYet> {
     let pod = &*objects.pods.get(slot).pod;
     let claims = objects.device_claims.of_pod(pod)?;
@@ -59,16 +59,13 @@ pub(crate) fn asked_of_node(
     if to_allocate.is_empty() {
         return Ok((conditions, None));
     }
-    let own: Vec<&ResourceClaim> = match counted_as {
-        Some(_) => own_claims(objects, pod).collect(),
-        None => Vec::new(),
-    };
-    let FoundSurvey { survey, label } = fitting(objects, pod, (&to_allocate, &own))?;
+    let more = counted_as.map(|alike| AlikePods { has: alike.units, unit: alike.unit.clone() });
+    let FoundSurvey { survey, label } = fitting(objects, pod, (&to_allocate, more.as_ref()))?;
     conditions.push(match &label {
         Some(label) => labelled(label),
         None => named(survey.fitting().map(|(node, _)| node)),
     });
-    let rule = counted_as.and_then(|selector| at_most(objects, slot, selector, &survey));
+    let rule = counted_as.and_then(|alike| at_most(objects, slot, &alike.selector, &survey));
     Ok((conditions, rule))
 }
 
@@ -92,11 +89,11 @@ fn labelled(label: &str) -> NodeCondition {
 fn fitting(
     objects: &Objects,
     pod: &Pod,
-    (claims, own): (&[&ResourceClaim], &[&ResourceClaim]),
+    (claims, alike): (&[&ResourceClaim], Option<&AlikePods>),
 ) -> Result<FoundSurvey, NotYet> {
     let held = without(&objects.device_claims.held, claims);
     let surveys = &objects.device_claims.surveys;
-    let found = surveys.get((claims, own), || survey(objects, &held, (claims, own)));
+    let found = surveys.get((claims, alike), || survey(objects, &held, (claims, alike)));
     let Some(ClaimRefusal { looked_at, telling }) = found.survey.refusal() else {
         return Ok(found);
     };
@@ -134,21 +131,21 @@ pub(crate) fn is_any_to_ask_again(objects: &Objects) -> bool {
     let names = || objects.nodes.names().map(Box::from).collect();
     // What a node reaches is the same for all claims.
     let mut last: Option<(Box<str>, Option<Reached<'_>>)> = None;
-    objects.device_claims.surveys.renew(names, |SurveyedClaims { claims, own }, node| {
+    objects.device_claims.surveys.renew(names, |SurveyedClaims { claims, alike }, node| {
         if last.as_ref().is_none_or(|(of, _)| **of != *node) {
             last = Some((node.into(), reached(objects, held, node)));
         }
         let (_, reached) = last.as_ref()?;
-        let (claims, own): (Vec<_>, Vec<_>) = (claims.iter().collect(), own.iter().collect());
-        Some(answer(objects, reached.as_ref()?, &mut scratch, (&claims, &own)))
+        let claims: Vec<_> = claims.iter().collect();
+        Some(answer(objects, reached.as_ref()?, &mut scratch, (&claims, alike.as_ref())))
     })
 }
 
-/// Asks every node that has devices; also for how many pods with claims like `own`, if any.
+/// Asks every node that has devices; also for how many units of pods that are alike, if any.
 fn survey(
     objects: &Objects,
     held: &ClaimedDevices,
-    asked: (&[&ResourceClaim], &[&ResourceClaim]),
+    asked: (&[&ResourceClaim], Option<&AlikePods>),
 ) -> ClaimSurvey {
     let mut survey = ClaimSurvey::default();
     let mut scratch = Cow::Borrowed(held);
@@ -172,7 +169,7 @@ fn answer(
     objects: &Objects,
     reached: &Reached<'_>,
     held: &mut Cow<'_, ClaimedDevices>,
-    (claims, own): (&[&ResourceClaim], &[&ResourceClaim]),
+    (claims, alike): (&[&ResourceClaim], Option<&AlikePods>),
 ) -> ClaimFit {
     let place = reached.place();
     let outcome = match claims.iter().any(|claim| claim.allocation.is_some()) {
@@ -180,10 +177,12 @@ fn answer(
         false => reached.allocate(claims, STEPS),
     };
     match outcome {
-        AllocationOutcome::Fits(_) if own.is_empty() => ClaimFit::Fits(1),
-        AllocationOutcome::Fits(given) => {
-            ClaimFit::Fits(1 + copies(objects, held.to_mut(), place, (given, own)))
-        }
+        AllocationOutcome::Fits(given) => ClaimFit::Fits(match alike {
+            None => 1,
+            Some(AlikePods { has, unit }) => {
+                has.saturating_add(more_units(objects, held.to_mut(), place, (given, unit)))
+            }
+        }),
         AllocationOutcome::Undecided => ClaimFit::Undecided,
         AllocationOutcome::Error(_) => ClaimFit::Error,
         AllocationOutcome::No(looks) => {
@@ -192,18 +191,19 @@ fn answer(
     }
 }
 
-/// For how many more pods with such claims a node has devices, after one got these: counted in the
-/// order in which they are set aside. `held` is what others have, then as before.
-fn copies(
+/// For how many more units a node has devices, after one pod got these: counted in the order in
+/// which they are set aside. `held` is what others have, then as before.
+fn more_units(
     objects: &Objects,
     held: &mut ClaimedDevices,
     place: CandidateNode<'_>,
-    (first, own): (Vec<Allotment>, &[&ResourceClaim]),
+    (first, unit): (Vec<Allotment>, &[ResourceClaim]),
 ) -> u32 {
+    let unit: Vec<&ResourceClaim> = unit.iter().collect();
     let mut given = vec![first];
     while let Some(last) = given.last().filter(|_| given.len() <= MOST_COPIES) {
         last.iter().for_each(|allotment| held.add(&allotment.allocation()));
-        match allocate(&objects.device_claims.catalog, held, place, own, STEPS) {
+        match allocate(&objects.device_claims.catalog, held, place, &unit, STEPS) {
             AllocationOutcome::Fits(next) => given.push(next),
             _ => break,
         }

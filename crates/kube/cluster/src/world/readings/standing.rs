@@ -6,7 +6,7 @@ use dovetail_model::{Holding, HoldingId, HoldingPhase, NodeName, Owner, PodId, R
 use dovetail_objects::Pod;
 
 use super::device_claims::asked_of_node;
-use super::device_copies::counted_as;
+use super::device_copies::{CountedClaims, counted_as};
 use crate::world::objects::Objects;
 use crate::world::objects::pods::{PodPause, Slot, late_from_ms};
 use crate::world::objects::reported::{Reported, full_name};
@@ -102,10 +102,12 @@ pub(crate) fn requirement(objects: &Objects, slot: Slot) -> Result<Requirement, 
     let mut requirement = pod_with_devices(pod, facts, rules)?;
     if pod.has_resource_claims {
         let counted_as = counted_as(objects, slot);
-        let (conditions, rule) = asked_of_node(objects, slot, counted_as.as_deref())?;
+        let (conditions, rule) = asked_of_node(objects, slot, counted_as.as_ref())?;
         requirement.node_conditions.extend(conditions);
         requirement.rules.extend(rule);
-        requirement.counts_into.extend(counted_as);
+        if let Some(CountedClaims { selector, units, .. }) = counted_as {
+            requirement.counts_into.insert_times(selector, units);
+        }
     }
     let labels = objects.namespace_labels(pod);
     let counting = objects.registry.counting(pod, labels);
@@ -156,7 +158,9 @@ pub(crate) fn holding(
     let mut counts_into = held.counts_into;
     let counting = objects.registry.counting(pod, objects.namespace_labels(pod));
     counts_into.extend(counting.iter().map(|name| name.to_string()));
-    counts_into.extend(counted_as(objects, slot));
+    if let Some(CountedClaims { selector, units, .. }) = counted_as(objects, slot) {
+        counts_into.insert_times(selector, units);
+    }
     let memory_bytes = objects.nodes.device_memory_bytes(&node);
     Holding {
         id: HoldingId(0),

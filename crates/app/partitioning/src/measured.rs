@@ -1,0 +1,262 @@
+//! `dovetail partition size` by what pods use: how many of them can share each GPU.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail};
+use dovetail_console::clock::now_ms;
+use dovetail_console::table::{facts, whole};
+use dovetail_metrics::exporter::{PodFigure, pod_figures};
+use dovetail_model::gpu_model;
+use dovetail_partition::{MeasuredUse, SharedBy, SharingLimit, shared_by};
+use dovetail_sources::kubeconfig::ConnectionFlags;
+use dovetail_sources::prometheus::{ServerChoice, WayFlags};
+use dovetail_units::amount::percent;
+use dovetail_units::duration::duration;
+use serde::Serialize;
+
+use crate::size::{HOURS_PER_MONTH, month_words};
+
+const MIB: f64 = 1_048_576.0;
+const DAY_MS: u64 = 86_400_000;
+
+/// Which pods are asked about, and where.
+#[derive(Debug)]
+pub struct Question<'q> {
+    /// Model, as dovetail names it.
+    pub model: &'q str,
+    /// Only pods of these; all if there are none.
+    pub namespaces: &'q [String],
+    /// How far back to look, in milliseconds.
+    pub window_ms: u64,
+    pub prometheus: &'q str,
+    pub way: &'q WayFlags,
+}
+
+/// What `dovetail partition size --prometheus` answers.
+#[derive(Debug, Serialize)]
+pub struct Document {
+    pub gpu: String,
+    /// Pods with one whole GPU of the model that were measured for a day or more.
+    pub pods: usize,
+    /// How many of these pods can share each GPU, whichever meet; 1 where they should not share.
+    pub replicas: usize,
+    /// What keeps more from sharing: `memory`, `activity`, `clients`, `pods`; `null` where one pod
+    /// alone uses more than the limits.
+    pub limited_by: Option<&'static str>,
+    /// Memory that the largest of so many pods use together, as a percentage of the GPU.
+    pub memory_percent: f64,
+    /// Time in which the busiest of so many pods compute, as a percentage.
+    pub activity_percent: f64,
+    pub gpus: usize,
+    /// No fewer GPUs can hold the pods within the limits.
+    pub lower_bound: u64,
+    /// Days for which pods were measured: the shortest and the longest.
+    pub measured_days: [f64; 2],
+    /// Pods that are not counted, by reason.
+    pub left_out: BTreeMap<&'static str, usize>,
+    pub usd_per_gpu_hour: Option<f64>,
+    pub usd_per_month: Option<f64>,
+    pub whole_usd_per_month: Option<f64>,
+}
+
+/// What was measured of a pod.
+#[derive(Default)]
+struct Measured {
+    devices: usize,
+    is_slice: bool,
+    is_model: bool,
+    memory_bytes: Option<u64>,
+    gpu_bytes: Option<u64>,
+    activity_ppm: Option<u64>,
+    since_ms: Option<u64>,
+}
+
+type Pods = BTreeMap<(String, String), Measured>;
+
+/// Asks Prometheus what pods use, and how many of them can share each GPU.
+///
+/// # Errors
+/// A server that does not answer; no pod to judge by.
+pub async fn document(question: &Question<'_>, price_micros: Option<i64>) -> Result<Document> {
+    let now_ms = now_ms();
+    let pods = read(question, now_ms).await?;
+    let mut left_out: BTreeMap<&'static str, usize> = BTreeMap::new();
+    let (mut uses, mut sizes, mut days) = (Vec::new(), Vec::new(), Vec::new());
+    for measured in pods.values() {
+        match use_of(measured, now_ms) {
+            Ok((used, gpu_bytes, measured_ms)) => {
+                uses.push(used);
+                sizes.push(gpu_bytes);
+                days.push(measured_ms as f64 / DAY_MS as f64);
+            }
+            Err(why) => *left_out.entry(why).or_default() += 1,
+        }
+    }
+    let Some(gpu_bytes) = sizes.into_iter().min() else {
+        let why: Vec<String> = left_out.iter().map(|(why, pods)| format!("{pods} {why}")).collect();
+        let seen = if why.is_empty() { "no pods".to_owned() } else { why.join(", ") };
+        bail!(
+            "Prometheus at {} has no pod that has used one whole {} for a day or more (it has: {seen})",
+            question.prometheus,
+            question.model
+        );
+    };
+    let found = shared_by(&uses, gpu_bytes);
+    let SharedBy { replicas, memory_bytes, activity_ppm, gpus, lower_bound, .. } = found;
+    let hour = price_micros.map(|micros| micros as f64 / 1e6);
+    let month = |gpus: usize| hour.map(|hour| hour * (gpus as u64 * HOURS_PER_MONTH) as f64);
+    Ok(Document {
+        gpu: question.model.to_owned(),
+        pods: uses.len(),
+        replicas,
+        limited_by: found.limit.map(word),
+        memory_percent: memory_bytes as f64 * 100.0 / gpu_bytes as f64,
+        activity_percent: activity_ppm as f64 / 1e4,
+        gpus,
+        lower_bound: u64::try_from(lower_bound).unwrap_or(u64::MAX),
+        measured_days: [
+            days.iter().copied().fold(f64::INFINITY, f64::min),
+            days.iter().copied().fold(0.0, f64::max),
+        ],
+        left_out,
+        usd_per_gpu_hour: hour,
+        usd_per_month: month(gpus),
+        whole_usd_per_month: month(uses.len()),
+    })
+}
+
+fn word(limit: SharingLimit) -> &'static str {
+    match limit {
+        SharingLimit::Memory => "memory",
+        SharingLimit::Activity => "activity",
+        SharingLimit::Clients => "clients",
+        SharingLimit::Pods => "pods",
+    }
+}
+
+/// The use of a pod, the memory of its GPU, and for how long it was measured; or why it is not
+/// counted.
+fn use_of(pod: &Measured, now_ms: u64) -> Result<(MeasuredUse, u64, u64), &'static str> {
+    if !pod.is_model {
+        return Err("on GPUs of other models");
+    }
+    if pod.is_slice {
+        return Err("on MIG instances");
+    }
+    if pod.devices > 1 {
+        return Err("with several GPUs");
+    }
+    let measured_ms = pod.since_ms.map_or(0, |since_ms| now_ms.saturating_sub(since_ms));
+    if measured_ms < DAY_MS {
+        return Err("measured for less than a day");
+    }
+    let parts = pod.memory_bytes.zip(pod.activity_ppm).zip(pod.gpu_bytes);
+    let ((memory_bytes, activity_ppm), gpu_bytes) = parts.ok_or("without all metrics")?;
+    Ok((MeasuredUse { memory_bytes, activity_ppm }, gpu_bytes, measured_ms))
+}
+
+/// Everything about pods that have GPUs now.
+async fn read(question: &Question<'_>, now_ms: u64) -> Result<Pods> {
+    let choice = ServerChoice::At(question.prometheus.to_owned());
+    let (client, _) = question.way.reach(&choice, &ConnectionFlags::default()).await?;
+    let mut client = client.context("no Prometheus is named")?;
+    let window = format!("{}s", question.window_ms / 1_000);
+    let memory = "DCGM_FI_DEV_FB_USED";
+    let quantile = |share: &str, metric: &str| {
+        format!("quantile_over_time({share}, {metric}[{window}]) and {metric}")
+    };
+    let active = "DCGM_FI_PROF_GR_ENGINE_ACTIVE";
+    let utilized = "DCGM_FI_DEV_GPU_UTIL";
+    let queries = [
+        quantile("0.99", memory),
+        format!("{memory} + DCGM_FI_DEV_FB_FREE"),
+        format!("min_over_time(timestamp({memory})[{window}:10m]) and {memory}"),
+        // The less exact one first: the other takes its place where there is one.
+        format!("quantile_over_time(0.95, {utilized}[{window}]) / 100 and {utilized}"),
+        quantile("0.95", active),
+    ];
+    let mut pods = Pods::new();
+    for (place, query) in queries.iter().enumerate() {
+        let series = client.instant(query, now_ms.cast_signed()).await?;
+        for figure in pod_figures(&series) {
+            let PodFigure { namespace, pod, model, is_slice, value, .. } = figure;
+            let is_asked =
+                question.namespaces.is_empty() || question.namespaces.contains(&namespace);
+            if !is_asked || value < 0.0 {
+                continue;
+            }
+            let of_pod = pods.entry((namespace, pod)).or_default();
+            match place {
+                0 => {
+                    of_pod.devices += 1;
+                    of_pod.is_slice |= is_slice;
+                    let model = model.as_deref().and_then(gpu_model);
+                    of_pod.is_model = model.is_some_and(|model| model == question.model);
+                    of_pod.memory_bytes = Some((value * MIB).ceil() as u64);
+                }
+                1 => of_pod.gpu_bytes = Some((value * MIB) as u64),
+                2 => of_pod.since_ms = Some((value * 1e3) as u64),
+                _ => of_pod.activity_ppm = Some((value * 1e6).ceil() as u64),
+            }
+        }
+    }
+    pods.retain(|_, pod| pod.devices > 0);
+    Ok(pods)
+}
+
+/// The document as text.
+pub fn text(document: &Document) -> String {
+    let Document { gpu, pods, replicas, memory_percent, activity_percent, .. } = document;
+    let used = format!(
+        "{} of the memory (limit 85%) and {} of the time (limit 80%)",
+        percent(memory_percent / 100.0),
+        percent(activity_percent / 100.0)
+    );
+    let found = match document.limited_by {
+        None => format!("none: the pod that uses most needs {used}"),
+        Some(limit) => {
+            let more = match limit {
+                "pods" => "there are no more pods".to_owned(),
+                "clients" => "more pods than 48 are not supported".to_owned(),
+                limit => format!("one more can exceed the limit of {limit}"),
+            };
+            format!("{replicas} per GPU: the {replicas} pods that use most need {used}; {more}")
+        }
+    };
+    let [from, to] = document.measured_days.map(|days| duration((days * DAY_MS as f64) as u64));
+    let bound = match document.lower_bound == document.gpus as u64 {
+        true => "the minimum",
+        false => &format!("at least {} are needed", document.lower_bound),
+    };
+    let mut rows = vec![
+        ("replicas", found),
+        (
+            "shared",
+            format!(
+                "{} × {gpu} for {} pods ({bound}): {}",
+                whole(document.gpus as u64),
+                whole(*pods as u64),
+                month_words(document.usd_per_month)
+            ),
+        ),
+        (
+            "one GPU each",
+            format!(
+                "{} × {gpu}: {}",
+                whole(*pods as u64),
+                month_words(document.whole_usd_per_month)
+            ),
+        ),
+        (
+            "method",
+            format!(
+                "p99 of memory and p95 of activity of each pod, measured for {from} to {to}; estimate"
+            ),
+        ),
+    ];
+    if !document.left_out.is_empty() {
+        let left_out = document.left_out.iter().map(|(why, pods)| format!("{pods} {why}"));
+        rows.push(("pods left out", left_out.collect::<Vec<_>>().join(", ")));
+    }
+    facts(rows)
+}

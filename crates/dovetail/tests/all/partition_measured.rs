@@ -1,0 +1,140 @@
+//! How many pods can share each GPU by what a real Prometheus has of them.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use dovetail_testkit::PrometheusServer;
+use serde_json::json;
+
+use crate::program::Folder;
+
+const MINUTE_S: u64 = 60;
+const DAY_S: u64 = 86_400;
+
+/// A pod with GPUs of a node, which uses so much memory and time of each.
+struct Pod {
+    name: &'static str,
+    model: &'static str,
+    gpus: usize,
+    memory_mib: u64,
+    activity: f64,
+    days: u64,
+}
+
+const PODS: [Pod; 6] = [
+    Pod {
+        name: "a",
+        model: "NVIDIA A100-SXM4-80GB",
+        gpus: 1,
+        memory_mib: 20_000,
+        activity: 0.1,
+        days: 3,
+    },
+    Pod {
+        name: "b",
+        model: "NVIDIA A100-SXM4-80GB",
+        gpus: 1,
+        memory_mib: 15_000,
+        activity: 0.2,
+        days: 2,
+    },
+    Pod {
+        name: "c",
+        model: "NVIDIA A100-SXM4-80GB",
+        gpus: 1,
+        memory_mib: 40_000,
+        activity: 0.05,
+        days: 3,
+    },
+    Pod {
+        name: "new",
+        model: "NVIDIA A100-SXM4-80GB",
+        gpus: 1,
+        memory_mib: 70_000,
+        activity: 0.9,
+        days: 0,
+    },
+    Pod {
+        name: "two",
+        model: "NVIDIA A100-SXM4-80GB",
+        gpus: 2,
+        memory_mib: 70_000,
+        activity: 0.9,
+        days: 3,
+    },
+    Pod { name: "t4", model: "Tesla T4", gpus: 1, memory_mib: 10_000, activity: 0.9, days: 3 },
+];
+
+/// Samples every ten minutes until now. The hundredth part of them is twice as high.
+fn history(now_s: u64) -> String {
+    let metrics: [(&str, fn(&Pod, f64) -> f64); 3] = [
+        ("DCGM_FI_DEV_FB_USED", |pod, peak| pod.memory_mib as f64 * peak),
+        ("DCGM_FI_DEV_FB_FREE", |pod, peak| 81_920.0 - pod.memory_mib as f64 * peak),
+        ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", |pod, _| pod.activity),
+    ];
+    let mut lines = String::new();
+    for (metric, value) in metrics {
+        lines += &format!("# TYPE {metric} gauge\n");
+        for (place, pod) in PODS.iter().enumerate() {
+            let from_s = now_s - pod.days * DAY_S - 3 * 3_600;
+            for gpu in 0..pod.gpus {
+                let steps = (now_s - from_s) / (10 * MINUTE_S);
+                for step in 0..=steps {
+                    let at_s = now_s - (steps - step) * 10 * MINUTE_S;
+                    let peak = if step == 5 { 1.1 } else { 1.0 };
+                    lines += &format!(
+                        "{metric}{{Hostname=\"n{place}\",gpu=\"{gpu}\",UUID=\"GPU-{place}-{gpu}\",\
+                         modelName=\"{}\",namespace=\"team\",pod=\"{}\",container=\"c\"}} {} {at_s}\n",
+                        pod.model,
+                        pod.name,
+                        value(pod, peak)
+                    );
+                }
+            }
+        }
+    }
+    lines + "# EOF\n"
+}
+
+#[test]
+fn replicas_follow_from_what_pods_use() {
+    if !PrometheusServer::is_there() {
+        return;
+    }
+    let folder = Folder::new();
+    let now_s = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_secs();
+    folder.write("history.txt", &history(now_s));
+    let data = folder.path(".");
+    PrometheusServer::write_blocks(&data, &folder.path("history.txt"));
+    let server = PrometheusServer::start(&data, "scrape_configs: []\n");
+    let call = format!("partition size --gpu A100-80GB --prometheus {}", server.url);
+    let found = folder.json(&format!("{call} --gpu-price A100-80GB=1"));
+    // 40,000 and 20,000 MiB are 73.2% of 81,920; with 15,000 more, 91.6%.
+    assert_eq!(
+        (&found["replicas"], &found["limited_by"]),
+        (&json!(2), &json!("memory")),
+        "{found}"
+    );
+    assert_eq!((&found["pods"], &found["gpus"]), (&json!(3), &json!(2)), "{found}");
+    let percent = found["memory_percent"].as_f64().expect("a number");
+    assert!((73.2..74.0).contains(&percent), "{found}");
+    let activity = found["activity_percent"].as_f64().expect("a number");
+    assert!((30.0..30.1).contains(&activity), "{found}");
+    assert_eq!((&found["usd_per_month"], &found["lower_bound"]), (&json!(1440.0), &json!(2)));
+    let left_out = json!({"measured for less than a day": 1, "on GPUs of other models": 1,
+        "with several GPUs": 1});
+    assert_eq!(found["left_out"], left_out, "{found}");
+    let done = folder.call(&call);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    for line in [
+        "2 per GPU: the 2 pods that use most need 73.",
+        "one more can exceed the limit of memory",
+        "measured for 2.1 d to 3.1 d; estimate",
+        "1 with several GPUs",
+    ] {
+        assert!(done.out.contains(line), "{line}: {}", done.out);
+    }
+    let none = folder.call(&format!("{call} --namespace other"));
+    assert_eq!(none.code, Some(1), "{none:?}");
+    let told = "has no pod that has used one whole A100-80GB for a day or more (it has: no pods)";
+    assert!(none.err.contains(told), "{none:?}");
+}
