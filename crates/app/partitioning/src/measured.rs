@@ -1,12 +1,12 @@
 //! `dovetail partition size` by what pods use: how many of them can share each GPU.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
 use dovetail_console::clock::now_ms;
 use dovetail_console::table::{facts, whole};
 use dovetail_metrics::exporter::{PodFigure, pod_figures};
-use dovetail_model::gpu_model;
+use dovetail_model::canonical_gpu_model;
 use dovetail_partition::{MeasuredUse, SharedBy, SharingLimit, shared_by};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_sources::prometheus::{ServerChoice, WayFlags};
@@ -62,28 +62,33 @@ pub struct Document {
 /// What was measured of a pod.
 #[derive(Default)]
 struct Measured {
-    devices: usize,
+    devices: BTreeSet<String>,
+    /// Whether another pod has one of its devices, too.
+    is_sharing: bool,
     is_slice: bool,
-    is_model: bool,
+    model: Option<String>,
     memory_bytes: Option<u64>,
     gpu_bytes: Option<u64>,
     activity_ppm: Option<u64>,
-    since_ms: Option<u64>,
+    measured_ms: u64,
 }
 
-type Pods = BTreeMap<(String, String), Measured>;
+/// By node, namespace and name.
+type Pods = BTreeMap<(String, String, String), Measured>;
+
+/// Distance of the times at which it is asked whether a pod was measured.
+const STEP_MS: u64 = 600_000;
 
 /// Asks Prometheus what pods use, and how many of them can share each GPU.
 ///
 /// # Errors
 /// A server that does not answer; no pod to judge by.
 pub async fn document(question: &Question<'_>, price_micros: Option<i64>) -> Result<Document> {
-    let now_ms = now_ms();
-    let pods = read(question, now_ms).await?;
+    let pods = read(question).await?;
     let mut left_out: BTreeMap<&'static str, usize> = BTreeMap::new();
     let (mut uses, mut sizes, mut days) = (Vec::new(), Vec::new(), Vec::new());
     for measured in pods.values() {
-        match use_of(measured, now_ms) {
+        match use_of(measured, question.model) {
             Ok((used, gpu_bytes, measured_ms)) => {
                 uses.push(used);
                 sizes.push(gpu_bytes);
@@ -95,8 +100,14 @@ pub async fn document(question: &Question<'_>, price_micros: Option<i64>) -> Res
     let Some(gpu_bytes) = sizes.into_iter().min() else {
         let why: Vec<String> = left_out.iter().map(|(why, pods)| format!("{pods} {why}")).collect();
         let seen = if why.is_empty() { "no pods".to_owned() } else { why.join(", ") };
+        let models: BTreeSet<&str> = pods.values().filter_map(|pod| pod.model.as_deref()).collect();
+        let models: Vec<&str> = models.into_iter().collect();
+        let models = match models.is_empty() {
+            true => String::new(),
+            false => format!("; models: {}", models.join(", ")),
+        };
         bail!(
-            "Prometheus at {} has no pod that has used one whole {} for a day or more (it has: {seen})",
+            "Prometheus at {} has no pod that has used one whole {} for a day or more (it has: {seen}{models})",
             question.prometheus,
             question.model
         );
@@ -136,72 +147,111 @@ fn word(limit: SharingLimit) -> &'static str {
 
 /// The use of a pod, the memory of its GPU, and for how long it was measured; or why it is not
 /// counted.
-fn use_of(pod: &Measured, now_ms: u64) -> Result<(MeasuredUse, u64, u64), &'static str> {
-    if !pod.is_model {
+fn use_of(pod: &Measured, model: &str) -> Result<(MeasuredUse, u64, u64), &'static str> {
+    if pod.model.as_deref() != Some(model) {
         return Err("on GPUs of other models");
     }
     if pod.is_slice {
         return Err("on MIG instances");
     }
-    if pod.devices > 1 {
+    if pod.devices.len() > 1 {
         return Err("with several GPUs");
     }
-    let measured_ms = pod.since_ms.map_or(0, |since_ms| now_ms.saturating_sub(since_ms));
-    if measured_ms < DAY_MS {
+    if pod.is_sharing {
+        return Err("on GPUs that other pods use, too");
+    }
+    if pod.measured_ms < DAY_MS {
         return Err("measured for less than a day");
     }
     let parts = pod.memory_bytes.zip(pod.activity_ppm).zip(pod.gpu_bytes);
     let ((memory_bytes, activity_ppm), gpu_bytes) = parts.ok_or("without all metrics")?;
-    Ok((MeasuredUse { memory_bytes, activity_ppm }, gpu_bytes, measured_ms))
+    Ok((MeasuredUse { memory_bytes, activity_ppm }, gpu_bytes, pod.measured_ms))
 }
 
 /// Everything about pods that have GPUs now.
-async fn read(question: &Question<'_>, now_ms: u64) -> Result<Pods> {
+async fn read(question: &Question<'_>) -> Result<Pods> {
     let choice = ServerChoice::At(question.prometheus.to_owned());
     let (client, _) = question.way.reach(&choice, &ConnectionFlags::default()).await?;
     let mut client = client.context("no Prometheus is named")?;
-    let window = format!("{}s", question.window_ms / 1_000);
-    let memory = "DCGM_FI_DEV_FB_USED";
-    let quantile = |share: &str, metric: &str| {
-        format!("quantile_over_time({share}, {metric}[{window}]) and {metric}")
-    };
-    let active = "DCGM_FI_PROF_GR_ENGINE_ACTIVE";
-    let utilized = "DCGM_FI_DEV_GPU_UTIL";
-    let queries = [
-        quantile("0.99", memory),
-        format!("{memory} + DCGM_FI_DEV_FB_FREE"),
-        format!("min_over_time(timestamp({memory})[{window}:10m]) and {memory}"),
-        // The less exact one first: the other takes its place where there is one.
-        format!("quantile_over_time(0.95, {utilized}[{window}]) / 100 and {utilized}"),
-        quantile("0.95", active),
-    ];
+    let at_ms = now_ms().cast_signed();
     let mut pods = Pods::new();
-    for (place, query) in queries.iter().enumerate() {
-        let series = client.instant(query, now_ms.cast_signed()).await?;
-        for figure in pod_figures(&series) {
-            let PodFigure { namespace, pod, model, is_slice, value, .. } = figure;
-            let is_asked =
-                question.namespaces.is_empty() || question.namespaces.contains(&namespace);
-            if !is_asked || value < 0.0 {
-                continue;
-            }
-            let of_pod = pods.entry((namespace, pod)).or_default();
-            match place {
-                0 => {
-                    of_pod.devices += 1;
-                    of_pod.is_slice |= is_slice;
-                    let model = model.as_deref().and_then(gpu_model);
-                    of_pod.is_model = model.is_some_and(|model| model == question.model);
-                    of_pod.memory_bytes = Some((value * MIB).ceil() as u64);
-                }
-                1 => of_pod.gpu_bytes = Some((value * MIB) as u64),
-                2 => of_pod.since_ms = Some((value * 1e3) as u64),
-                _ => of_pod.activity_ppm = Some((value * 1e6).ceil() as u64),
+    for (what, query) in queries(question.window_ms) {
+        for figure in pod_figures(&client.instant(&query, at_ms).await?) {
+            let PodFigure { node, namespace, pod, .. } = &figure;
+            if question.namespaces.is_empty() || question.namespaces.contains(namespace) {
+                let key = (node.clone(), namespace.clone(), pod.clone());
+                pods.entry(key).or_default().note(what, figure);
             }
         }
     }
-    pods.retain(|_, pod| pod.devices > 0);
+    pods.retain(|_, pod| !pod.devices.is_empty());
+    let mut holders: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for ((node, ..), pod) in &pods {
+        for device in &pod.devices {
+            *holders.entry((node, device)).or_default() += 1;
+        }
+    }
+    let is_shared = |node: &str, device: &String| holders[&(node, &**device)] > 1;
+    let sharing: Vec<_> = pods
+        .iter()
+        .filter(|((node, ..), pod)| pod.devices.iter().any(|device| is_shared(node, device)))
+        .map(|(key, _)| key.clone())
+        .collect();
+    for key in sharing {
+        pods.entry(key).and_modify(|pod| pod.is_sharing = true);
+    }
     Ok(pods)
+}
+
+/// What a query asks for.
+#[derive(Clone, Copy)]
+enum Figure {
+    /// In use, in MiB.
+    Memory,
+    /// Of the GPU, in MiB.
+    GpuMemory,
+    /// Times at which there was a sample.
+    Samples,
+    /// A part of one.
+    Activity,
+}
+
+/// The queries, the less exact one before the one that takes its place.
+fn queries(window_ms: u64) -> [(Figure, String); 5] {
+    let window = format!("{}s", window_ms / 1_000);
+    let memory = "DCGM_FI_DEV_FB_USED";
+    let active = "DCGM_FI_PROF_GR_ENGINE_ACTIVE";
+    let utilized = "DCGM_FI_DEV_GPU_UTIL";
+    let step = format!("{}s", STEP_MS / 1_000);
+    let p95 = |metric: &str| format!("quantile_over_time(0.95, {metric}[{window}])");
+    [
+        (Figure::Memory, format!("quantile_over_time(0.99, {memory}[{window}]) and {memory}")),
+        (Figure::GpuMemory, format!("{memory} + DCGM_FI_DEV_FB_FREE")),
+        (Figure::Samples, format!("count_over_time({memory}[{window}:{step}]) and {memory}")),
+        (Figure::Activity, format!("{} / 100 and {utilized}", p95(utilized))),
+        (Figure::Activity, format!("{} and {active}", p95(active))),
+    ]
+}
+
+impl Measured {
+    fn note(&mut self, what: Figure, figure: PodFigure) {
+        let PodFigure { device, model, is_slice, value, .. } = figure;
+        match what {
+            Figure::Memory if value >= 0.0 => {
+                self.devices.insert(device);
+                self.is_slice |= is_slice;
+                self.model = model.as_deref().map(canonical_gpu_model);
+                self.memory_bytes = self.memory_bytes.max(Some((value * MIB).ceil() as u64));
+            }
+            Figure::GpuMemory if value > 0.0 => self.gpu_bytes = Some((value * MIB) as u64),
+            Figure::Samples => self.measured_ms = self.measured_ms.max(value as u64 * STEP_MS),
+            // Beyond that the exporter has no value.
+            Figure::Activity if (0.0..=1.0).contains(&value) => {
+                self.activity_ppm = Some((value * 1e6).ceil() as u64);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// The document as text.
@@ -213,29 +263,34 @@ pub fn text(document: &Document) -> String {
         percent(activity_percent / 100.0)
     );
     let found = match document.limited_by {
-        None => format!("none: the pod that uses most needs {used}"),
+        None => format!("none: one pod alone can need {used}"),
         Some(limit) => {
             let more = match limit {
                 "pods" => "there are no more pods".to_owned(),
                 "clients" => "more pods than 48 are not supported".to_owned(),
                 limit => format!("one more can exceed the limit of {limit}"),
             };
-            format!("{replicas} per GPU: the {replicas} pods that use most need {used}; {more}")
+            format!("{replicas} per GPU: {replicas} of these pods can need {used}; {more}")
         }
     };
-    let [from, to] = document.measured_days.map(|days| duration((days * DAY_MS as f64) as u64));
+    let days = document.measured_days.map(|days| duration((days * DAY_MS as f64) as u64));
+    let [from, to] = &days;
+    let measured = if from == to { from.clone() } else { format!("{from} to {to}") };
     let bound = match document.lower_bound == document.gpus as u64 {
         true => "the minimum",
         false => &format!("at least {} are needed", document.lower_bound),
+    };
+    let of_pods = match pods {
+        1 => "1 pod".to_owned(),
+        pods => format!("{} pods", whole(*pods as u64)),
     };
     let mut rows = vec![
         ("replicas", found),
         (
             "shared",
             format!(
-                "{} × {gpu} for {} pods ({bound}): {}",
+                "{} × {gpu} for {of_pods} ({bound}): {}",
                 whole(document.gpus as u64),
-                whole(*pods as u64),
                 month_words(document.usd_per_month)
             ),
         ),
@@ -250,7 +305,7 @@ pub fn text(document: &Document) -> String {
         (
             "method",
             format!(
-                "p99 of memory and p95 of activity of each pod, measured for {from} to {to}; estimate"
+                "p99 of memory and p95 of activity of each pod, measured for {measured}; estimate"
             ),
         ),
     ];

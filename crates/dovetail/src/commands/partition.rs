@@ -25,6 +25,10 @@ use dovetail_sources::prices::PriceFlags;
 use dovetail_sources::prometheus::{ServerChoice, WayFlags};
 use dovetail_units::duration::parse_duration;
 
+/// How far back the use of pods is measured, and how far at least.
+const WINDOW_MS: u64 = 7 * 86_400_000;
+const SHORTEST_WINDOW_MS: u64 = 2 * 86_400_000;
+
 /// How often a node that changes is read.
 const POLL_MS: u64 = 1_000;
 
@@ -159,11 +163,12 @@ pub(crate) struct SizeFlags {
     /// GPU model, such as A100-80GB
     #[arg(long, value_name = "MODEL")]
     gpu: String,
-    /// Instances to provide, such as 1g.10gb=50; repeatable
+    /// Instances to provide, such as 1g.10gb=50; repeatable; required without --prometheus
     #[arg(long, value_name = "PROFILE=COUNT", required_unless_present = "prometheus", num_args = 1..)]
     demand: Vec<String>,
-    /// URL of a server with the metrics of NVIDIA's DCGM exporter: compute how many of the pods
-    /// that now have one whole GPU of the model can share each GPU (time-slicing or MPS)
+    /// Instead of --demand, the URL of a server with the metrics of NVIDIA's DCGM exporter: compute
+    /// how many of the pods that now have one whole GPU of the model can share each GPU
+    /// (time-slicing or MPS)
     #[arg(long, value_name = "URL", conflicts_with = "demand")]
     prometheus: Option<String>,
     #[command(flatten)]
@@ -171,9 +176,9 @@ pub(crate) struct SizeFlags {
     /// With --prometheus: only pods of this namespace; repeatable
     #[arg(short, long, value_name = "NAMESPACE", requires = "prometheus")]
     namespace: Vec<String>,
-    /// With --prometheus: how far back to measure what pods use
-    #[arg(long, value_name = "DURATION", default_value = "7d", value_parser = parse_duration)]
-    window: u64,
+    /// With --prometheus: how far back to measure what pods use, at least 2d [default: 7d]
+    #[arg(long, value_name = "DURATION", requires = "prometheus", value_parser = parse_duration)]
+    window: Option<u64>,
     #[command(flatten)]
     prices: PriceFlags,
 }
@@ -331,14 +336,14 @@ fn told(app: &App, output: Output, document: apply::Document) -> Result<()> {
 impl SizeFlags {
     fn run(&self, app: &App) -> Result<()> {
         let output = app.output("partition size")?;
-        if let Some(prometheus) = &self.prometheus {
-            return self.run_measured(app, output, prometheus);
-        }
         let tables = tables(app);
         if let [one, .., other] = &sizes_of(&tables, &self.gpu)[..] {
             let gpu = &self.gpu;
             let text = format!("--gpu {gpu}: add its memory size, such as {one} or {other}");
             return Err(UsageError(text).into());
+        }
+        if let Some(prometheus) = &self.prometheus {
+            return self.run_measured(app, output, prometheus);
         }
         let (model, table) = model_of(&tables, &self.gpu).ok_or_else(|| {
             UsageError(format!(
@@ -359,12 +364,18 @@ impl SizeFlags {
     }
 
     fn run_measured(&self, app: &App, output: Output, prometheus: &str) -> Result<()> {
+        let window_ms = self.window.unwrap_or(WINDOW_MS);
+        if window_ms < SHORTEST_WINDOW_MS {
+            let text = "--window: use at least 2d: pods that were measured for less than a day are \
+                        not counted";
+            return Err(UsageError(text.to_owned()).into());
+        }
         let model = canonical_gpu_model(&self.gpu);
         let prices = hour_prices(app, &self.prices, BTreeSet::from([model.clone()]))?;
         let question = measured::Question {
             model: &model,
             namespaces: &self.namespace,
-            window_ms: self.window,
+            window_ms,
             prometheus,
             way: &self.way,
         };

@@ -254,6 +254,7 @@ pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
         node_selector: section.node_selector.clone().unwrap_or_default(),
         max_declared_loss_ms: Some(section.max_declared_loss_ms()),
         queues_borrow: order == Order::Dovetail && turns.reclaims && preempts,
+        mixes_shared_gpus: false,
     };
     // What the file says was looked at when it was read.
     let levels = section.levels().unwrap_or_default();

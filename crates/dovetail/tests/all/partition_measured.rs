@@ -14,57 +14,32 @@ const DAY_S: u64 = 86_400;
 struct Pod {
     name: &'static str,
     model: &'static str,
+    node: &'static str,
     gpus: usize,
     memory_mib: u64,
     activity: f64,
     days: u64,
 }
 
-const PODS: [Pod; 6] = [
-    Pod {
-        name: "a",
-        model: "NVIDIA A100-SXM4-80GB",
-        gpus: 1,
-        memory_mib: 20_000,
-        activity: 0.1,
-        days: 3,
-    },
-    Pod {
-        name: "b",
-        model: "NVIDIA A100-SXM4-80GB",
-        gpus: 1,
-        memory_mib: 15_000,
-        activity: 0.2,
-        days: 2,
-    },
-    Pod {
-        name: "c",
-        model: "NVIDIA A100-SXM4-80GB",
-        gpus: 1,
-        memory_mib: 40_000,
-        activity: 0.05,
-        days: 3,
-    },
-    Pod {
-        name: "new",
-        model: "NVIDIA A100-SXM4-80GB",
-        gpus: 1,
-        memory_mib: 70_000,
-        activity: 0.9,
-        days: 0,
-    },
-    Pod {
-        name: "two",
-        model: "NVIDIA A100-SXM4-80GB",
-        gpus: 2,
-        memory_mib: 70_000,
-        activity: 0.9,
-        days: 3,
-    },
-    Pod { name: "t4", model: "Tesla T4", gpus: 1, memory_mib: 10_000, activity: 0.9, days: 3 },
+const A100: &str = "NVIDIA A100-SXM4-80GB";
+
+const fn pod(name: &'static str, memory_mib: u64, activity: f64, days: u64) -> Pod {
+    Pod { name, model: A100, node: name, gpus: 1, memory_mib, activity, days }
+}
+
+const PODS: [Pod; 8] = [
+    pod("a", 20_000, 0.1, 3),
+    pod("b", 15_000, 0.2, 2),
+    pod("c", 40_000, 0.05, 3),
+    pod("new", 70_000, 0.9, 0),
+    Pod { gpus: 2, ..pod("two", 70_000, 0.9, 3) },
+    Pod { model: "Tesla T4", ..pod("t4", 10_000, 0.9, 3) },
+    // They share a GPU already: its figures are of both.
+    Pod { node: "shared", ..pod("x", 70_000, 0.9, 3) },
+    Pod { node: "shared", ..pod("y", 70_000, 0.9, 3) },
 ];
 
-/// Samples every ten minutes until now. The hundredth part of them is twice as high.
+/// Samples every two minutes until now, and a peak that is too short for the 99th percentile.
 fn history(now_s: u64) -> String {
     let metrics: [(&str, fn(&Pod, f64) -> f64); 3] = [
         ("DCGM_FI_DEV_FB_USED", |pod, peak| pod.memory_mib as f64 * peak),
@@ -74,16 +49,17 @@ fn history(now_s: u64) -> String {
     let mut lines = String::new();
     for (metric, value) in metrics {
         lines += &format!("# TYPE {metric} gauge\n");
-        for (place, pod) in PODS.iter().enumerate() {
+        for pod in &PODS {
             let from_s = now_s - pod.days * DAY_S - 3 * 3_600;
             for gpu in 0..pod.gpus {
-                let steps = (now_s - from_s) / (10 * MINUTE_S);
+                let steps = (now_s - from_s) / (2 * MINUTE_S);
                 for step in 0..=steps {
-                    let at_s = now_s - (steps - step) * 10 * MINUTE_S;
+                    let at_s = now_s - (steps - step) * 2 * MINUTE_S;
                     let peak = if step == 5 { 1.1 } else { 1.0 };
                     lines += &format!(
-                        "{metric}{{Hostname=\"n{place}\",gpu=\"{gpu}\",UUID=\"GPU-{place}-{gpu}\",\
-                         modelName=\"{}\",namespace=\"team\",pod=\"{}\",container=\"c\"}} {} {at_s}\n",
+                        "{metric}{{Hostname=\"{0}\",gpu=\"{gpu}\",UUID=\"GPU-{0}-{gpu}\",\
+                         modelName=\"{1}\",namespace=\"team\",pod=\"{2}\",container=\"c\"}} {3} {at_s}\n",
+                        pod.node,
                         pod.model,
                         pod.name,
                         value(pod, peak)
@@ -121,17 +97,26 @@ fn replicas_follow_from_what_pods_use() {
     assert!((30.0..30.1).contains(&activity), "{found}");
     assert_eq!((&found["usd_per_month"], &found["lower_bound"]), (&json!(1440.0), &json!(2)));
     let left_out = json!({"measured for less than a day": 1, "on GPUs of other models": 1,
-        "with several GPUs": 1});
+        "on GPUs that other pods use, too": 2, "with several GPUs": 1});
     assert_eq!(found["left_out"], left_out, "{found}");
     let done = folder.call(&call);
     assert_eq!(done.code, Some(0), "{done:?}");
     for line in [
-        "2 per GPU: the 2 pods that use most need 73.",
+        "2 per GPU: 2 of these pods can need 73.",
         "one more can exceed the limit of memory",
         "measured for 2.1 d to 3.1 d; estimate",
         "1 with several GPUs",
     ] {
         assert!(done.out.contains(line), "{line}: {}", done.out);
+    }
+    for (flags, code, told) in [
+        ("--gpu A100", 2, "--gpu A100: add its memory size, such as A100-40GB or A100-80GB"),
+        ("--gpu A100-80GB --window 1d", 2, "--window: use at least 2d"),
+        ("--gpu L4", 1, "on GPUs of other models; models: A100-80GB, T4)"),
+    ] {
+        let done = folder.call(&format!("partition size {flags} --prometheus {}", server.url));
+        assert_eq!(done.code, Some(code), "{done:?}");
+        assert!(done.err.contains(told), "{told}: {}", done.err);
     }
     let none = folder.call(&format!("{call} --namespace other"));
     assert_eq!(none.code, Some(1), "{none:?}");

@@ -62,6 +62,10 @@ pub struct Rules {
     /// Whether a queue borrows that does not say: where borrowed quota is reclaimed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub queues_borrow: bool,
+    /// Whether any pods may share GPUs, as every other scheduler lets them: what is judged by this
+    /// may have been placed by another.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mixes_shared_gpus: bool,
 }
 
 impl Rules {
@@ -85,6 +89,7 @@ impl Default for Rules {
             node_selector: BTreeMap::new(),
             max_declared_loss_ms: None,
             queues_borrow: false,
+            mixes_shared_gpus: false,
         }
     }
 }

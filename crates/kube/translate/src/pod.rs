@@ -43,15 +43,18 @@ pub fn pod_with_devices(pod: &Pod, facts: &Facts, rules: &Rules) -> Result<Requi
     let ours = rules.node_selector.iter().map(|(key, value)| (&**key, &**value));
     node_conditions.extend(selected(ours));
     node_conditions.extend(conditions(pod, facts)?);
-    node_conditions.extend(sharing::condition(pod));
-    let between = pod_rules(pod).chain(ports::rules(pod)).chain(sharing::rules(pod));
+    let mut between: Vec<CounterRule> = pod_rules(pod).chain(ports::rules(pod)).collect();
+    if !rules.mixes_shared_gpus {
+        node_conditions.extend(sharing::condition(pod));
+        between.extend(sharing::rules(pod));
+    }
     Ok(Requirement {
         resources,
         device,
         node_conditions,
         tolerations: pod.tolerations.to_vec(),
         counts_into: counted_by(pod, facts),
-        rules: between.chain(disks::rules(pod, facts)).collect(),
+        rules: between.into_iter().chain(disks::rules(pod, facts)).collect(),
         attachments: attachments(pod, facts),
         preferences: preferences(pod),
         ..Requirement::default()

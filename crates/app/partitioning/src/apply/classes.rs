@@ -13,7 +13,7 @@ use crate::server::Server;
 
 /// Writes on each node the classes that its policy names, and removes what earlier policies
 /// wrote. Nodes of policies that are not followed now keep what they have. `is_all`: whether
-/// there are no other policies.
+/// there are no other policies, readable or not.
 pub(super) async fn annotate_classes<'p>(
     server: &Server,
     policies: impl Iterator<Item = (&'p SharingPolicy, bool)>,
@@ -35,13 +35,15 @@ pub(super) async fn annotate_classes<'p>(
             };
         }
     }
+    let mut failed = Ok(());
     for (node, wants) in wanted {
         let meta = &objects.nodes[node].node.meta;
         if meta.annotations.get(SHARED_CLASSES) != wants.as_deref() {
             let patch = json!({"metadata": {"uid": meta.uid,
                 "annotations": {SHARED_CLASSES: wants}}});
-            server.patch_node(node, &patch).await?;
+            // One that is refused does not keep the others from being written.
+            failed = server.patch_node(node, &patch).await.map(drop).and(failed);
         }
     }
-    Ok(())
+    failed
 }

@@ -42,7 +42,9 @@ pub async fn apply(
     let problems = problems(&policies, &this.gpu_nodes(&objects), tables);
     if !options.is_dry_run {
         let followed = policies.iter().zip(problems.iter().map(Option::is_none));
-        annotate_classes(&this.server, followed, is_of_server, &objects).await?;
+        let is_all = is_of_server && document.policies.is_empty();
+        let done = annotate_classes(&this.server, followed, is_all, &objects).await;
+        done.unwrap_or_else(|error| document.failed(error));
     }
     if policies.is_empty() && document.policies.is_empty() && document.nodes.is_empty() {
         let text = "the cluster has no SharingPolicy: create one, or name a file with --policy FILE \

@@ -183,7 +183,7 @@ fn a_pod_names_the_checkpoint_that_its_preemption_waits_for() {
     cluster.run();
     assert_eq!(cluster.evict(), [""; 0]);
     let told = format!(
-        "dovetail preempts other pods for it at {at}, when they have written their next checkpoint"
+        "dovetail preempts no pods for it before {at}: the pods to preempt write a checkpoint by then"
     );
     assert_eq!(cluster.says("b0"), told);
     cluster.pass(2 * MINUTE_MS);

@@ -135,10 +135,11 @@ impl<'e> Listing<'e> {
     }
 
     /// Until when victims of a waiting job keep running because they write a checkpoint by then;
-    /// `None` if the job does not wait for that.
+    /// `None` if the job does not wait for that, or another one of its class does.
     pub fn waits_for_checkpoint_ms(&self, job: JobId) -> Option<u64> {
         let jobs = &self.books.jobs;
         let (_, class) = jobs.waiting(job)?.place?;
+        jobs.pending.first_of(class).filter(|first| *first == job)?;
         jobs.pending.asleep(class)?.until_ms
     }
 

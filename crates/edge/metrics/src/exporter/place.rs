@@ -43,6 +43,7 @@ pub fn places(series: &[Series]) -> Vec<DevicePlace> {
 /// A figure about a pod that has a device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodFigure {
+    /// Node, or the address that was scraped where no label names it.
     pub node: String,
     /// Identity of the device, unique on its node.
     pub device: String,

@@ -58,9 +58,6 @@ impl Questions<'_> {
         if self.explained.promises.hold(engine, &waiting) {
             return Some(WaitingReason::for_those_that_end());
         }
-        if let Some(at_ms) = engine.list().waits_for_checkpoint_ms(job) {
-            return Some(WaitingReason::for_checkpoint(at_ms));
-        }
         if let Some(gang) = self.reserved_for(&waiting) {
             return Some(WaitingReason::for_reservation(&gang));
         }

@@ -59,6 +59,12 @@ impl Questions<'_> {
         job: JobId,
         reason: PendingReason,
     ) -> Option<status::WaitingReason> {
+        let may_preempt =
+            matches!(reason, PendingReason::Unschedulable | PendingReason::WaitingForQuota);
+        let engine = self.known.engine_mut().filter(|_| may_preempt);
+        if let Some(at_ms) = engine.and_then(|engine| engine.list().waits_for_checkpoint_ms(job)) {
+            return Some(status::WaitingReason::for_checkpoint(at_ms));
+        }
         if reason == PendingReason::Unschedulable {
             return self.no_room(job);
         }

@@ -89,7 +89,7 @@ impl WaitingReason {
     /// What a pod says whose victims write a checkpoint by a time, and run until then.
     pub fn for_checkpoint(at_ms: u64) -> Self {
         let message = format!(
-            "dovetail preempts other pods for it at {}, when they have written their next checkpoint",
+            "dovetail preempts no pods for it before {}: the pods to preempt write a checkpoint by then",
             time(at_ms)
         );
         Self::pending(PendingReason::WaitingForTurn, message)

@@ -44,7 +44,7 @@ pub(super) fn worlds(
     let now_ms = inventory.now_ms;
     let objects = SnapshotObjects::of(inventory);
     let world = |ResourceOffer { resource, way }: ResourceOffer<'_>| {
-        let rules = Rules { device_resource: resource.to_owned(), ..Rules::default() };
+        let rules = rules(resource);
         let settings = Settings {
             scheduler: JUDGE.to_owned(),
             rules,
@@ -100,6 +100,12 @@ pub(super) fn worlds(
     let untold = untold.iter().filter(may_want_any).map(UntoldPod::told);
     let unjudged = unjudged.into_iter().flatten().chain(untold).collect();
     (worlds, unjudged)
+}
+
+/// The rules for pods of any scheduler, with the GPUs of a resource as devices.
+fn rules(resource: &str) -> Rules {
+    let device_resource = resource.to_owned();
+    Rules { device_resource, mixes_shared_gpus: true, ..Rules::default() }
 }
 
 /// How pods get GPUs of a resource.

@@ -44,7 +44,7 @@ pub(super) struct PodGroup {
 
 /// No resource is a device of its own here: GPUs are counted like any other.
 pub(super) fn rules() -> Rules {
-    Rules { device_resource: String::new(), ..Rules::default() }
+    Rules { device_resource: String::new(), mixes_shared_gpus: true, ..Rules::default() }
 }
 
 /// Taints that Kubernetes and cloud providers set by the state of a node.

@@ -390,6 +390,21 @@ fn causes_are_those_of_the_plugins() {
     );
 }
 
+/// An audit asks where pods of any scheduler can go: others keep no classes apart.
+#[test]
+fn only_pods_that_dovetail_places_keep_classes_on_shared_gpus_apart() {
+    let mut shares = a_pod(json!({}));
+    shares.requests.extended.insert("nvidia.com/gpu.shared".to_owned(), 1);
+    shares.meta.labels = [("dovetail.dev/class", "inference")].into_iter().collect();
+    let facts = Facts::default();
+    let of = |mixes_shared_gpus| {
+        let rules = Rules { mixes_shared_gpus, ..Rules::default() };
+        let found = pod(&shares, &facts, &rules).expect("a pod");
+        (found.rules.len(), found.node_conditions.len())
+    };
+    assert_eq!((of(false), of(true)), ((2, 1), (0, 0)));
+}
+
 #[test]
 fn the_scheduler_s_own_node_selector_counts_as_if_each_pod_asked_for_it() {
     let labels = [("pool".to_owned(), "gpu".to_owned())];

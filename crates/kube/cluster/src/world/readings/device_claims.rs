@@ -19,8 +19,8 @@ use crate::world::objects::surveys::{
 use crate::world::readings::device_copies::{CountedClaims, at_most};
 use dovetail_translate::NotYet;
 
-/// Units of claims that are counted for a node: more than kubelet's default takes pods.
-const MOST_COPIES: usize = 128;
+/// Units of claims that are counted for a node.
+const MOST_COPIES: usize = 512;
 /// States that a search looks at for one node before it is given up undecided.
 const STEPS: u64 = 20_000;
 

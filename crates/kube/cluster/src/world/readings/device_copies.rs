@@ -22,6 +22,9 @@ use crate::world::objects::pods::Slot;
 use crate::world::objects::reported::Reported;
 use crate::world::objects::surveys::ClaimSurvey;
 
+/// Most devices that a claim can get (`AllocationResultsMaxSize` of the API).
+const MOST_DEVICES: i64 = 32;
+
 /// What counts the pods of a gang that are alike.
 pub(crate) struct CountedClaims {
     pub(crate) selector: String,
@@ -57,7 +60,9 @@ fn number_of_devices(claim: &mut ResourceClaim) -> Option<&mut i64> {
         return None;
     };
     match &mut request.alternatives[..] {
-        [DeviceAsked { count: AskedCount::Exactly(count), .. }] if *count > 0 => {
+        [DeviceAsked { count: AskedCount::Exactly(count), .. }]
+            if (1..=MOST_DEVICES).contains(count) =>
+        {
             // Neither is asked of devices.
             request.name = Box::default();
             claim.asked.config.clear();
