@@ -178,10 +178,8 @@ async fn read(question: &Question<'_>) -> Result<Pods> {
     for (what, query) in queries(question.window_ms) {
         for figure in pod_figures(&client.instant(&query, at_ms).await?) {
             let PodFigure { node, namespace, pod, .. } = &figure;
-            if question.namespaces.is_empty() || question.namespaces.contains(namespace) {
-                let key = (node.clone(), namespace.clone(), pod.clone());
-                pods.entry(key).or_default().note(what, figure);
-            }
+            let key = (node.clone(), namespace.clone(), pod.clone());
+            pods.entry(key).or_default().note(what, figure);
         }
     }
     pods.retain(|_, pod| !pod.devices.is_empty());
@@ -200,6 +198,8 @@ async fn read(question: &Question<'_>) -> Result<Pods> {
     for key in sharing {
         pods.entry(key).and_modify(|pod| pod.is_sharing = true);
     }
+    let namespaces = question.namespaces;
+    pods.retain(|(_, namespace, _), _| namespaces.is_empty() || namespaces.contains(namespace));
     Ok(pods)
 }
 

@@ -13,6 +13,7 @@ const DAY_S: u64 = 86_400;
 /// A pod with GPUs of a node, which uses so much memory and time of each.
 struct Pod {
     name: &'static str,
+    namespace: &'static str,
     model: &'static str,
     node: &'static str,
     gpus: usize,
@@ -24,7 +25,7 @@ struct Pod {
 const A100: &str = "NVIDIA A100-SXM4-80GB";
 
 const fn pod(name: &'static str, memory_mib: u64, activity: f64, days: u64) -> Pod {
-    Pod { name, model: A100, node: name, gpus: 1, memory_mib, activity, days }
+    Pod { name, namespace: "team", model: A100, node: name, gpus: 1, memory_mib, activity, days }
 }
 
 const PODS: [Pod; 8] = [
@@ -36,7 +37,7 @@ const PODS: [Pod; 8] = [
     Pod { model: "Tesla T4", ..pod("t4", 10_000, 0.9, 3) },
     // They share a GPU already: its figures are of both.
     Pod { node: "shared", ..pod("x", 70_000, 0.9, 3) },
-    Pod { node: "shared", ..pod("y", 70_000, 0.9, 3) },
+    Pod { node: "shared", namespace: "other", ..pod("y", 70_000, 0.9, 3) },
 ];
 
 /// Samples every two minutes until now, and a peak that is too short for the 99th percentile.
@@ -58,9 +59,10 @@ fn history(now_s: u64) -> String {
                     let peak = if step == 5 { 1.1 } else { 1.0 };
                     lines += &format!(
                         "{metric}{{Hostname=\"{0}\",gpu=\"{gpu}\",UUID=\"GPU-{0}-{gpu}\",\
-                         modelName=\"{1}\",namespace=\"team\",pod=\"{2}\",container=\"c\"}} {3} {at_s}\n",
+                         modelName=\"{1}\",namespace=\"{2}\",pod=\"{3}\",container=\"c\"}} {4} {at_s}\n",
                         pod.node,
                         pod.model,
+                        pod.namespace,
                         pod.name,
                         value(pod, peak)
                     );
@@ -118,8 +120,13 @@ fn replicas_follow_from_what_pods_use() {
         assert_eq!(done.code, Some(code), "{done:?}");
         assert!(done.err.contains(told), "{told}: {}", done.err);
     }
+    // Also where the other pod is in a namespace that is not asked about.
+    let team = folder.json(&format!("{call} --namespace team"));
+    let shared = &team["left_out"]["on GPUs that other pods use, too"];
+    assert_eq!((&team["replicas"], shared), (&json!(2), &json!(1)), "{team}");
     let none = folder.call(&format!("{call} --namespace other"));
     assert_eq!(none.code, Some(1), "{none:?}");
-    let told = "has no pod that has used one whole A100-80GB for a day or more (it has: no pods)";
+    let told = "has no pod that has used one whole A100-80GB for a day or more (it has: 1 on GPUs \
+                that other pods use, too; models: A100-80GB)";
     assert!(none.err.contains(told), "{none:?}");
 }
