@@ -94,5 +94,5 @@ pub fn shared_by(pods: &[MeasuredUse], gpu_memory_bytes: u64) -> SharedBy {
 }
 
 fn at_least(used: u128, limit: u128) -> u128 {
-    used.checked_div(limit).map_or(u128::MAX, |whole| whole + u128::from(used % limit > 0))
+    if limit == 0 { u128::MAX } else { used.div_ceil(limit) }
 }

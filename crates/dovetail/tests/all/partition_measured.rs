@@ -40,9 +40,12 @@ const PODS: [Pod; 8] = [
     Pod { node: "shared", namespace: "other", ..pod("y", 70_000, 0.9, 3) },
 ];
 
+/// What a pod has of a metric; the second number is 1 but for a short peak.
+type Value = fn(&Pod, f64) -> f64;
+
 /// Samples every two minutes until now, and a peak that is too short for the 99th percentile.
 fn history(now_s: u64) -> String {
-    let metrics: [(&str, fn(&Pod, f64) -> f64); 3] = [
+    let metrics: [(&str, Value); 3] = [
         ("DCGM_FI_DEV_FB_USED", |pod, peak| pod.memory_mib as f64 * peak),
         ("DCGM_FI_DEV_FB_FREE", |pod, peak| 81_920.0 - pod.memory_mib as f64 * peak),
         ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", |pod, _| pod.activity),
