@@ -183,20 +183,15 @@ async fn read(question: &Question<'_>) -> Result<Pods> {
         }
     }
     pods.retain(|_, pod| !pod.devices.is_empty());
-    let mut holders: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let mut holders: BTreeMap<(String, String), usize> = BTreeMap::new();
     for ((node, ..), pod) in &pods {
         for device in &pod.devices {
-            *holders.entry((node, device)).or_default() += 1;
+            *holders.entry((node.clone(), device.clone())).or_default() += 1;
         }
     }
-    let is_shared = |node: &str, device: &String| holders[&(node, &**device)] > 1;
-    let sharing: Vec<_> = pods
-        .iter()
-        .filter(|((node, ..), pod)| pod.devices.iter().any(|device| is_shared(node, device)))
-        .map(|(key, _)| key.clone())
-        .collect();
-    for key in sharing {
-        pods.entry(key).and_modify(|pod| pod.is_sharing = true);
+    for ((node, ..), pod) in &mut pods {
+        let is_shared = |device: &String| holders[&(node.clone(), device.clone())] > 1;
+        pod.is_sharing = pod.devices.iter().any(is_shared);
     }
     let namespaces = question.namespaces;
     pods.retain(|(_, namespace, _), _| namespaces.is_empty() || namespaces.contains(namespace));
