@@ -4,13 +4,13 @@ use std::io;
 use std::process::ExitCode;
 
 use anyhow::Error;
+use dovetail_comparison::ReportError;
 use dovetail_console::plain::plain_lines;
 use dovetail_console::style::{OutputStream, Style};
 use dovetail_exact::BoundError;
 use dovetail_metrics::file::UsageFileError;
 use dovetail_plan::{EngineError, UnknownPolicy};
 use dovetail_price::PriceError;
-use dovetail_render::comparison::ReportError;
 use dovetail_settings::errors::{BadInput, Diverged, FailingFindings, UsageError, Violated};
 use dovetail_settings::form::Color;
 use dovetail_sim::baseline::BaselineError;

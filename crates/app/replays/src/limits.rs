@@ -2,17 +2,15 @@
 
 use anyhow::{Error, Result};
 use dovetail_exact::{
-    BoundError, BoundJob, BoundNode, BoundPod, CAPACITY_LIMIT, DEVICE_MILLI, PrefixBounds,
-    combined_prefix_bounds, completion_bounds, greatest_common_divisor, makespan_bounds,
-    prefix_bounds,
+    BoundError, BoundJob, CAPACITY_LIMIT, DEVICE_MILLI, PrefixBounds, completion_bounds,
+    greatest_common_divisor, makespan_bounds,
 };
 use dovetail_settings::errors::BadInput;
-use dovetail_sim::fgd::FgdWorld;
 use dovetail_trace::{Trace, TraceCluster, TraceJob};
 use serde::Serialize;
 
-use crate::impossible::Impossible;
 use crate::input::baseline;
+use dovetail_sim::timed::Impossible;
 
 /// What no policy can exceed on one trace under one seed.
 #[derive(Clone, Copy, Debug)]
@@ -47,37 +45,6 @@ impl From<TimeLimits> for PolicyBound {
     fn from(limits: TimeLimits) -> Self {
         let TimeLimits { average_jct_s, makespan_s, .. } = limits;
         Self::Times { average_jct_s, makespan_s }
-    }
-}
-
-/// Bounds on the arrivals that fit together, in the order of a seed.
-pub fn prefixes(world: &FgdWorld<'_>, combined: bool) -> Result<PrefixBounds> {
-    let nodes: Vec<BoundNode> = world
-        .nodes
-        .iter()
-        .map(|node| BoundNode {
-            cpu_milli: node.cpu_milli,
-            memory_bytes: node.memory_bytes,
-            gpu_count: node.gpu_count,
-            model: node.gpu_model.clone(),
-        })
-        .collect();
-    let arrivals = world.arrivals.iter().map(|row| pod(&world.pods[*row as usize]));
-    let arrivals: Vec<BoundPod> = arrivals.collect();
-    let bounds = match combined {
-        true => combined_prefix_bounds(&nodes, &arrivals),
-        false => prefix_bounds(&nodes, &arrivals),
-    };
-    Ok(bounds?)
-}
-
-fn pod(job: &TraceJob) -> BoundPod {
-    BoundPod {
-        cpu_milli: job.cpu_milli,
-        memory_bytes: job.memory_bytes,
-        gpu_count: job.gpu_count,
-        gpu_milli: job.gpu_milli,
-        models: job.gpu_models.clone(),
     }
 }
 

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use dovetail_account::{GpuPrice, Priced};
+use dovetail_account::Priced;
 use dovetail_console::places::Named;
-use dovetail_price::{Price, PriceBook, PriceOrigin, Purchase};
+use dovetail_price::{Price, PriceBook, Purchase};
 use dovetail_settings::Settings;
 use dovetail_settings::errors::UsageError;
 use dovetail_trace::TraceCluster;
@@ -80,8 +80,8 @@ impl PriceFlags {
         let purchase = Purchase::from_name(&self.purchase).context("purchases are checked")?;
         let (provider, region) = (self.provider.as_deref(), self.region.as_deref());
         let priced = |model: Option<String>| {
-            let price = priced(book.lookup(model.as_deref(), provider, region, purchase));
-            (model, price)
+            let price = book.lookup(model.as_deref(), provider, region, purchase);
+            (model, price.into())
         };
         Ok(models.into_iter().map(priced).collect())
     }
@@ -123,19 +123,4 @@ fn purchase_value(purchase: Purchase) -> PossibleValue {
     let value = PossibleValue::new(purchase.name());
     // What it was called before.
     if purchase == Purchase::Committed { value.alias("reserved") } else { value }
-}
-
-fn priced(price: Price) -> Priced {
-    let Price::Known(known) = price else { return Priced::Unknown };
-    let day = known.as_of.map(|day| format!(", {day}")).unwrap_or_default();
-    let place = match (known.provider, known.region) {
-        (Some(provider), Some(region)) => format!("{provider} {region}: "),
-        (Some(provider), None) => format!("{provider}: "),
-        _ => String::new(),
-    };
-    Priced::Known(GpuPrice {
-        usd_micros_per_gpu_hour: known.usd_micros_per_gpu_hour,
-        source: format!("{place}{}{day}", known.source),
-        assumed: known.origin == PriceOrigin::Assumed,
-    })
 }

@@ -6,7 +6,6 @@ pub(crate) mod completion;
 pub(crate) mod config;
 pub(crate) mod cost;
 pub(crate) mod demo;
-mod demo_traces;
 pub(crate) mod live;
 pub(crate) mod markdown_help;
 pub(crate) mod partition;

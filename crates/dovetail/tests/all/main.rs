@@ -40,6 +40,7 @@ mod focus_validator;
 mod found_prometheus;
 mod garbage;
 mod help;
+mod hostile_texts;
 #[allow(dead_code, reason = "the ledger's own tests use the rest")]
 #[path = "../../../edge/store/tests/all/world.rs"]
 mod ledger_world;

@@ -51,6 +51,7 @@ mod node_place;
 mod owned;
 mod owned_nodes;
 mod price;
+mod priced;
 mod rank;
 mod table;
 mod usd;

@@ -14,12 +14,14 @@ use dovetail_units::duration::duration_of_seconds;
 use serde::Serialize;
 
 use crate::commands::sim::run::Protocol;
-use dovetail_replays::impossible::Impossible;
+use dovetail_replays::impossible;
 use dovetail_replays::input::baseline;
 use dovetail_replays::input::cluster::NodesFlag;
 use dovetail_replays::input::fgd_world::{FgdTrace, OrderFlags};
 use dovetail_replays::input::trace_file::{self, RowFlags};
-use dovetail_replays::limits::{TimeLimits, prefixes, times};
+use dovetail_replays::limits::{TimeLimits, times};
+use dovetail_sim::fgd::prefixes;
+use dovetail_sim::timed::Impossible;
 
 /// Flags as written.
 #[derive(Debug, Args)]
@@ -136,8 +138,8 @@ fn of_times(app: &App, flags: &BoundsFlags, output: Output) -> Result<()> {
     let cluster = flags.nodes.cluster(app, flags.rows)?;
     let path = flags.jobs.as_deref().context("--jobs is required")?;
     let trace = trace_file::jobs_with_times(app, path, flags.rows, baseline::TIMED)?;
-    let impossible = Impossible::of(&trace.jobs, &cluster)?;
-    impossible.tell(app, &trace);
+    let impossible = Impossible::of(&cluster.nodes, &trace.jobs)?;
+    impossible::tell(&impossible, app, &trace);
     let limits = times(&trace, &cluster, &impossible)?;
     let none =
         || BadInput(format!("{}: no job of this trace can start on this cluster", trace.source));

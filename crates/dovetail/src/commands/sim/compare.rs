@@ -14,9 +14,10 @@ use serde::Serialize;
 use crate::commands::sim::grid::{Grid, GridFlags};
 use crate::commands::sim::page::page;
 use dovetail_replays::figures::{Metric, ReplayResult, metrics_of, money_note, shown};
-use dovetail_replays::impossible::Impossible;
+use dovetail_replays::impossible;
 use dovetail_replays::limits::PolicyBound;
 use dovetail_replays::statistics::{Paired, Spread};
+use dovetail_sim::timed::Impossible;
 
 /// Metrics that fit into a table without spreads.
 const SHOWN_ALONE: usize = 5;
@@ -140,7 +141,7 @@ impl ComparisonDocument {
         for block in &self.traces {
             let name = block.trace.as_deref().unwrap_or_default();
             text += &format!("\n{}\n{}", style.strong(name), block.text(self.metrics));
-            text += &block.impossible.as_ref().map_or_else(String::new, Impossible::text);
+            text += &block.impossible.as_ref().map_or_else(String::new, impossible::text);
         }
         if self.traces.len() > 1 {
             let block = self.all_traces.text(self.metrics);

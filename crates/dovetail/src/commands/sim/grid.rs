@@ -22,7 +22,7 @@ use crate::commands::sim::run_timed::EstimatesName;
 use dovetail_replays::check::Check;
 use dovetail_replays::fgd_replay;
 use dovetail_replays::figures::{FgdFigures, Figures, ReplayResult};
-use dovetail_replays::impossible::Impossible;
+use dovetail_replays::impossible;
 use dovetail_replays::input::baseline;
 use dovetail_replays::input::cluster::NodesFlag;
 use dovetail_replays::input::faults::FaultFlags;
@@ -34,6 +34,8 @@ use dovetail_replays::input::trace_file::{self, RowFlags};
 use dovetail_replays::limits::{self, PolicyBound};
 use dovetail_replays::money::{self, BriefBill};
 use dovetail_replays::timed_replay::{self, OrderName, TimedPlan};
+use dovetail_sim::fgd::prefixes;
+use dovetail_sim::timed::Impossible;
 
 /// Flags as written, of every command that replays more than once.
 #[derive(Debug, Args)]
@@ -238,7 +240,7 @@ impl Grid {
         match &self.work {
             GridWork::Fgd { traces, .. } => {
                 let orders = traces[trace].orders(&self.cluster, seed)?;
-                let bounds = limits::prefixes(&traces[trace].world(&self.cluster, &orders), false)?;
+                let bounds = prefixes(&traces[trace].world(&self.cluster, &orders), false)?;
                 Ok(Some(PolicyBound::from(&bounds)))
             }
             GridWork::Timed { traces, .. } => {
@@ -285,11 +287,11 @@ fn timed_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
     // Published orders know one pool of GPUs, and refuse what is larger.
     let by_engine = flags.orders.iter().any(|order| !order.is_preemptive());
     let impossible = traces.iter().map(|trace| match by_engine {
-        true => Impossible::of(&trace.jobs, &cluster),
+        true => Ok(Impossible::of(&cluster.nodes, &trace.jobs)?),
         false => Ok(Impossible::default()),
     });
     let impossible = impossible.collect::<Result<Vec<_>>>()?;
-    traces.iter().zip(&impossible).for_each(|(trace, jobs)| jobs.tell(app, trace));
+    traces.iter().zip(&impossible).for_each(|(trace, jobs)| impossible::tell(jobs, app, trace));
     let seed = app.settings.seed.value;
     let overheads = flags.start_overhead.as_deref().map(StartOverheads::open).transpose()?;
     let prices = flags.prices.of(&cluster, &app.settings)?;

@@ -1,14 +1,14 @@
 //! Replays as one HTML file.
 
-use dovetail_render::comparison::html;
+use dovetail_comparison::html;
 use dovetail_sim::comparison::{
     ArrivalComparison, ArrivalPolicy, ArrivalRun, PrefixLimit, ReportData, RunAccount,
     TimedComparison, TimedPolicy, TimedRun,
 };
 
 use dovetail_replays::figures::{Figures, ReplayResult};
-use dovetail_replays::impossible::Impossible;
 use dovetail_replays::limits::PolicyBound;
+use dovetail_sim::timed::Impossible;
 
 /// Everything about one trace on one cluster.
 #[derive(Clone, Copy, Debug)]

@@ -14,9 +14,10 @@ use crate::commands::sim::page::{Section, page};
 use crate::commands::sim::run::RunFlags;
 use dovetail_replays::fgd_replay::{FgdReplay, replay};
 use dovetail_replays::figures::{FgdFigures, Figures, ReplayResult};
-use dovetail_replays::impossible::Impossible;
 use dovetail_replays::input::fgd_world::FgdTrace;
-use dovetail_replays::limits::{PolicyBound, prefixes};
+use dovetail_replays::limits::PolicyBound;
+use dovetail_sim::fgd::prefixes;
+use dovetail_sim::timed::Impossible;
 
 /// Arrived percents that the table shows.
 const SHOWN: [usize; 5] = [50, 80, 90, 100, 130];

@@ -22,12 +22,13 @@ use serde::Serialize;
 use crate::commands::sim::page::{Section, page};
 use crate::commands::sim::run::RunFlags;
 use dovetail_replays::figures::{Figures, ReplayResult};
-use dovetail_replays::impossible::Impossible;
+use dovetail_replays::impossible;
 use dovetail_replays::input::scenario::ScenarioFile;
 use dovetail_replays::input::{baseline, trace_file};
 use dovetail_replays::pause::Pause;
 use dovetail_replays::timed_replay::{Files, OrderName, TimedFigures, TimedPlan, replay};
 use dovetail_replays::{limits, money};
+use dovetail_sim::timed::Impossible;
 
 /// The policy where none is named.
 const DEFAULT_POLICY: &str = "first-fit";
@@ -89,9 +90,9 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     // Published orders know one pool of GPUs, and refuse what is larger.
     let impossible = match plan.order.is_preemptive() {
         true => Impossible::default(),
-        false => Impossible::of(&trace.jobs, &cluster)?,
+        false => Impossible::of(&cluster.nodes, &trace.jobs)?,
     };
-    impossible.tell(app, &trace);
+    impossible::tell(&impossible, app, &trace);
     plan.queues.tell_unused(app, &trace.jobs)?;
     let progress = Progress::new("jobs", trace.jobs.len() as u64);
     let files = Files {
@@ -344,7 +345,7 @@ impl TimedDocument {
         rows.push(("event log", figures.event_log_hash.clone()));
         let money = self.usage.as_ref().map(|usage| format!("\n{}", money::text(usage)));
         let title = app.style(OutputStream::Result).strong(&title);
-        let never = self.impossible.text();
+        let never = impossible::text(&self.impossible);
         format!("{title}\n\n{}{never}{}", facts(rows), money.unwrap_or_default())
     }
 }

@@ -2,13 +2,17 @@
 //! that were left out when weights were chosen.
 //!
 //! Candidates are the default weights, and those in which one of them is nothing, half or twice as
-//! much. For each fold the candidate that is best on all other regimes is judged on the fold.
+//! much. For each fold the candidate that is best on all other regimes is judged on the fold:
+//! against `best-fit`, and against the reference, the simple policy that is best on the seeds
+//! themselves (which favors the reference: the arena chooses it on other seeds than it compares).
 
 use std::time::Instant;
 
 use dovetail_plan::PolicySpec;
 use dovetail_policy::weights::Weights;
-use dovetail_sim::arena::{ALLOCATION, ArenaData, OPENB_LISTS, Regime, WAIT_FLOOR_HOURS, regimes};
+use dovetail_sim::arena::{
+    ALLOCATION, ArenaData, OPENB_LISTS, Regime, RegimeInput, SIMPLE, WAIT_FLOOR_HOURS, regimes,
+};
 use dovetail_trace::{ReadOptions, read_trace};
 use rayon::prelude::*;
 
@@ -110,27 +114,70 @@ fn data() -> Option<ArenaData> {
     })
 }
 
-/// How much worse than `best-fit` each candidate is in a regime: in logarithms of waits.
-fn costs(data: &ArenaData, regime: &Regime, candidates: &[(String, Weights)]) -> Vec<f64> {
-    let key = regime.figure().key;
-    let worlds = SEEDS.map(|seed| regime.recipe.world(data, seed, 0).expect("a world"));
-    let worlds: Vec<_> = worlds.collect();
-    let mean_of = |spec: &PolicySpec| {
-        let of = |world: &dovetail_sim::arena::RegimeInput| {
-            world.run_with(spec.clone()).expect("a run").get(key).copied().unwrap_or(f64::NAN)
+/// What a policy costs in a regime, in logarithms of waits: the figure that the regime is judged
+/// by, then the mean and the p99 wait (nothing for arrivals only).
+type Cost = [f64; 3];
+
+/// A regime, and what was measured in it.
+struct Measured<'a> {
+    regime: &'a Regime,
+    /// Name and cost of the simple policy that costs least.
+    reference: (&'static str, Cost),
+    best_fit: Cost,
+    /// Of each candidate.
+    own: Vec<Cost>,
+}
+
+impl<'a> Measured<'a> {
+    fn of(data: &ArenaData, regime: &'a Regime, candidates: &[(String, Weights)]) -> Self {
+        let worlds: Vec<_> =
+            SEEDS.map(|seed| regime.recipe.world(data, seed, 0).expect("a world")).collect();
+        let simple = SIMPLE.iter().map(|name| PolicySpec::named(name));
+        let own = candidates.iter().map(|(_, weights)| PolicySpec {
+            weights: Some(*weights),
+            ..PolicySpec::named("dovetail")
+        });
+        let specs: Vec<PolicySpec> = simple.chain(own).collect();
+        let pairs: Vec<(&PolicySpec, &RegimeInput)> =
+            specs.iter().flat_map(|spec| worlds.iter().map(move |world| (spec, world))).collect();
+        let keys = [regime.figure().key, "mean_wait_hours", "p99_wait_hours"];
+        let run = |(spec, world): &(&PolicySpec, &RegimeInput)| {
+            let figures = world.run_with((*spec).clone()).expect("a run");
+            keys.map(|key| figures.get(key).copied().unwrap_or(f64::NAN))
         };
-        mean(&worlds.par_iter().map(of).collect::<Vec<_>>())
-    };
-    let base = mean_of(&PolicySpec::named("best-fit"));
-    let cost = |(_, weights): &(String, Weights)| {
-        let spec = PolicySpec { weights: Some(*weights), ..PolicySpec::named("dovetail") };
-        let own = mean_of(&spec);
-        match key == ALLOCATION {
-            true => (base - own) * WAIT_PER_POINT,
-            false => (own.max(WAIT_FLOOR_HOURS) / base.max(WAIT_FLOOR_HOURS)).ln(),
-        }
-    };
-    candidates.iter().map(cost).collect()
+        let runs: Vec<[f64; 3]> = pairs.par_iter().map(run).collect();
+        let cost = |runs: &[[f64; 3]]| {
+            std::array::from_fn(|at| cost(keys[at], mean(runs.iter().map(|run| run[at]))))
+        };
+        let mut costs: Vec<Cost> = runs.chunks(worlds.len()).map(cost).collect();
+        let own = costs.split_off(SIMPLE.len());
+        let simple = SIMPLE.into_iter().zip(costs);
+        let best_fit = simple.clone().find(|(name, _)| *name == "best-fit").expect("best-fit").1;
+        let reference = simple.min_by(|a, b| a.1[0].total_cmp(&b.1[0])).expect("a policy");
+        Self { regime, reference, best_fit, own }
+    }
+
+    fn is_still(&self) -> bool {
+        is_still(self.regime)
+    }
+
+    /// How much more than `best-fit` a candidate costs.
+    fn to_best_fit(&self, candidate: usize) -> f64 {
+        self.own[candidate][0] - self.best_fit[0]
+    }
+
+    /// How much more than the reference a candidate costs, by figure.
+    fn to_reference(&self, candidate: usize) -> Cost {
+        std::array::from_fn(|at| self.own[candidate][at] - self.reference.1[at])
+    }
+}
+
+/// The cost of a figure, in logarithms of waits.
+fn cost(key: &str, figure: f64) -> f64 {
+    match key == ALLOCATION {
+        true => -figure * WAIT_PER_POINT,
+        false => figure.max(WAIT_FLOOR_HOURS).ln(),
+    }
 }
 
 pub(crate) fn print() {
@@ -148,12 +195,12 @@ fn print_of(is_wanted: &dyn Fn(&Regime) -> bool) {
     let candidates = candidates();
     let all = regimes();
     let named = |name: &&str| all.iter().find(|regime| regime.name == **name).expect("a regime");
-    let chosen: Vec<&Regime> =
-        REGIMES.iter().map(named).filter(|regime| is_wanted(regime)).collect();
-    let costs: Vec<Vec<f64>> =
-        chosen.iter().map(|regime| costs(&data, regime, &candidates)).collect();
-    print_weights(&chosen, &candidates, &costs);
-    print_folds(&chosen, &candidates, &costs);
+    let chosen = REGIMES.iter().map(named).filter(|regime| is_wanted(regime));
+    let measured: Vec<Measured<'_>> =
+        chosen.map(|regime| Measured::of(&data, regime, &candidates)).collect();
+    print_regimes(&measured);
+    print_weights(&measured, &candidates);
+    print_folds(&measured, &candidates);
     println!("\nin {:.0} s", start.elapsed().as_secs_f64());
 }
 
@@ -161,87 +208,110 @@ fn is_still(regime: &Regime) -> bool {
     regime.figure().key == ALLOCATION
 }
 
-/// Points over `best-fit`, or waits over its waits, of a candidate in some regimes.
+/// Points of allocation and times the wait that the costs of some regimes come to on average.
 fn figures(
-    regimes: &[&Regime],
-    costs: &[Vec<f64>],
-    candidate: usize,
+    measured: &[&Measured<'_>],
+    cost: &dyn Fn(&Measured<'_>) -> f64,
 ) -> (Option<f64>, Option<f64>) {
     let of = |still: bool| {
-        let rows = regimes.iter().zip(costs).filter(|(regime, _)| is_still(regime) == still);
-        let own: Vec<f64> = rows.map(|(_, costs)| costs[candidate]).collect();
-        (!own.is_empty()).then(|| mean(&own))
+        let costs = measured.iter().filter(|one| one.is_still() == still).map(|one| cost(one));
+        let costs: Vec<f64> = costs.collect();
+        (!costs.is_empty()).then(|| mean(costs))
     };
-    (of(true).map(|cost| -cost / WAIT_PER_POINT), of(false).map(f64::exp))
+    (of(true).map(points), of(false).map(f64::exp))
+}
+
+fn points(cost: f64) -> f64 {
+    -cost / WAIT_PER_POINT
 }
 
 fn cells((points, times): (Option<f64>, Option<f64>)) -> String {
     let points = points.map_or_else(|| "-".to_owned(), |points| format!("{points:+.2}"));
-    let times = times.map_or_else(|| "-".to_owned(), |times| format!("{times:.3}"));
-    format!("{points} | {times}")
+    format!("{points} | {}", times_cell(times))
 }
 
-fn print_weights(regimes: &[&Regime], candidates: &[(String, Weights)], costs: &[Vec<f64>]) {
-    println!("Points of allocation over best-fit; GPU-weighted wait over best-fit's:\n");
-    println!("| weight | points over best-fit | wait over it | worst regime: points | ratio |");
-    println!("|---|---|---|---|---|");
-    for (at, (name, _)) in candidates.iter().enumerate() {
-        let worst = |still: bool| {
-            let rows = regimes.iter().zip(costs).filter(|(regime, _)| is_still(regime) == still);
-            rows.map(|(_, costs)| costs[at]).max_by(f64::total_cmp)
+fn times_cell(times: Option<f64>) -> String {
+    times.map_or_else(|| "-".to_owned(), |times| format!("{times:.3}"))
+}
+
+fn print_regimes(measured: &[Measured<'_>]) {
+    println!("The default weights, relative to the reference of each regime:\n");
+    println!("| regime | reference | points | wait | mean wait | p99 wait |");
+    println!("|---|---|---|---|---|---|");
+    for one in measured {
+        let [first, mean, p99] = one.to_reference(0);
+        let cells = match one.is_still() {
+            true => format!("{:+.2} | - | - | -", points(first)),
+            false => format!("- | {:.3} | {:.3} | {:.3}", first.exp(), mean.exp(), p99.exp()),
         };
-        let worst = (worst(true).map(|cost| -cost / WAIT_PER_POINT), worst(false).map(f64::exp));
-        println!("| {name} | {} | {} |", cells(figures(regimes, costs, at)), cells(worst));
+        println!("| {} | {} | {cells} |", one.regime.name, one.reference.0);
     }
 }
 
-fn print_folds(regimes: &[&Regime], candidates: &[(String, Weights)], costs: &[Vec<f64>]) {
+fn print_weights(measured: &[Measured<'_>], candidates: &[(String, Weights)]) {
+    println!("\nPoints of allocation over best-fit; GPU-weighted wait over best-fit's:\n");
+    println!("| weight | points over best-fit | wait over it | worst regime: points | ratio |");
+    println!("|---|---|---|---|---|");
+    let all: Vec<&Measured<'_>> = measured.iter().collect();
+    for (at, (name, _)) in candidates.iter().enumerate() {
+        let worst = |still: bool| {
+            let rows = measured.iter().filter(|one| one.is_still() == still);
+            rows.map(|one| one.to_best_fit(at)).max_by(f64::total_cmp)
+        };
+        let worst = (worst(true).map(points), worst(false).map(f64::exp));
+        let mean = figures(&all, &|one| one.to_best_fit(at));
+        println!("| {name} | {} | {} |", cells(mean), cells(worst));
+    }
+}
+
+fn print_folds(measured: &[Measured<'_>], candidates: &[(String, Weights)]) {
     println!(
-        "\n| left out | regimes left out | best weights on the rest | points | ratio | default \
-         weights: points | ratio |"
+        "\n| left out | regimes left out | best weights on the rest | points over best-fit | ratio \
+         | default: points | ratio | points over the reference | ratio | mean wait | p99 wait \
+         | default: points | ratio |"
     );
-    println!("|---|---|---|---|---|---|---|");
-    let mut all_left_out = (Vec::new(), Vec::new());
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+    let mut to_best_fit = (Vec::new(), Vec::new());
+    let mut to_reference = (Vec::new(), Vec::new());
     for (name, parts) in FOLDS {
-        let is_in = |regime: &Regime| {
-            let name = format!("{}$", regime.name);
+        let is_in = |one: &&Measured<'_>| {
+            let name = format!("{}$", one.regime.name);
             parts.iter().any(|part| name.contains(part))
         };
-        let rest: Vec<&Vec<f64>> = regimes
-            .iter()
-            .zip(costs)
-            .filter(|(regime, _)| !is_in(regime))
-            .map(|(_, costs)| costs)
-            .collect();
-        let on_rest = |at: &usize| mean(&rest.iter().map(|costs| costs[*at]).collect::<Vec<_>>());
-        let best = (0..candidates.len()).min_by(|a, b| on_rest(a).total_cmp(&on_rest(b)));
-        let best = best.expect("candidates");
-        let (own, own_costs): (Vec<&Regime>, Vec<Vec<f64>>) = regimes
-            .iter()
-            .zip(costs)
-            .filter(|(regime, _)| is_in(regime))
-            .map(|(regime, costs)| (*regime, costs.clone()))
-            .unzip();
+        let (own, rest): (Vec<_>, Vec<_>) = measured.iter().partition(is_in);
         if own.is_empty() {
             continue;
         }
-        let (points, times) = figures(&own, &own_costs, best);
-        all_left_out.0.extend(points);
-        all_left_out.1.extend(times.map(f64::ln));
+        let on_rest = |at: &usize| mean(rest.iter().map(|one| one.to_best_fit(*at)));
+        let best = (0..candidates.len()).min_by(|a, b| on_rest(a).total_cmp(&on_rest(b)));
+        let best = best.expect("candidates");
+        let best_fit = figures(&own, &|one| one.to_best_fit(best));
+        let reference = figures(&own, &|one| one.to_reference(best)[0]);
+        let waits = [1, 2].map(|at| times_cell(figures(&own, &|one| one.to_reference(best)[at]).1));
+        for (sum, (points, times)) in [(&mut to_best_fit, best_fit), (&mut to_reference, reference)]
+        {
+            sum.0.extend(points);
+            sum.1.extend(times.map(f64::ln));
+        }
         println!(
-            "| {name} | {} | {} | {} | {} |",
+            "| {name} | {} | {} | {} | {} | {} | {} | {} |",
             own.len(),
             candidates[best].0,
-            cells((points, times)),
-            cells(figures(&own, &own_costs, 0)),
+            cells(best_fit),
+            cells(figures(&own, &|one| one.to_best_fit(0))),
+            cells(reference),
+            waits.join(" | "),
+            cells(figures(&own, &|one| one.to_reference(0)[0])),
         );
     }
-    let (points, times) = all_left_out;
-    let mean_of = |values: &[f64]| (!values.is_empty()).then(|| mean(values));
-    let both = (mean_of(&points), mean_of(&times).map(f64::exp));
-    println!("\nmean over the folds, points and times: {}", cells(both));
+    for (what, (points, times)) in [("best-fit", to_best_fit), ("the reference", to_reference)] {
+        let mean_of = |values: Vec<f64>| (!values.is_empty()).then(|| mean(values));
+        let both = (mean_of(points), mean_of(times).map(f64::exp));
+        println!("\nmean over the folds, points and times against {what}: {}", cells(both));
+    }
 }
 
-fn mean(values: &[f64]) -> f64 {
+fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
+    let values: Vec<f64> = values.into_iter().collect();
     values.iter().sum::<f64>() / values.len() as f64
 }

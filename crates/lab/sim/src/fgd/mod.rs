@@ -5,6 +5,8 @@
 //! turns the notes into 131 figures as published.
 
 pub mod curve;
+mod prefixes;
 mod run;
 
+pub use prefixes::prefixes;
 pub use run::{FgdRun, FgdWorld, run_fgd};

@@ -25,6 +25,37 @@ pub struct ImpossibleJob {
     pub reason: String,
 }
 
+/// Jobs that are named; the others are counted.
+const NAMED: usize = 5;
+
+/// How many jobs of a trace can never start, and the first of them.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Impossible {
+    pub impossible_jobs: u64,
+    pub first_impossible_jobs: Vec<ImpossibleJob>,
+    /// Places of all in the trace, ascending.
+    #[serde(skip)]
+    rows: Vec<usize>,
+}
+
+impl Impossible {
+    /// Those among some jobs on some machines.
+    ///
+    /// # Errors
+    /// What the engine says of the machines or a job.
+    pub fn of(nodes: &[TraceNode], jobs: &[TraceJob]) -> Result<Self, EngineError> {
+        let mut found = impossible_jobs(nodes, jobs)?;
+        let rows: Vec<usize> = found.iter().map(|job| job.row).collect();
+        found.truncate(NAMED);
+        Ok(Self { impossible_jobs: rows.len() as u64, first_impossible_jobs: found, rows })
+    }
+
+    /// Whether the job at a place of the trace is one.
+    pub fn contains(&self, row: usize) -> bool {
+        self.rows.binary_search(&row).is_ok()
+    }
+}
+
 /// What two jobs that fit alike have in common: pods, CPU, memory, GPUs, part of a GPU, models.
 type Demand<'t> = (u32, i64, i64, u32, i64, &'t [String]);
 

@@ -28,7 +28,7 @@ use thiserror::Error;
 pub use autoscale::Autoscaler;
 pub use calibration::Calibration;
 pub use faults::FaultModel;
-pub use impossible::{ImpossibleJob, impossible_jobs};
+pub use impossible::{Impossible, ImpossibleJob, impossible_jobs};
 pub use metrics::{JobOutcome, TimedMetrics, lost_percent};
 pub use progress::SimulationProgress;
 pub use queues::{FinishTimes, QueueFigures, QueueWatch, QueueWeek};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use dovetail_comparison::arena::{ArenaParts, page as arena_page};
 use dovetail_console::table::{plural, table};
 use dovetail_policy::named::POLICIES;
-use dovetail_render::arena::{ArenaParts, page as arena_page};
 use dovetail_sim::arena::{Bound, RegimeGroup, RegimeVerdict, Summary};
 use dovetail_units::amount::figure;
 use serde::Serialize;

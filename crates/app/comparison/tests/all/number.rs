@@ -1,6 +1,6 @@
 //! Figures as people read them.
 
-use dovetail_render::comparison::number::{change, exact_usd, points, printable, usd};
+use dovetail_comparison::number::{change, exact_usd, points, printable, usd};
 
 #[test]
 fn figures_read_as_people_write_them() {

@@ -2,12 +2,10 @@
 
 use dovetail_units::amount::{fine_percent, whole};
 
-use crate::comparison::number::{UNKNOWN, learning, printable};
-use crate::comparison::page::{
-    Legend, PageBlock, PageFigure, PageTable, Section, TableCell, TableRow,
-};
-use crate::comparison::plot::{Axis, Frame, LINE_STYLES, LinePlot, Mark, PlotLine};
-use crate::comparison::spread::Spread;
+use crate::number::{UNKNOWN, learning, printable};
+use crate::page::{Legend, PageBlock, PageFigure, PageTable, Section, TableCell, TableRow};
+use crate::plot::{Axis, Frame, LINE_STYLES, LinePlot, Mark, PlotLine};
+use crate::spread::Spread;
 use dovetail_sim::comparison::{ArrivalComparison, ArrivalPolicy, ArrivalRun};
 
 /// Last arrived percent of the curves.

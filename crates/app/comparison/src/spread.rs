@@ -1,6 +1,6 @@
 //! Mean and spread over runs with different seeds.
 
-use crate::comparison::number::UNKNOWN;
+use crate::number::UNKNOWN;
 
 /// Figures of several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use dovetail_units::amount::figure;
 
-use crate::comparison::ReportError;
-use crate::comparison::page::{
-    PageBlock, PageHeader, PageTable, Section, TableCell, TableRow, laid_out,
-};
+use crate::ReportError;
+use crate::page::{PageBlock, PageHeader, PageTable, Section, TableCell, TableRow, laid_out};
 use dovetail_sim::arena::Bound;
 use dovetail_sim::arena::{ORACLE, RegimeVerdict, Summary, TIE_PERCENT};
 

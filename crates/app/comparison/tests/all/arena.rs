@@ -1,6 +1,6 @@
 //! The matrix of regimes and policies against an accepted page.
 
-use dovetail_render::arena::{ArenaParts, page};
+use dovetail_comparison::arena::{ArenaParts, page};
 use dovetail_sim::arena::{ArenaRun, Bound, RegimeVerdict, RunFigures, regimes, summary};
 
 /// A regime with one figure for each policy and seed.

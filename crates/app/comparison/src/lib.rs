@@ -8,6 +8,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`arena`] | the matrix of regimes and policies, as a page of its own |
 //! | `arrivals`, `timed`, `money` | what a section says |
 //! | `html` | all sections as one page |
 //! | `page` | sections, tables and figures as the template wants them |
@@ -15,6 +16,7 @@
 //! | [`number`], `spread` | figures as people read them |
 //! | `terminal` | the same comparison as text |
 
+pub mod arena;
 mod arrivals;
 mod html;
 mod money;

@@ -3,11 +3,11 @@
 use dovetail_units::amount::{brief, fine_percent, whole};
 use dovetail_units::duration::duration_of_seconds;
 
-use crate::comparison::money::{self, causes};
-use crate::comparison::number::{change, learning, points, printable, usd};
-use crate::comparison::page::{PageBlock, PageTable, Section, TableCell, TableRow, Tile};
-use crate::comparison::spread::Spread;
-use crate::comparison::timed_figures;
+use crate::money::{self, causes};
+use crate::number::{change, learning, points, printable, usd};
+use crate::page::{PageBlock, PageTable, Section, TableCell, TableRow, Tile};
+use crate::spread::Spread;
+use crate::timed_figures;
 use dovetail_sim::comparison::{TimedComparison, TimedPolicy, TimedRun};
 use dovetail_sim::timeline::{AmountReport, UsageReport};
 

@@ -3,12 +3,12 @@
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use dovetail_units::amount::whole;
 
-use crate::comparison::arrivals::MEASURES;
-use crate::comparison::html::check;
-use crate::comparison::number::printable;
-use crate::comparison::page::ReportError;
-use crate::comparison::spread::Spread;
-use crate::comparison::timed::groups;
+use crate::arrivals::MEASURES;
+use crate::html::check;
+use crate::number::printable;
+use crate::page::ReportError;
+use crate::spread::Spread;
+use crate::timed::groups;
 use dovetail_sim::comparison::{ArrivalComparison, ReportData, TimedComparison};
 
 const WIDTH: u16 = 100;

@@ -1,6 +1,6 @@
 //! Axes with round figures.
 
-use dovetail_render::comparison::plot::Axis;
+use dovetail_comparison::plot::Axis;
 
 fn texts(axis: &Axis) -> Vec<&str> {
     axis.ticks.iter().map(|(_, text)| text.as_str()).collect()

@@ -1,8 +1,8 @@
 //! Comparisons of replays as one page.
 
-use crate::comparison::number::printable;
-use crate::comparison::page::{PageHeader, ReportError, Section, laid_out};
-use crate::comparison::{arrivals, timed};
+use crate::number::printable;
+use crate::page::{PageHeader, ReportError, Section, laid_out};
+use crate::{arrivals, timed};
 use dovetail_sim::comparison::ReportData;
 
 /// The report as one HTML file: no script, no outside resource, every name escaped.

@@ -4,7 +4,7 @@ use minijinja::{AutoEscape, Environment, context, value::Serde};
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::comparison::number::printable;
+use crate::number::printable;
 
 /// Why a report cannot be written.
 #[derive(Debug, Error)]

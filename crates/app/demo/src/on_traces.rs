@@ -1,22 +1,20 @@
-//! `dovetail demo` on real traces: packing on openb, queueing on Philly.
+//! Real traces: packing on openb, queueing on Philly.
 
 use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use dovetail_console::app::{App, to_stderr};
+use dovetail_check::Watch;
 use dovetail_plan::{EngineConfig, PolicySpec};
 use dovetail_sim::comparison::{
     ArrivalComparison, ArrivalPolicy, ArrivalRun, PrefixLimit, ReportData,
 };
-use dovetail_sim::fgd::{FgdWorld, run_fgd};
+use dovetail_sim::fgd::{FgdWorld, prefixes, run_fgd};
 use dovetail_trace::fgd::fgd_orders;
 use dovetail_trace::{ReadOptions, TraceCluster, TraceJob, TraceNode, read_cluster, read_trace};
 use rayon::prelude::*;
 
-use crate::commands::demo::{self, DemoFlags};
-use dovetail_replays::check::{Check, ReplayWatch};
-use dovetail_replays::limits::prefixes;
+use crate::{Host, replay};
 
 /// Compared on arriving pods; the first is what clusters have.
 const POLICIES: [&str; 5] = ["kube-default", "kube-most-allocated", "best-fit", "fgd", "dovetail"];
@@ -24,12 +22,7 @@ const SEEDS: [i64; 3] = [42, 43, 44];
 /// The cluster on which the Philly jobs are replayed: 64 nodes of 8 GPUs.
 const PHILLY_NODES: u32 = 64;
 
-pub(crate) fn fill(
-    app: &App,
-    data: &mut ReportData,
-    folder: &Path,
-    flags: &DemoFlags,
-) -> Result<()> {
+pub(crate) fn fill(data: &mut ReportData, folder: &Path, host: &dyn Host) -> Result<()> {
     data.command = Some(format!("DOVETAIL_TRACES={} make demo", folder.display()));
     let nodes = folder.join("openb/openb_node_list_gpu_node.csv");
     let pods = folder.join("openb/openb_pod_list_default.csv");
@@ -39,7 +32,7 @@ pub(crate) fn fill(
         found = true;
         let cluster = read_cluster(&nodes, &ReadOptions::default())?;
         let pods = read_trace(&pods, &ReadOptions::default())?;
-        to_stderr(&format!(
+        host.say(&format!(
             "openb: {} pods on {} nodes, under {}",
             pods.jobs.len(),
             cluster.nodes.len(),
@@ -51,15 +44,16 @@ pub(crate) fn fill(
         found = true;
         let jobs = read_trace(&philly, &ReadOptions::default())?.jobs;
         let cluster = philly_cluster();
-        to_stderr(&format!("Philly: {} jobs on {} GPUs", jobs.len(), cluster.total_gpus()));
-        let prices = flags.prices_of(app, &cluster)?;
-        if !flags.assumes_prices() {
+        host.say(&format!("Philly: {} jobs on {} GPUs", jobs.len(), cluster.total_gpus()));
+        let prices = host.prices(&cluster)?;
+        if !host.assumes_prices() {
             let hint = "The Philly trace names no GPU models, so its cost is unknown. To assume a price, pass \
                         --gpu-price '*=USD_PER_HOUR'.";
-            to_stderr(hint);
+            host.say(hint);
             data.notes.push(hint.to_owned());
         }
-        data.timed.push(demo::compare("Philly 2017, jobs that passed", &cluster, &jobs, &prices)?);
+        let name = "Philly 2017, jobs that passed";
+        data.timed.push(replay::compared(name, &cluster, &jobs, &prices, host)?);
     }
     found.then_some(()).with_context(|| {
         format!(
@@ -134,7 +128,7 @@ fn arrival_run(
     let started = Instant::now();
     let mut clock_ns = || started.elapsed().as_nanos() as u64;
     let (engine, config) = world.engine(config)?;
-    let mut judge = ReplayWatch::new(Check::Sampled, &engine.snapshot());
+    let mut judge = Watch::new(&engine.snapshot(), Watch::SAMPLED);
     let run = run_fgd(&world, config, &mut clock_ns, &mut |_, event, plan| {
         judge.step(std::slice::from_ref(event), plan, 0);
     })?;

@@ -3,9 +3,9 @@
 use dovetail_model::FreeCause;
 use dovetail_units::amount::{brief, fine_percent};
 
-use crate::comparison::number::{UNKNOWN, exact_usd, printable, usd};
-use crate::comparison::page::{PageBlock, PageTable, TableCell, TableRow};
-use crate::comparison::spread::Spread;
+use crate::number::{UNKNOWN, exact_usd, printable, usd};
+use crate::page::{PageBlock, PageTable, TableCell, TableRow};
+use crate::spread::Spread;
 use dovetail_sim::comparison::{TimedComparison, TimedPolicy, TimedRun};
 use dovetail_sim::timeline::{AmountReport, ModelReport};
 

@@ -6,7 +6,7 @@ use dovetail_account::{GpuPrice, Priced};
 use dovetail_capacity::{States, Usage};
 use dovetail_model::FreeCause;
 
-use dovetail_render::comparison::{ReportError, html, text};
+use dovetail_comparison::{ReportError, html, text};
 use dovetail_sim::comparison::{
     ArrivalComparison, ArrivalPolicy, ArrivalRun, PrefixLimit, ReportData, RunAccount,
     TimedComparison, TimedPolicy, TimedRun,

@@ -4,4 +4,3 @@ mod arena;
 mod axis;
 mod comparison;
 mod number;
-mod text;

@@ -4,10 +4,10 @@ use dovetail_model::FreeCause;
 use dovetail_units::amount::{brief, fine_percent};
 use dovetail_units::duration::duration;
 
-use crate::comparison::money::{cause_label, causes};
-use crate::comparison::number::printable;
-use crate::comparison::page::{Legend, PageBlock, PageFigure, PageTable, TableCell, TableRow};
-use crate::comparison::plot::{
+use crate::money::{cause_label, causes};
+use crate::number::printable;
+use crate::page::{Legend, PageBlock, PageFigure, PageTable, TableCell, TableRow};
+use crate::plot::{
     Axis, Bar, BarPlot, Frame, LINE_STYLES, LinePlot, PlotLine, StackLayer, StackPlot,
 };
 use dovetail_sim::comparison::{RunAccount, TimedComparison, TimedPolicy};
