@@ -41,7 +41,7 @@ enum Command {
     Top(Box<live::TopFlags>),
     /// Explain why a pod is pending and what would let it start.
     Why(Box<live::WhyFlags>),
-    /// List queues with their quota, and pending pods in scheduling order.
+    /// List queues with their quotas, and pending jobs in scheduling order.
     Queue(Box<live::QueueFlags>),
     /// Record GPU use and cost continuously, for dashboards and alerts.
     Serve(Box<crate::commands::serve::ServeFlags>),

@@ -126,7 +126,7 @@ impl LedgerOut {
             false => "It did not decrease.".to_owned(),
         };
         format!(
-            "According to the ledger ({source}, method {method}), all waste was {} a month {}, and {} {}. {account}{free}",
+            "According to the ledger ({source}, method {method}), total waste was {} a month {}, and {} {}. {account}{free}",
             before.0, before.1, after.0, after.1,
         )
     }

@@ -19,7 +19,7 @@ pub(crate) fn brings_words(brought: &Brought, claimed: PricedTime) -> String {
     let returned = brought.returned;
     let words = match brought.removed.gpu_milli_ms {
         _ if brought.worth != Worth::Returned => worth_words(brought.worth),
-        0 => "lets pending pods use GPUs that you pay for anyway: the bill stays the same",
+        0 => "lets pending pods use GPUs that you already pay for: the bill stays the same",
         removed if removed == returned.gpu_milli_ms => "lowers the bill: a node can be removed",
         _ => worth_words(Worth::Returned),
     };
@@ -37,7 +37,7 @@ pub(crate) fn brings_words(brought: &Brought, claimed: PricedTime) -> String {
 pub fn worth_words(worth: Worth) -> &'static str {
     match worth {
         Worth::Returned => {
-            "lowers the bill, as a node can be removed, or lets pending pods use GPUs that you pay for anyway"
+            "lowers the bill, as a node can be removed, or lets pending pods use GPUs that you already pay for"
         }
         Worth::Capacity => "frees GPU-hours: saves money only if other work uses them",
         Worth::Risk => "reduces risk, which has no price",

@@ -216,7 +216,9 @@ impl Document {
         let removed = self.headline.removed_usd_micros_per_month.unwrap_or(0);
         let filled = returned.usd_micros_per_month.map(|all| all - removed);
         match (removed, filled) {
-            (0, _) => format!("let pending pods use {all} a month of GPUs that you pay for anyway"),
+            (0, _) => {
+                format!("let pending pods use {all} a month of GPUs that you already pay for")
+            }
             (_, None | Some(0)) => format!("lower the bill by {all} a month"),
             (removed, Some(filled)) => format!(
                 "are worth {all} a month: {} less on the bill, {} of GPUs that pending pods then use",

@@ -139,7 +139,7 @@ fn notes(comparison: &ArrivalComparison) -> Vec<String> {
     let runs = &comparison.policies[0].runs;
     let seeds: Vec<String> = runs.iter().map(|run| run.seed.to_string()).collect();
     let spread = match runs.len() {
-        1 => format!("One run with seed {}: the spread over orders is unknown.", seeds[0]),
+        1 => format!("One run with seed {}: how much arrival orders differ is unknown.", seeds[0]),
         n => format!(
             "Figures are the mean over {n} orders of arrival (seeds {}), ± the standard deviation of the \
              sample; bands in the plots go from the lowest to the highest run. All policies saw the same orders.",
@@ -224,7 +224,7 @@ fn allocation(id: &str, comparison: &ArrivalComparison, close_up: bool) -> PageF
             let lowest = shown.fold(CLOSE_UP_FROM, f64::min);
             let from = (lowest / 5.0).floor() * 5.0;
             let x = Axis::new("GPUs requested so far, %", CLOSE_UP_FROM, LAST as f64, 5);
-            let title = "Allocation near the limit: the same, enlarged (axes do not start at 0)";
+            let title = "Allocation near the limit, enlarged (axes do not start at 0)";
             (x, Axis::new("allocated, %", from, 100.0, 5), title, "close-up")
         }
     };

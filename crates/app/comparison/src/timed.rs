@@ -133,8 +133,10 @@ fn of_jobs(comparison: &TimedComparison) -> Vec<TimedMeasure> {
         );
     }
     let used = |run: &TimedRun| Some(run.metrics.gpu_occupancy? * 100.0);
-    measures
-        .push(TimedMeasure::percent("GPU time of finished work, until the last job ended", used));
+    measures.push(TimedMeasure::percent(
+        "GPU time of finished work, until the last job finished",
+        used,
+    ));
     measures.push(count("restarts", |run| run.metrics.restarts));
     let redone = |run: &TimedRun| Some(run.metrics.repeated_gpu_hours);
     measures.push(TimedMeasure::new("GPU-hours of lost work", brief, redone).part());

@@ -163,8 +163,7 @@ fn bars(id: &str, comparison: &TimedComparison, shown: &ShownCauses) -> PageFigu
         frame: Frame {
             id: format!("{id}-bars"),
             title: title.to_owned(),
-            description: "One bar per policy; the table of the comparison has the figures."
-                .to_owned(),
+            description: "One bar per policy; the comparison table has the figures.".to_owned(),
             height: BarPlot::height(bars.len()),
             x: Axis::up_to("% of the installed GPU time", longest.fold(0.0, f64::max), 6),
             y: Axis { title: String::new(), from: 0.0, to: 1.0, ticks: Vec::new() },
@@ -326,7 +325,7 @@ fn queue(
         frame: Frame {
             id: format!("{id}-queue-{}", what.to_lowercase()),
             title: title.clone(),
-            description: "One line per policy; the tables of the GPUs over time have the figures."
+            description: "One line per policy; the tables of GPUs over time have the figures."
                 .to_owned(),
             height: 260.0,
             x: shown.time_axis(),

@@ -163,7 +163,7 @@ mod tests {
         );
         let expected = [
             ("busy", "pods use GPUs of the node"),
-            ("old", "AMD documents no partitions of its GPUs"),
+            ("old", "AMD documents no partition modes for this GPU model"),
             ("shared", "tolerationSeconds: team/web;"),
             ("silent", "no label amd.com/compute-memory-partition shows"),
             ("soon", "tolerationSeconds: team/late;"),

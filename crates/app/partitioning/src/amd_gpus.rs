@@ -30,7 +30,8 @@ pub(crate) fn side(seen: &SeenNode) -> Option<Result<Side, String>> {
     let known = model.map(Partition::of_model).unwrap_or_default();
     if known.is_empty() {
         let model = label(AMD_PRODUCT).unwrap_or("no model");
-        let why = format!("AMD documents no partitions of its GPUs ({AMD_PRODUCT}: {model})");
+        let why =
+            format!("AMD documents no partition modes for this GPU model ({AMD_PRODUCT}: {model})");
         return Some(Err(why));
     }
     let named = Partition::of_resource(resource);

@@ -107,7 +107,7 @@ pub async fn document(question: &Question<'_>, price_micros: Option<i64>) -> Res
             false => format!("; models: {}", models.join(", ")),
         };
         bail!(
-            "Prometheus at {} has no pod that has used one whole {} for a day or more (it has: {seen}{models})",
+            "Prometheus at {} has no data of a pod that used one whole {} for a day or more (it has: {seen}{models})",
             question.prometheus,
             question.model
         );

@@ -139,7 +139,7 @@ fn mover(
     now_ms: u64,
 ) -> Result<Mover, String> {
     if let Some(by) = pod.vgpu() {
-        return Err(format!("HAMi or Volcano allocates its GPUs ({by})"));
+        return Err(format!("HAMi or Volcano allocates the GPUs of this node ({by})"));
     }
     let none = MoveFacts::default();
     let key = (pod.meta.namespace.to_string(), pod.meta.name.to_string());

@@ -270,7 +270,7 @@ pub fn text(document: &Document, fleet: &Fleet) -> String {
         _ => format!("no plan serves more than {bound}"),
     };
     let lost = format!(
-        "{:.0} GPU-seconds: the GPUs that change are unavailable meanwhile",
+        "{:.0} GPU-seconds: GPUs are unavailable while their layout changes",
         document.unavailable_gpu_s
     );
     text += &match asked {

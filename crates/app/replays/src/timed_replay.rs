@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use dovetail_capacity::Usage;
 use dovetail_console::progress::Progress;
 use dovetail_model::{Booked, Booking, BookingVerdict, Event, Plan, Queue};
-use dovetail_order::{QueueTurns, Turns};
+use dovetail_order::{ModelWeights, QueueTurns, Turns};
 use dovetail_plan::{
     Engine, EngineConfig, EstimatesConfig, Foresight, Learnt, Order, PolicySpec, PreemptionConfig,
     ReserveConfig,
@@ -122,6 +122,8 @@ pub struct TimedPlan {
     pub preemption: bool,
     /// Weights of order `dovetail`.
     pub turns: Turns,
+    /// What GPUs of some models count in the usage of queues.
+    pub model_weights: ModelWeights,
     /// Where queues are described, and what they have used.
     pub queues: QueueFlags,
     /// What stops cost where the trace does not say.
@@ -241,6 +243,7 @@ fn config(trace: &Trace, plan: &TimedPlan, order: Order, estimates: Estimates) -
         estimates: learned,
         reserve: plan.reserve,
         turns,
+        model_weights: plan.model_weights.clone(),
         ..EngineConfig::default()
     };
     TimedConfig { engine, estimates, faults: plan.faults, stop_costs: plan.stop_costs }

@@ -15,7 +15,7 @@ pub enum Output {
     Json,
     /// The same object as YAML
     Yaml,
-    /// Rows with a header, where the result has rows
+    /// Rows with a header, for results that have rows
     Csv,
     /// Self-contained page with plots
     Html,

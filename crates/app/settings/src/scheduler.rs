@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 use dovetail_cluster::world::{Patience, VolumePatience};
-use dovetail_order::{PRESETS, Turns};
+use dovetail_order::{ModelWeights, PRESETS, Turns};
 use dovetail_plan::Order;
 use dovetail_policy::named::POLICIES;
 use dovetail_translate::levels::{LevelLabels, TopologyLevels};
@@ -187,6 +187,11 @@ impl SchedulerSection {
     /// Weights of order `dovetail`: those of the preset, except for those that the file gives.
     pub fn turns(&self) -> Turns {
         self.weights.clone().unwrap_or_default().turns(self.preset.as_deref())
+    }
+
+    /// What GPUs of some models count in the usage of queues.
+    pub fn model_weights(&self) -> ModelWeights {
+        self.weights.as_ref().map(Weights::model_weights).unwrap_or_default()
     }
 
     /// The topology levels: those of the file, or the standard ones.

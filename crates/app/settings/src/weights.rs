@@ -1,7 +1,9 @@
 //! Weights of order `dovetail` as files give them: the fields that differ from a preset. The file
 //! for `--weights` and the table `[scheduler.weights]` of the settings file are the same.
 
-use dovetail_order::{PRESETS, QueueTurns, Turns};
+use std::collections::BTreeMap;
+
+use dovetail_order::{ModelWeights, PRESETS, QueueTurns, Turns};
 use dovetail_units::duration::parse_duration;
 use serde::de::{Deserialize, Deserializer, Error};
 
@@ -35,6 +37,9 @@ pub struct Weights {
     #[serde(deserialize_with = "seconds")]
     respite: Option<u32>,
     protect_guarantees: Option<bool>,
+    /// What a GPU of a model counts in the usage of queues, in thousandths.
+    #[serde(deserialize_with = "by_model")]
+    weight_by_model: ModelWeights,
 }
 
 impl Weights {
@@ -57,6 +62,22 @@ impl Weights {
             ..base
         }
     }
+
+    /// What GPUs of some models count in the usage of queues.
+    pub fn model_weights(&self) -> ModelWeights {
+        self.weight_by_model.clone()
+    }
+}
+
+fn by_model<'de, D: Deserializer<'de>>(value: D) -> Result<ModelWeights, D::Error> {
+    let written = BTreeMap::<String, f64>::deserialize(value)?;
+    let weight = |(model, weight): (String, f64)| match (0.001..=MOST).contains(&weight) {
+        true => Ok((model, (weight * 1e3).round() as u32)),
+        false => Err(D::Error::custom(format!(
+            "{model}: `{weight}`: expected a number from 0.001 to {MOST}"
+        ))),
+    };
+    written.into_iter().map(weight).collect::<Result<_, _>>().map(ModelWeights)
 }
 
 fn preset<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Turns>, D::Error> {
@@ -118,6 +139,15 @@ mod tests {
         assert_eq!(of(text), Ok(expected));
         let cost = Turns::preset("cost").expect("a preset");
         assert_eq!(of("size = 2"), Ok(Turns { size: 2_000, ..cost }));
+        let by_model = |text: &str| {
+            let written = TomlFile::of("w.toml", text).parse::<Weights>("weights");
+            written.map(|weights| weights.model_weights().0).map_err(|e| e.to_string())
+        };
+        let models = "size = 1\nweightByModel = { H100 = 4, T4 = 0.5 }\n";
+        let expected = [("H100", 4_000), ("T4", 500)].map(|(model, of)| (model.to_owned(), of));
+        assert_eq!(by_model(models), Ok(expected.into()));
+        let error = by_model(&models.replace("0.5", "0")).expect_err("a weight of nothing");
+        assert!(error.starts_with("w.toml:2: weightByModel: T4: `0`: expected"), "{error}");
         assert_eq!(Weights::default().turns(None), Turns::preset("fair").expect("a preset"));
         for (from, to, told) in [
             ("latency", "quick", "w.toml:1: preset: `quick`: expected fair, throughput"),

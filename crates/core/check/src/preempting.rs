@@ -95,15 +95,17 @@ fn victim_problem(
     is_broken_by(world, booked, victims).then_some(VictimProblem::PartOfGang)
 }
 
-/// Whether a job of equal priority may make place for a better standing: it has written a
-/// checkpoint in this attempt, has run for as long as it must, and was not preempted too often.
+/// Whether a job of equal priority may make place for a better standing: a checkpoint of this
+/// attempt or what it saves on notice is of use, it has run for as long as it must, and was not
+/// preempted too often.
 fn makes_place(booked: &BookedJob, of: (i32, PreemptReason), now_ms: u64) -> bool {
     let (job, rules) = (&booked.job, booked.job.preemption);
     let Some(start_ms) = job.start_ms else { return false };
     let ran_ms = now_ms.saturating_sub(start_ms);
     let did = job.interruption.stopped_after(ran_ms, job.history.is_empty());
     of == (job.priority, PreemptReason::Order)
-        && did.saved_ms > 0
+        && (did.saved_ms > 0
+            || job.interruption.save_on_notice_ms.is_some_and(|save_ms| save_ms < did.unsaved_ms))
         && ran_ms >= rules.min_run_ms.unwrap_or(0)
         && rules.max_preemptions.is_none_or(|most| job.history.preemptions < most)
 }

@@ -78,7 +78,11 @@ fn is_open(world: &ClusterBooks, booked: &BookedJob) -> bool {
         _ => 0,
     };
     let did = cost.stopped_after(ran_ms, history.is_empty());
+    let unsaved_ms = match cost.save_on_notice_ms {
+        Some(save_ms) if save_ms < did.unsaved_ms => save_ms,
+        _ => did.unsaved_ms,
+    };
     let lost_ms = before_ms.saturating_sub(saved_ms + writing_ms)
-        + u128::from(did.unsaved_ms + did.restart_ms + cost.restart_ms(false));
+        + u128::from(unsaved_ms + did.restart_ms + cost.restart_ms(false));
     history.preemptions == 0 || lost_ms * 10 <= before_ms + u128::from(ran_ms)
 }

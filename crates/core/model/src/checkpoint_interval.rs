@@ -25,12 +25,13 @@ const LEAST_SAVED: f64 = 0.01;
 
 impl InterruptionCost {
     /// What another interval between checkpoints would save a job that ran for `ran_ms` in all and
-    /// was interrupted so many times meanwhile; `None` if its own is about right, or if it does not
-    /// declare both the interval and the time to write a checkpoint.
+    /// was interrupted so many times meanwhile; `None` if its own is about right, if it saves its
+    /// work when it is told to stop, or if it does not declare both the interval and the time to
+    /// write a checkpoint.
     pub fn interval_advice(&self, ran_ms: u64, interruptions: u32) -> Option<IntervalAdvice> {
         let declared_ms = self.checkpoint_interval_ms.filter(|ms| *ms > 0)?;
         let writing_ms = self.checkpoint_cost_ms.filter(|ms| *ms > 0)?;
-        if interruptions < LEAST_INTERRUPTIONS {
+        if interruptions < LEAST_INTERRUPTIONS || self.save_on_notice_ms.is_some() {
             return None;
         }
         let between_ms = ran_ms / u64::from(interruptions);

@@ -2,7 +2,8 @@
 //!
 //! An attempt that is not the first begins with the time to come back. Then it works, and after
 //! each interval of work it writes a checkpoint, during which it does not work. The end needs none.
-//! A job without an interval writes none: stopping it loses all that it did.
+//! A job without an interval writes none: stopping it loses all that it did, unless it saves its
+//! work when it is told to stop. It is told before a preemption, and not when its node fails.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,10 @@ pub struct InterruptionCost {
     /// before was true; `None` as declared. It changes nothing of how long a restart takes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weighed_restart_ms: Option<u64>,
+    /// Time to save all work once the job is told to stop; `None` if it saves nothing then. This
+    /// time is all that a preemption loses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub save_on_notice_ms: Option<u64>,
     /// When the last one was written.
     pub last_checkpoint_ms: Option<u64>,
 }
@@ -33,6 +38,15 @@ pub struct AttemptTime {
     pub unsaved_ms: u64,
     pub checkpoints_ms: u64,
     pub restart_ms: u64,
+}
+
+impl AttemptTime {
+    /// The same if the job is told before it is stopped, and saves its work in this time.
+    #[must_use]
+    pub fn with_notice(self, save_ms: Option<u64>) -> Self {
+        let unsaved_ms = self.unsaved_ms.min(save_ms.unwrap_or(u64::MAX));
+        Self { saved_ms: self.saved_ms + self.unsaved_ms - unsaved_ms, unsaved_ms, ..self }
+    }
 }
 
 impl InterruptionCost {
@@ -74,6 +88,27 @@ impl InterruptionCost {
             checkpoints_ms: busy_ms - saved_ms - unsaved_ms,
             restart_ms,
         }
+    }
+
+    /// The same of an attempt that is preempted.
+    pub fn preempted_after(&self, ran_ms: u64, is_first: bool) -> AttemptTime {
+        self.stopped_after(ran_ms, is_first).with_notice(self.save_on_notice_ms)
+    }
+
+    /// The most work and writing that a preemption can cost an attempt, wherever it stands; `None`
+    /// if that has no limit.
+    pub fn most_at_stake_ms(&self) -> Option<u64> {
+        let round_ms = |ms: u64| ms.saturating_add(self.checkpoint_cost_ms.unwrap_or(0));
+        self.interval_ms().map(round_ms).into_iter().chain(self.save_on_notice_ms).min()
+    }
+
+    /// How long an attempt must run until a preemption leaves any of its work; `None` if none ever
+    /// does.
+    pub fn first_kept_ms(&self, is_first: bool) -> Option<u64> {
+        let on_notice = self
+            .save_on_notice_ms
+            .map(|save_ms| self.restart_ms(is_first).saturating_add(save_ms).saturating_add(1));
+        self.next_checkpoint_ms(0, is_first).into_iter().chain(on_notice).min()
     }
 
     /// The work that checkpoints keep of so many attempts that were stopped, of which so much time
@@ -130,6 +165,29 @@ mod tests {
             }
         }
         did
+    }
+
+    #[test]
+    fn a_job_that_is_told_loses_the_time_to_save_at_most() {
+        for interval in [None, Some(5)] {
+            let of = InterruptionCost {
+                checkpoint_interval_ms: interval,
+                checkpoint_cost_ms: Some(2),
+                restart_cost_ms: Some(3),
+                save_on_notice_ms: Some(4),
+                ..InterruptionCost::default()
+            };
+            assert_eq!(of.most_at_stake_ms(), Some(4));
+            let first_ms = of.first_kept_ms(false).expect("it saves");
+            for ran_ms in 0..40 {
+                let (stopped, told) =
+                    (of.stopped_after(ran_ms, false), of.preempted_after(ran_ms, false));
+                assert_eq!(told.unsaved_ms, stopped.unsaved_ms.min(4));
+                let work_ms = |did: AttemptTime| did.saved_ms + did.unsaved_ms;
+                assert_eq!(work_ms(told), work_ms(stopped));
+                assert_eq!(told.saved_ms > 0, ran_ms >= first_ms, "{ran_ms}");
+            }
+        }
     }
 
     #[test]

@@ -110,6 +110,11 @@ impl Job {
         }
         did
     }
+
+    /// The same if it is preempted then.
+    pub fn preempted_at(&self, now_ms: u64) -> AttemptTime {
+        self.attempt_at(now_ms).with_notice(self.interruption.save_on_notice_ms)
+    }
 }
 
 /// Identical pods of one role.

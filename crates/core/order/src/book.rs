@@ -145,11 +145,12 @@ impl TurnBook {
         let did = job.attempt_at(now_ms);
         let saved_ms = job.history.saved_ms.saturating_add(did.saved_ms);
         let done_ms = saved_ms.saturating_add(did.unsaved_ms);
+        let kept_ms = job.history.saved_ms.saturating_add(job.preempted_at(now_ms).saved_ms);
         let length = self.cohorts.lengths.of(done_ms);
         self.cohorts.reach(job.id, length);
         // Preempted, it would stand as what its checkpoints keep: what is better then than now
         // would take the place back.
-        let standing = self.standing_at(job, done_ms).min(self.standing_at(job, saved_ms));
+        let standing = self.standing_at(job, done_ms).min(self.standing_at(job, kept_ms));
         let opens_ms = opens_ms(job).filter(|_| self.turns.preempts);
         let is_open = opens_ms.is_some_and(|opens_ms| opens_ms <= now_ms);
         let waits_ms = job.interruption.restart_ms(job.history.is_empty()) - did.restart_ms;
@@ -225,7 +226,7 @@ impl TurnBook {
         let Some(running) = self.running.get(&from.id).filter(|running| running.is_open) else {
             return false;
         };
-        let lost_ms = from.attempt_at(now_ms).unsaved_ms + from.interruption.restart_weighs_ms();
+        let lost_ms = from.preempted_at(now_ms).unsaved_ms + from.interruption.restart_weighs_ms();
         let gpu_milli = from.min_gpu_milli().unsigned_abs();
         let lost = lost_ms.saturating_mul(gpu_milli) / 1_000;
         running.standing > self.turns.may_be_taken_from(standing, submit_ms)
@@ -233,14 +234,14 @@ impl TurnBook {
     }
 }
 
-/// From when on a job may be preempted for a better standing; `None` is never. It has written a
-/// checkpoint by then, so that no attempt is without any use.
+/// From when on a job may be preempted for a better standing; `None` is never. Some of its work is
+/// kept by then, so that no attempt is without any use.
 fn opens_ms(job: &Job) -> Option<u64> {
     let rules = job.preemption;
     let is_spent = rules.max_preemptions.is_some_and(|most| job.history.preemptions >= most);
     if rules.is_protected || is_spent {
         return None;
     }
-    let first_ms = job.interruption.next_checkpoint_ms(0, job.history.is_empty())?;
+    let first_ms = job.interruption.first_kept_ms(job.history.is_empty())?;
     Some(job.start_ms?.saturating_add(first_ms.max(rules.min_run_ms.unwrap_or(0))))
 }

@@ -27,4 +27,5 @@ pub mod terms;
 pub mod turns;
 
 pub use order::Order;
+pub use queues::model_weights::ModelWeights;
 pub use turns::{PRESETS, QueueTurns, Turns};

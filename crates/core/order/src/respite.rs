@@ -24,14 +24,13 @@ pub(super) fn ends_ms(job: &Job, respite_ms: u64) -> u64 {
 }
 
 /// How long an attempt must run until no more than a part of everything would be lost, wherever it
-/// stands between two checkpoints; `None` if it writes none.
+/// stands between two checkpoints; `None` if it saves nothing.
 fn repaid_ms(job: &Job) -> Option<u64> {
     let cost = &job.interruption;
-    let interval_ms = cost.checkpoint_interval_ms.filter(|interval_ms| *interval_ms > 0)?;
+    let at_stake_ms = cost.most_at_stake_ms()?;
     let gpu_milli = job.min_gpu_milli().unsigned_abs().max(1);
     let held_ms = job.history.attained_gpu_milli_ms / gpu_milli;
     let kept_ms = cost.attempt_ms(job.history.saved_ms, true);
-    let at_stake_ms = interval_ms.saturating_add(cost.checkpoint_cost_ms.unwrap_or(0));
     // This attempt had to come back, and the next one will have to.
     let restarts_ms = cost.restart_ms(false).saturating_mul(2);
     let lost_ms = held_ms.saturating_sub(kept_ms);

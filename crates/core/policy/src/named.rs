@@ -31,12 +31,18 @@ pub const POLICIES: [(&str, &str); 11] = [
     ("fgd-learnt", "FGD with the pod mix that dovetail learns"),
     ("best-fit", "Least CPU and GPU left on the node"),
     ("dot-product", "Smallest dot product of free and requested resources"),
-    ("gpu-packing", "Used devices, then used nodes, then idle nodes"),
+    (
+        "gpu-packing",
+        "GPUs that are partly allocated, then nodes with allocated GPUs, then empty nodes",
+    ),
     ("gpu-clustering", "Nodes that run pods with the same GPU request"),
     ("random", "Any node with room, chosen at random (--seed)"),
     ("first-fit", "The first node with room"),
-    ("kube-default", "LeastAllocated and balanced allocation of kube-scheduler"),
-    ("kube-most-allocated", "MostAllocated of kube-scheduler over CPU, memory and GPUs"),
+    (
+        "kube-default",
+        "kube-scheduler's scoring with LeastAllocated and NodeResourcesBalancedAllocation",
+    ),
+    ("kube-most-allocated", "kube-scheduler's scoring with MostAllocated for CPU, memory and GPUs"),
 ];
 
 /// Names of the policies that learn, and so can start from what was learnt ([`Policy::learnt`]).

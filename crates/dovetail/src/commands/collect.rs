@@ -27,8 +27,8 @@ pub(crate) struct CollectFlags {
     /// Replace names with hashes; --names saves the table that restores them
     #[arg(long, requires = "names", alias = "anonymise")]
     anonymize: bool,
-    /// File with the names and the key of their hashes; written by --anonymize, reused if it exists
-    /// [required with --anonymize or --translate]
+    /// File with the original names and the key of their hashes; written by --anonymize, reused if
+    /// it exists [required with --anonymize or --translate]
     #[arg(long, value_name = "FILE")]
     names: Option<PathBuf>,
     /// Print this report with the original names, restored from --names

@@ -46,7 +46,7 @@ pub(crate) enum Command {
     /// Compute the minimum number of GPUs of a model that can provide the given MIG instances, or
     /// how many pods can share each GPU
     Size(Box<SizeFlags>),
-    /// Print the objects and the patches that let the GPU operators of NVIDIA and AMD read the
+    /// Print the objects and the patches that let the NVIDIA and AMD GPU operators read the
     /// layouts of dovetail
     Setup(SetupFlags),
 }
@@ -147,7 +147,7 @@ pub(crate) struct PlanFlags {
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     pending_for: u64,
     /// URL of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1, that has the metrics
-    /// of NVIDIA's DCGM exporter: with them, GPUs without pods can change although other GPUs of
+    /// of DCGM Exporter: with them, GPUs without pods can change even if other GPUs of
     /// their node are in use
     #[arg(long, value_name = "URL", conflicts_with_all = ["from", "example", "world"])]
     prometheus: Option<String>,
@@ -163,10 +163,10 @@ pub(crate) struct SizeFlags {
     /// GPU model, such as A100-80GB
     #[arg(long, value_name = "MODEL")]
     gpu: String,
-    /// Instances to provide, such as 1g.10gb=50; repeatable; required without --prometheus
+    /// Instances to provide, such as 1g.10gb=50; repeatable [required without --prometheus]
     #[arg(long, value_name = "PROFILE=COUNT", required_unless_present = "prometheus", num_args = 1..)]
     demand: Vec<String>,
-    /// Instead of --demand, the URL of a server with the metrics of NVIDIA's DCGM exporter: compute
+    /// Instead of --demand, the URL of a server with the metrics of DCGM Exporter: compute
     /// how many of the pods that now have one whole GPU of the model can share each GPU
     /// (time-slicing or MPS)
     #[arg(long, value_name = "URL", conflicts_with = "demand")]

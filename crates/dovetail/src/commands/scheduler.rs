@@ -272,6 +272,7 @@ pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
             policy,
             order,
             turns,
+            model_weights: section.model_weights(),
             reserve: ReserveConfig {
                 heads: section.reserve_heads.unwrap_or(0),
                 ..ReserveConfig::default()

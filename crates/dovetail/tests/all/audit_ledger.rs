@@ -214,7 +214,7 @@ fn waste_of_which_a_part_has_a_price_is_told_in_both_and_what_did_not_fall_is_no
     };
     let fell = both(gpus(12, 6), gpus(4, 2));
     let text = told(&fell);
-    let waste = "all waste was $720.00 and 180.0 GPU-hours of unknown price a month from";
+    let waste = "total waste was $720.00 and 180.0 GPU-hours of unknown price a month from";
     assert!(text.contains(waste), "{text}");
     for part in [
         "and $240.00 and 60.0 GPU-hours of unknown price from",

@@ -67,8 +67,7 @@ fn a_digest_has_the_hours_of_the_ledger() {
     assert_eq!((&week["week_before"], &week["hours_never_read"]), (&Value::Null, &138.0.into()));
     let later = folder.json("cost digest --store ledger.db --until 2024-10-18T05:00:00Z");
     assert_eq!(later["weeks"], serde_json::json!([]));
-    let nobody =
-        "No team had a GPU from 2024-10-11 to 2024-10-17 (UTC): there is no data for this time.";
+    let nobody = "No GPU was allocated to any team from 2024-10-11 to 2024-10-17 (UTC): there is no data for this time.";
     let late = "cost digest --store ledger.db --until 2024-10-18T05:00:00Z --output";
     assert_eq!(folder.call(&format!("{late} markdown")).out, format!("{nobody}\n"));
     let page = folder.call(&format!("{late} html")).out;

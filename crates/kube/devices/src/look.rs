@@ -69,8 +69,9 @@ impl fmt::Display for RequestLook {
         if *reached == 0 {
             return write!(out, ", and the node reaches no device");
         }
-        write!(out, "; of {reached} accessible from the node")?;
-        let mut separator = " ";
+        let what = if *reached == 1 { "device" } else { "devices" };
+        write!(out, "; of {reached} {what} accessible from the node")?;
+        let mut separator = ", ";
         for (why, count) in &self.excluded {
             write!(out, "{separator}{count} {why}")?;
             separator = ", ";

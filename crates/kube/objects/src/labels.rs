@@ -151,6 +151,8 @@ pub const CHECKPOINT_INTERVAL: &str = "dovetail.dev/checkpoint-interval";
 pub const CHECKPOINT_COST: &str = "dovetail.dev/checkpoint-cost";
 /// How long a workload that was stopped takes until it goes on.
 pub const RESTART_COST: &str = "dovetail.dev/restart-cost";
+/// How long a workload takes to save its progress once it is told to stop.
+pub const SAVE_ON_NOTICE: &str = "dovetail.dev/save-on-notice";
 /// When a workload last saved its progress.
 pub const LAST_CHECKPOINT: &str = "dovetail.dev/last-checkpoint";
 /// Class of a workload, where its owner says it.

@@ -135,6 +135,13 @@ impl MoveFacts {
             return Err(format!("its annotation {key} is {value}"));
         }
         self.duration(labels::RESTART_COST)?;
+        let saving_ms = self.duration(labels::SAVE_ON_NOTICE)?.unwrap_or(0);
+        if saving_ms > u64::from(pod.preemption.grace_s).saturating_mul(1_000) {
+            let name = labels::SAVE_ON_NOTICE;
+            return Err(format!(
+                "its annotation {name} is longer than its termination grace period"
+            ));
+        }
         if let Some(interval_ms) = self.duration(labels::CHECKPOINT_INTERVAL)? {
             let last = self.annotations.get(labels::LAST_CHECKPOINT);
             let last = last.and_then(|text| text.parse::<jiff::Timestamp>().ok());
@@ -160,11 +167,12 @@ impl MoveFacts {
         let restart_ms = self.duration(labels::RESTART_COST).ok().flatten().unwrap_or(RESTART_MS);
         let Movable::Checkpointed { interval_ms, last_ms } = movable else { return restart_ms };
         let ran_ms = now_ms.saturating_sub(started_ms);
+        let saving_ms = self.duration(labels::SAVE_ON_NOTICE).ok().flatten().unwrap_or(u64::MAX);
         let unsaved_ms = match last_ms.filter(|last_ms| *last_ms >= started_ms) {
             Some(last_ms) => now_ms.saturating_sub(last_ms),
             None => interval_ms,
         };
-        restart_ms.saturating_add(unsaved_ms.min(ran_ms))
+        restart_ms.saturating_add(unsaved_ms.min(ran_ms).min(saving_ms))
     }
 
     fn duration(&self, key: &str) -> Result<Option<u64>, String> {
@@ -225,6 +233,10 @@ mod tests {
                 "its annotation dovetail.dev/checkpoint-interval: `often` is not a duration",
             ),
             (
+                owned("Job", json!({"dovetail.dev/save-on-notice": "31s"})),
+                "its annotation dovetail.dev/save-on-notice is longer than its termination grace",
+            ),
+            (
                 owned("ReplicaSet", json!({"karpenter.sh/do-not-disrupt": "true"})),
                 "its annotation karpenter.sh/do-not-disrupt is true",
             ),
@@ -248,5 +260,8 @@ mod tests {
             "dovetail.dev/restart-cost": "30s",
             "dovetail.dev/last-checkpoint": "1970-01-01T02:00:00Z"});
         assert_eq!(lost(told, 7_205_000), 35_000);
+        let noticed = json!({"dovetail.dev/checkpoint-interval": "10m",
+            "dovetail.dev/save-on-notice": "20s"});
+        assert_eq!(lost(noticed, 9_000_000), RESTART_MS + 20_000);
     }
 }

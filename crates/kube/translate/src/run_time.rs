@@ -5,7 +5,7 @@ use dovetail_model::job::EstimateSource;
 use dovetail_objects::{Pod, labels};
 use dovetail_units::duration::parse_duration;
 
-use super::checkpoints::{OF_COSTS, unreadable_checkpoint};
+use super::checkpoints::{OF_COSTS, unbelievable_save, unreadable_checkpoint};
 use super::time_limit::unreadable_limit;
 
 /// What the annotation `dovetail.dev/runtime` of its pods says, of several the longest; `None` if
@@ -37,11 +37,13 @@ pub fn unreadable_run_time(pod: &Pod) -> Option<String> {
         Some(format!("{name}: {problem}"))
     });
     let of_times = of_times.or_else(|| unreadable_limit(&pod.meta));
-    of_times.or_else(|| unreadable_checkpoint(pod)).or_else(|| {
-        let name = labels::MAX_PREEMPTIONS;
-        let text = pod.meta.annotations.get(name)?;
-        text.parse::<u32>().err().map(|_| format!("{name}: `{text}` is not a whole number"))
-    })
+    of_times.or_else(|| unbelievable_save(pod)).or_else(|| unreadable_checkpoint(pod)).or_else(
+        || {
+            let name = labels::MAX_PREEMPTIONS;
+            let text = pod.meta.annotations.get(name)?;
+            text.parse::<u32>().err().map(|_| format!("{name}: `{text}` is not a whole number"))
+        },
+    )
 }
 
 /// Since when a pod that runs has had its node, as far as it says.

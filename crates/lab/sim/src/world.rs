@@ -121,6 +121,7 @@ impl JobFactory {
             checkpoint_interval_ms: costs.checkpoint_interval_ms,
             checkpoint_cost_ms: costs.checkpoint_cost_ms,
             restart_cost_ms: costs.restart_cost_ms,
+            save_on_notice_ms: costs.save_on_notice_ms,
             ..InterruptionCost::default()
         }
     }

@@ -71,6 +71,9 @@ pub struct StopCosts {
     pub checkpoint_cost_ms: Option<u64>,
     /// Time from a start that is not the first to the first work, in ms.
     pub restart_cost_ms: Option<u64>,
+    /// Time to save all work when the job is told to stop, in ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub save_on_notice_ms: Option<u64>,
 }
 
 impl StopCosts {
@@ -88,6 +91,7 @@ impl StopCosts {
             checkpoint_interval_ms: self.checkpoint_interval_ms.or(others.checkpoint_interval_ms),
             checkpoint_cost_ms: self.checkpoint_cost_ms.or(others.checkpoint_cost_ms),
             restart_cost_ms: self.restart_cost_ms.or(others.restart_cost_ms),
+            save_on_notice_ms: self.save_on_notice_ms.or(others.save_on_notice_ms),
         }
     }
 }
@@ -278,6 +282,7 @@ impl TraceJob {
             ("checkpoint_interval_ms", self.stop_costs.checkpoint_interval_ms),
             ("checkpoint_cost_ms", self.stop_costs.checkpoint_cost_ms),
             ("restart_cost_ms", self.stop_costs.restart_cost_ms),
+            ("save_on_notice_ms", self.stop_costs.save_on_notice_ms),
         ];
         if let Some(exact) = self.exact {
             let is_rounded =

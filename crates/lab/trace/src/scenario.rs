@@ -69,6 +69,8 @@ pub struct Overlay {
     pub checkpoint_cost: Option<Range>,
     #[serde(default)]
     pub restart_cost: Option<Range>,
+    #[serde(default)]
+    pub save_on_notice: Option<Range>,
 }
 
 /// A duration, in ms; written `10m` or `1h30m`.
@@ -226,6 +228,7 @@ impl Overlay {
             checkpoint_interval_ms: draw(self.checkpoint_interval),
             checkpoint_cost_ms: draw(self.checkpoint_cost),
             restart_cost_ms: draw(self.restart_cost),
+            save_on_notice_ms: draw(self.save_on_notice),
         };
         job.stop_costs = costs.or(job.stop_costs);
     }

@@ -67,7 +67,9 @@ fn tiles(document: &Document) -> String {
             "GPU-hours per month recovered"
         },
         match (head.removed_usd_micros_per_month.unwrap_or(0), returned) {
-            (0, Some(1..)) => "GPUs that you pay for anyway, for pending pods".to_owned(),
+            (0, Some(1..)) => {
+                "GPUs that you already pay for and that pending pods could use".to_owned()
+            }
             (removed, Some(all)) if 0 < removed && removed < all => {
                 format!("{} less on the bill, the rest for pending pods", rounded_usd(removed))
             }

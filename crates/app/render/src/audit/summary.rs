@@ -115,7 +115,7 @@ fn fixes(document: &Document, style: Style) -> Vec<String> {
     }
     let heading = match groups.len() > FIXES {
         true => {
-            format!("Fixes for the most waste: {FIXES} of {} checks with findings", groups.len())
+            format!("Fixes with the most waste: {FIXES} of {} checks with findings", groups.len())
         }
         false => "Fixes".to_owned(),
     };

@@ -82,7 +82,7 @@ fn nobody(weeks: &Weeks) -> String {
         _ => "all of this time has data".to_owned(),
     };
     format!(
-        "No team had a GPU from {} to {} (UTC): {read}.",
+        "No GPU was allocated to any team from {} to {} (UTC): {read}.",
         day(&weeks.from),
         day(&weeks.last_day)
     )

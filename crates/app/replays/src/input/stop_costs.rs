@@ -17,6 +17,10 @@ pub struct StopCostFlags {
     /// value in the trace
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     restart_cost: Option<u64>,
+    /// timed: time in which a job saves its work when it is preempted, for jobs without a value in
+    /// the trace; a preemption then loses at most this time
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    save_on_notice: Option<u64>,
     /// timed: also charge las, srtf and srsf the checkpoint and restart costs, which their
     /// publications omit
     #[arg(long)]
@@ -30,6 +34,7 @@ impl StopCostFlags {
             ("--checkpoint-interval", self.checkpoint_interval.is_some()),
             ("--checkpoint-cost", self.checkpoint_cost.is_some()),
             ("--restart-cost", self.restart_cost.is_some()),
+            ("--save-on-notice", self.save_on_notice.is_some()),
             ("--charge-baselines", self.charge_baselines),
         ];
         given.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag)
@@ -46,6 +51,7 @@ impl StopCostFlags {
             checkpoint_interval_ms: self.checkpoint_interval,
             checkpoint_cost_ms: self.checkpoint_cost,
             restart_cost_ms: self.restart_cost,
+            save_on_notice_ms: self.save_on_notice,
         }
     }
 }

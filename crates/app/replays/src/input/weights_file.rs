@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use dovetail_order::{PRESETS, Turns};
+use dovetail_order::{ModelWeights, PRESETS, Turns};
 use dovetail_settings::toml_file::TomlFile;
 use dovetail_settings::weights::Weights;
 
@@ -33,12 +33,12 @@ impl WeightFlags {
     }
 
     /// What they say: the preset, changed by the file. A preset in the file replaces the flag.
-    pub fn turns(&self) -> Result<Turns> {
+    pub fn turns(&self) -> Result<(Turns, ModelWeights)> {
         let weights: Weights = match &self.weights {
             Some(path) => TomlFile::read(path)?.parse("weights")?,
             None => Weights::default(),
         };
-        Ok(weights.turns(self.preset.as_deref()))
+        Ok((weights.turns(self.preset.as_deref()), weights.model_weights()))
     }
 
     /// What is read, by flag.

@@ -123,7 +123,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "REQ-09",
         severity: Severity::Warning,
-        title: "GPU waits for CPU that its container may not use",
+        title: "GPU waits because its container has reached its CPU limit",
         explanation: "According to a VerticalPodAutoscaler the container needs more CPU than its limit, and its GPU is active \
                       for less than `starved_active_percent` of the time: loading and preparing data is throttled, and the GPU waits.",
         evidence: "container, limit, what is needed and its source, active share of the time",
@@ -168,7 +168,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "REQ-12",
         severity: Severity::Info,
-        title: "training with little shared memory",
+        title: "training pod with little shared memory",
         explanation: "Data loaders pass batches through /dev/shm. With the container runtime's \
                       default of 64 MiB, they fall back to copying, or crash, and the GPU waits \
                       for data.",

@@ -166,7 +166,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "SCH-12",
         severity: Severity::Info,
-        title: "pods with several GPUs may get GPUs of different sockets",
+        title: "pods with several GPUs may get GPUs on different CPU sockets",
         explanation: "The kubelet's topologyManagerPolicy is none: a pod that requests some of the GPUs of a node may \
                       get any of them, with CPUs and network cards of another socket. Their traffic crosses the link \
                       between the sockets.",

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{Charge, Queue, QueueName, QueueUsage};
 
+use super::model_weights::ModelWeights;
 use super::quota::{Quota, Rank, UsageScope, share};
 use crate::terms::UsageTerms;
 
@@ -30,6 +31,7 @@ type Key = (QueueName, UsageScope);
 pub struct Usage {
     /// Half-life of queues that state none, nor any above them; 0 counts no history.
     half_life_ms: u64,
+    models: ModelWeights,
     used: BTreeMap<Key, u64>,
     now_ms: u64,
     /// Ranks that are known, of queues that wait.
@@ -63,7 +65,13 @@ impl Usage {
             libm::round(decayed(usage.used as f64, 0.0, elapsed_s, own_ms as f64 / 1e3)) as u64
         };
         let used = known.iter().map(|usage| (key(usage), used(usage))).collect();
-        Self { half_life_ms, used, now_ms, ranks: BTreeMap::new() }
+        Self { half_life_ms, used, now_ms, ..Self::default() }
+    }
+
+    /// The same, with GPUs counted for the weights of their models.
+    #[must_use]
+    pub fn by_model(self, models: ModelWeights) -> Self {
+        Self { models, ..self }
     }
 
     /// As plain data.
@@ -91,12 +99,13 @@ impl Usage {
         }
         self.ranks.clear();
         let rivals = Rivals::of(quota, waiting);
+        let capacity = &*self.models.weighed(capacity);
         for queue in quota.all() {
             let half_life_ms = quota.half_life_of(&queue.name).unwrap_or(self.half_life_ms);
             for level in [UsageScope::All, UsageScope::Own] {
                 let held = quota.held(queue, level);
                 let rate = match rivals.want(quota, queue, level) {
-                    true => charged(queue, level, held, capacity) as f64,
+                    true => self.charged(queue, level, held, capacity) as f64,
                     false => 0.0,
                 };
                 let key = (queue.name.clone(), level);
@@ -136,10 +145,11 @@ impl Usage {
         capacity: &Charge,
     ) -> UsageTerms {
         let held = quota.held(queue, level);
+        let capacity = &*self.models.weighed(capacity);
         UsageTerms {
             is_below_quota: level == UsageScope::All && is_below_quota(queue, held),
             used: self.used.get(&(queue.name.clone(), level)).copied().unwrap_or(0),
-            entry: charged(queue, level, held, capacity).saturating_mul(ENTRY_S),
+            entry: self.charged(queue, level, held, capacity).saturating_mul(ENTRY_S),
             weight: queue.weight,
         }
     }
@@ -156,6 +166,21 @@ impl Usage {
         self.ranks.clear();
     }
 
+    /// The part of the cluster, whose GPUs are weighed, that a queue is charged for: what it holds
+    /// beyond its quota. Its own jobs have none of their own.
+    fn charged(&self, queue: &Queue, level: UsageScope, held: &Charge, capacity: &Charge) -> u64 {
+        if level == UsageScope::Own {
+            return share(&self.models.weighed(held), capacity, 1);
+        }
+        let mut beyond = held.clone();
+        for (axis, quota) in queue.guaranteed.iter() {
+            let over = held.get(&axis).saturating_sub(quota).max(0);
+            beyond.set(&axis, over);
+        }
+        beyond.gpu_milli = self.models.part(held, beyond.gpu_milli);
+        share(&beyond, capacity, 1)
+    }
+
     /// What a queue has used, in cluster-seconds.
     pub fn of(&self, queue: &str) -> f64 {
         let used = self.used.get(&(queue.to_owned(), UsageScope::All));
@@ -167,20 +192,6 @@ impl Usage {
 pub fn is_below_quota(queue: &Queue, held: &Charge) -> bool {
     let mut guaranteed = queue.guaranteed.iter().peekable();
     guaranteed.peek().is_some() && guaranteed.all(|(axis, quota)| held.get(&axis) < quota)
-}
-
-/// The part of the cluster that a queue is charged for: what it holds beyond its quota. Its own
-/// jobs have none of their own.
-fn charged(queue: &Queue, level: UsageScope, held: &Charge, capacity: &Charge) -> u64 {
-    if level == UsageScope::Own {
-        return share(held, capacity, 1);
-    }
-    let mut beyond = held.clone();
-    for (axis, quota) in queue.guaranteed.iter() {
-        let over = held.get(&axis).saturating_sub(quota).max(0);
-        beyond.set(&axis, over);
-    }
-    share(&beyond, capacity, 1)
 }
 
 /// Who wants what others hold.

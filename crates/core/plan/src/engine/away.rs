@@ -38,7 +38,11 @@ impl Away {
             let held_ms = now_ms.saturating_sub(start_ms);
             let held = gpu_milli.unsigned_abs().saturating_mul(held_ms);
             history.attained_gpu_milli_ms = history.attained_gpu_milli_ms.saturating_add(held);
-            history.saved_ms = history.saved_ms.saturating_add(job.attempt_at(now_ms).saved_ms);
+            let did = match how {
+                HowEnded::Preempted => job.preempted_at(now_ms),
+                _ => job.attempt_at(now_ms),
+            };
+            history.saved_ms = history.saved_ms.saturating_add(did.saved_ms);
             history.attempts += 1;
             history.preemptions += u32::from(how == HowEnded::Preempted);
             history.last_end_ms = now_ms;

@@ -4,9 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::preemption::PreemptionConfig;
 use crate::reserve::ReserveConfig;
-use dovetail_order::Order;
-use dovetail_order::Turns;
 use dovetail_order::estimate::EstimatesConfig;
+use dovetail_order::{ModelWeights, Order, Turns};
 use dovetail_policy::named::PolicySpec;
 
 /// Policy, order, and what else decisions follow.
@@ -39,6 +38,9 @@ pub struct EngineConfig {
     /// Weights of order `dovetail`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub turns: Turns,
+    /// What GPUs of some models count in what queues have used (`queues = "fair-tree"`).
+    #[serde(default, skip_serializing_if = "ModelWeights::is_empty")]
+    pub model_weights: ModelWeights,
 }
 
 // The form that serde asks for.
@@ -58,6 +60,7 @@ impl Default for EngineConfig {
             preemption: PreemptionConfig::default(),
             ends_at_claims: false,
             turns: Turns::default(),
+            model_weights: ModelWeights::default(),
             estimates: EstimatesConfig::default(),
             reserve: ReserveConfig::default(),
         }

@@ -1,6 +1,8 @@
 //! What the whole cluster has.
 
-use dovetail_model::Charge;
+use std::collections::BTreeMap;
+
+use dovetail_model::{Charge, Node};
 
 use dovetail_state::State;
 
@@ -25,6 +27,15 @@ impl Capacity {
     }
 }
 
+/// The GPUs of a node, by model.
+fn by_model(node: &Node) -> BTreeMap<String, i64> {
+    let mut all = BTreeMap::new();
+    for device in node.devices.iter().filter(|device| !device.model.is_empty()) {
+        *all.entry(device.model.clone()).or_default() += 1_000;
+    }
+    all
+}
+
 /// Nodes that take nothing at the moment count as well: shares do not jump when a node is drained.
 fn sum(state: &State) -> Charge {
     let mut total = Charge::default();
@@ -35,7 +46,7 @@ fn sum(state: &State) -> Charge {
             cpu_milli: all.cpu_milli,
             memory_bytes: all.memory_bytes,
             extended: all.extended.clone(),
-            ..Charge::default()
+            by_model: by_model(node),
         };
         total.add_times(&each, 1);
     }

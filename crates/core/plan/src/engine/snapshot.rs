@@ -62,6 +62,7 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
         usage: counts_usage(&config).then(|| {
             let known = (snapshot.queues.as_slice(), snapshot.usage.as_slice());
             Usage::new(config.turns.half_life_ms(), snapshot.now_ms, known)
+                .by_model(config.model_weights.clone())
         }),
     };
     let mut empty = empty;

@@ -32,7 +32,7 @@ pub(super) fn worth_waiting_for(books: &Books, job: JobId, units: &[Unit]) -> Op
     let asked = u128::from(record.job.min_gpu_milli().unsigned_abs());
     let cost = |at_ms: u64| -> u128 {
         let lost = |(job, gpu_milli): &(&Job, u128)| {
-            gpu_milli * u128::from(job.attempt_at(at_ms).unsaved_ms)
+            gpu_milli * u128::from(job.preempted_at(at_ms).unsaved_ms)
         };
         victims.values().map(lost).sum::<u128>() + asked * u128::from(at_ms - now_ms)
     };

@@ -161,7 +161,7 @@ impl Prey<'_> {
         let Relation { quota, now_ms, turns, .. } = self.relation;
         let is_by_age = tally.weighs() == Weighs::Age;
         let start_ms = job.start_ms.unwrap_or(now_ms);
-        let lost_ms = job.attempt_at(now_ms).unsaved_ms;
+        let lost_ms = job.preempted_at(now_ms).unsaved_ms;
         let restart_ms = if turns.is_some() { job.interruption.restart_weighs_ms() } else { 0 };
         let lost_ms = lost_ms.saturating_add(restart_ms);
         let shapes = held

@@ -45,6 +45,7 @@ impl Twins {
                 ..ReserveConfig::default()
             },
             ends_at_claims: false,
+            model_weights: drive::model_weights(recipe),
         };
         let engine = |naive| {
             Engine::new(EngineConfig { naive, ..config.clone() }, &start).expect("a good world")

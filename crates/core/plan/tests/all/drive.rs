@@ -8,7 +8,7 @@ use dovetail_model::{
     Job, JobId, Mode, Node, NodeAvailability, NodeName, Owner, PodId, Requirement, ReservationId,
     Resources, Snapshot, Topology,
 };
-use dovetail_order::{PRESETS, Turns};
+use dovetail_order::{ModelWeights, PRESETS, Turns};
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Engine, Learnt, Order, PolicySpec, TargetPod};
 use dovetail_policy::named::POLICIES;
@@ -86,6 +86,12 @@ pub(crate) fn turns(recipe: &Recipe) -> Turns {
     let at = usize::from(recipe.config[7] / 6) % (PRESETS.len() + 1);
     let eager = Turns { size: 1_000, age: 0, preempts: true, advantage: 100, ..Turns::LINE };
     PRESETS.get(at).map_or(eager, |(.., turns)| *turns)
+}
+
+/// What GPUs of a model count in the usage of queues of a recipe.
+pub(crate) fn model_weights(recipe: &Recipe) -> ModelWeights {
+    let weighs = recipe.config[6] >= 128;
+    ModelWeights(weighs.then(|| ("A".to_owned(), 4_000)).into_iter().collect())
 }
 
 /// The policy of a recipe, by name or chosen by its bytes.

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use dovetail_model::job::EstimateSource;
 use dovetail_model::{
     Action, Axis, Bounds, Budget, Estimate, Event, HowEnded, Job, JobId, Node, Plan, PodSet,
-    PreemptReason, Queue, Snapshot,
+    PreemptReason, Queue, Requirement, Snapshot,
 };
-use dovetail_order::Turns;
 use dovetail_order::queues::quota::UsageScope;
 use dovetail_order::terms::QueueTerms;
+use dovetail_order::{ModelWeights, Turns};
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Batch, Engine, Order, PolicySpec, PreemptionConfig};
 use std::sync::Arc;
@@ -398,4 +398,40 @@ fn a_job_that_exceeds_the_quota_of_its_queue_is_borrowed_as_a_whole() {
     // The job within the quota stays, although it would lose less.
     let plan = submit(&mut world, "ours", 1, 1, 0);
     assert_eq!(victims(&plan), Some((BTreeSet::from([1]), PreemptReason::Reclaim)));
+}
+
+#[test]
+fn a_gpu_counts_in_usage_what_its_model_weighs() {
+    let node = |name: &str, model: &str| Node::plain(name, 64_000, 1_000, 8, model);
+    let nodes = vec![node("big", "H100"), node("small", "T4")];
+    let queues = vec![queue("big", 0, 1), queue("small", 0, 1)];
+    let snapshot = Snapshot { nodes, queues, ..Snapshot::default() };
+    // Both queues use a node for a day while both want more, and then start again at the same time.
+    let first = |weights: &[(&str, u32)]| {
+        let weights = weights.iter().map(|(model, weight)| ((*model).to_owned(), *weight));
+        let model_weights = ModelWeights(weights.collect());
+        let config = EngineConfig { model_weights, ..config(false) };
+        let mut world = World::under(config, &snapshot);
+        let ask = |world: &mut World, queue: &str, models: &[&str]| {
+            let models = models.iter().map(|model| (*model).to_owned()).collect();
+            let asks = Requirement { gpu_models: models, ..asks(whole(8)) };
+            world.submit(|job| job.queue = queue.to_owned(), asks)
+        };
+        // A pod that may have either model counts for the one it gets.
+        assert_eq!(placed(&ask(&mut world, "big", &["H100", "T4"])).len(), 1);
+        assert_eq!(placed(&ask(&mut world, "small", &["T4"])).len(), 1);
+        for queue in ["big", "small"] {
+            ask(&mut world, queue, &["T4"]);
+        }
+        world.now_ms += 24 * HOUR_MS;
+        world.step(Event::Ended { job: JobId(1), how: HowEnded::Completed });
+        world.step(Event::Ended { job: JobId(2), how: HowEnded::Completed });
+        let runs =
+            |job: &u64| world.engines[0].job(JobId(*job)).is_some_and(|job| job.start_ms.is_some());
+        (0..9).filter(runs).collect::<Vec<_>>()
+    };
+    // The jobs are 3 of `big` and 4 of `small`; the first submitted goes first if all is equal.
+    assert_eq!(first(&[]), [3]);
+    assert_eq!(first(&[("H100", 4_000)]), [4]);
+    assert_eq!(first(&[("T4", 4_000)]), [3]);
 }

@@ -71,7 +71,12 @@ proptest! {
     fn victims_lose_the_least_work_of_all_sets(
         nodes in 1..3_usize,
         jobs in prop::collection::vec(
-            (1..=3_u16, 0..50_u64, prop_oneof![Just(None), Just(Some(3_u64)), Just(Some(20)), Just(Some(90))]),
+            (
+                1..=3_u16,
+                0..50_u64,
+                prop_oneof![Just(None), Just(Some(3_u64)), Just(Some(20)), Just(Some(90))],
+                prop_oneof![Just(None), Just(None), Just(Some(5_u64))],
+            ),
             1..12,
         ),
         gpus in 1..=NODE_GPUS,
@@ -79,20 +84,24 @@ proptest! {
         let mut engine = engine(nodes, EstimatesConfig::default());
         let (mut running, mut now_ms) = (Vec::new(), 0);
         let mut placed = Vec::new();
-        for (id, (gpus, after_ms, interval_ms)) in (1..).zip(&jobs) {
+        for (id, (gpus, after_ms, interval_ms, save_ms)) in (1..).zip(&jobs) {
             now_ms += after_ms;
-            let job = job(id, *gpus, 0, *interval_ms);
+            let mut job = job(id, *gpus, 0, *interval_ms);
+            job.interruption.save_on_notice_ms = *save_ms;
             let plan = engine.step(Event::Submitted(Box::new(job)), now_ms).expect("a new job");
             for action in &plan.actions {
                 if let Action::Bind { pod, node, .. } = action {
-                    placed.push((pod.job, node.to_string(), *gpus, now_ms, *interval_ms));
+                    let costs = (*interval_ms, save_ms.unwrap_or(u64::MAX));
+                    placed.push((pod.job, node.to_string(), *gpus, now_ms, costs));
                 }
             }
         }
         now_ms += 40;
-        for (_, node, gpus, start_ms, interval_ms) in &placed {
+        for (_, node, gpus, start_ms, (interval_ms, save_ms)) in &placed {
             let ran_ms = now_ms - start_ms;
             let unsaved_ms = interval_ms.map_or(ran_ms, |interval_ms| ran_ms % interval_ms);
+            // Told to stop, some save their work in 5 ms.
+            let unsaved_ms = unsaved_ms.min(*save_ms);
             running.push((node.clone(), *gpus, (unsaved_ms + 7) * u64::from(*gpus) * 1_000));
         }
         let urgent = job(99, gpus, 1, None);

@@ -582,6 +582,7 @@ pub(crate) fn job(
         checkpoint_interval_ms: choose.among(&[None, Some(1), Some(2), Some(10)]),
         checkpoint_cost_ms: choose.among(&[None, Some(1)]),
         restart_cost_ms: choose.among(&[None, Some(2)]),
+        save_on_notice_ms: choose.among(&[None, None, Some(1), Some(3)]),
         ..InterruptionCost::default()
     };
     job

@@ -26,7 +26,8 @@ use dovetail_sim::timed::Impossible;
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct BoundsFlags {
-    /// What to bound: arrivals that fit together (fgd), or job times (timed)
+    /// What to bound: how many of the arriving pods fit (fgd), or the times at which jobs
+    /// finish (timed)
     #[arg(long, value_enum, value_name = "NAME")]
     protocol: Protocol,
     /// Nodes: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (these nodes have ample CPU and

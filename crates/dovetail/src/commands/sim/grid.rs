@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use dovetail_console::app::App;
 use dovetail_console::progress::Progress;
-use dovetail_order::Turns;
+use dovetail_order::{ModelWeights, Turns};
 use dovetail_plan::ReserveConfig;
 use dovetail_settings::errors::{UsageError, refuse_twice};
 use dovetail_sim::baseline::StartOverheads;
@@ -317,6 +317,7 @@ fn timed_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
                 faults: flags.faults.model(seed),
                 preemption: false,
                 turns: Turns::preset("fair").unwrap_or_default(),
+                model_weights: ModelWeights::default(),
                 queues: QueueFlags::default(),
                 stop_costs: StopCosts::default(),
                 charges_baselines: false,

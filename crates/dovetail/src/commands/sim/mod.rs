@@ -27,7 +27,7 @@ pub(crate) enum Command {
     Replay(replay::ReplayFlags),
     /// Replay traces under several policies, with the significance of each difference.
     Compare(Box<compare::CompareFlags>),
-    /// Replay every combination of policies, traces and seeds, one row each.
+    /// Replay every combination of policies, orders, traces and seeds, one row each.
     Sweep(Box<sweep::SweepFlags>),
     /// Compare each policy with the best simple policy in many kinds of clusters.
     Arena(arena::ArenaFlags),

@@ -252,6 +252,7 @@ fn refuse_unknown(flags: &RunFlags) -> Result<()> {
 fn plan(app: &App, flags: &RunFlags, cluster: &TraceCluster) -> Result<TimedPlan> {
     let order = flags.order.context("--order is required")?;
     let seed = app.settings.seed.value;
+    let (turns, model_weights) = flags.weights.turns()?;
     let name = flags.policy.as_deref().unwrap_or(DEFAULT_POLICY);
     Ok(TimedPlan {
         order,
@@ -261,7 +262,8 @@ fn plan(app: &App, flags: &RunFlags, cluster: &TraceCluster) -> Result<TimedPlan
         cluster_events: flags.faults.events(cluster)?,
         faults: flags.faults.model(seed),
         preemption: flags.preemption,
-        turns: flags.weights.turns()?,
+        turns,
+        model_weights,
         queues: flags.queues.clone(),
         stop_costs: flags.stops.costs(),
         charges_baselines: flags.stops.charges_baselines(),

@@ -17,7 +17,7 @@ pub(super) struct VictimUse {
     gpu_milli: u64,
     /// When its job was submitted.
     submitted_ms: u64,
-    /// How long it had run by then, and how long since its last checkpoint.
+    /// How long it had run by then, and how much of that nothing keeps.
     ran_ms: u64,
     unsaved_ms: u64,
     ordered_ms: u64,
@@ -40,7 +40,7 @@ impl VictimUse {
             gpu_milli,
             submitted_ms: job.map_or(0, |job| job.submit_ms),
             ran_ms: now_ms.saturating_sub(start_ms),
-            unsaved_ms: job.map_or(0, |job| job.attempt_at(now_ms).unsaved_ms),
+            unsaved_ms: job.map_or(0, |job| job.preempted_at(now_ms).unsaved_ms),
             ordered_ms: now_ms,
             declared: job.map(|job| job.interruption).unwrap_or_default(),
             job_gpu_milli: job.map_or(0, |job| job.min_gpu_milli().max(0).unsigned_abs()),

@@ -19,13 +19,14 @@ use crate::facts::model::{argument, model_of_words};
 use crate::facts::unmade::quota::{QUOTA_RESERVED, REPLICA_FAILURE, speaks_of_quota};
 
 /// Annotations that a check reads.
-const ANNOTATIONS: [&str; 25] = [
+const ANNOTATIONS: [&str; 26] = [
     labels::ARGO_CD_TRACKING,
     labels::SAFE_TO_EVICT,
     labels::SCALE_DOWN_DISABLED,
     labels::CHECKPOINT_INTERVAL,
     labels::LAST_CHECKPOINT,
     labels::RESTART_COST,
+    labels::SAVE_ON_NOTICE,
     labels::IGNORE,
     "gpu-fraction",
     "gpu-memory",

@@ -136,7 +136,7 @@ pub(super) fn unseen(inventory: &Inventory) -> Vec<Unseen> {
         unseen.push(Unseen {
             what: "pod groups".to_owned(),
             hides:
-                "GPUs that wait for the rest of a gang (SCH-15), and how many pods start together"
+                "GPUs of pods that wait for the rest of their gang (SCH-15), and the size of the gang"
                     .to_owned(),
             command: format!("kubectl get {} -A -o json", resources.join(",")),
         });

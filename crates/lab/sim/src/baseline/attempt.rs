@@ -37,7 +37,7 @@ impl AttemptState {
         let is_first = self.stops == 0;
         self.stops += 1;
         let Some(costs) = &self.costs else { return remaining_us };
-        let did = costs.stopped_after(now_us - self.started_us, is_first);
+        let did = costs.preempted_after(now_us - self.started_us, is_first);
         // The whole time to come back was counted when it started.
         let cut_short_us = costs.restart_ms(is_first) - did.restart_ms;
         self.lost_us = self.lost_us + did.unsaved_ms - cut_short_us;

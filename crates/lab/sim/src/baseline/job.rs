@@ -143,6 +143,7 @@ fn in_microseconds(costs: StopCosts) -> InterruptionCost {
         checkpoint_interval_ms: us(costs.checkpoint_interval_ms),
         checkpoint_cost_ms: us(costs.checkpoint_cost_ms),
         restart_cost_ms: us(costs.restart_cost_ms),
+        save_on_notice_ms: us(costs.save_on_notice_ms),
         ..InterruptionCost::default()
     }
 }

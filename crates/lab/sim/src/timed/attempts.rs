@@ -26,7 +26,11 @@ impl JobProgress {
         how: HowEnded,
         ran_ms: u64,
     ) {
-        let did = costs.stopped_after(ran_ms, self.outcome.restarts == 0);
+        let is_first = self.outcome.restarts == 0;
+        let did = match how {
+            HowEnded::Preempted => costs.preempted_after(ran_ms, is_first),
+            _ => costs.stopped_after(ran_ms, is_first),
+        };
         self.remaining_ms = self.remaining_ms.saturating_sub(did.saved_ms);
         let outcome = &mut self.outcome;
         outcome.restarts += 1;

@@ -28,6 +28,7 @@ fn config(order: Order, half_life_s: u32) -> TimedConfig {
         checkpoint_interval_ms: Some(600_000),
         checkpoint_cost_ms: Some(0),
         restart_cost_ms: Some(30_000),
+        save_on_notice_ms: None,
     };
     TimedConfig { engine, stop_costs, ..TimedConfig::default() }
 }

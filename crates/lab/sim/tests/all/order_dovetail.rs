@@ -17,6 +17,7 @@ const STOP_COSTS: StopCosts = StopCosts {
     checkpoint_interval_ms: Some(10 * MINUTE_MS),
     checkpoint_cost_ms: Some(0),
     restart_cost_ms: Some(30_000),
+    save_on_notice_ms: None,
 };
 
 fn config(preset: &str) -> TimedConfig {
@@ -225,6 +226,7 @@ fn gangs_over_small(seed: u64) -> TimedWorld {
             checkpoint_interval_ms: Some(interval_ms).filter(|_| number % 10 >= 3),
             checkpoint_cost_ms: None,
             restart_cost_ms: Some(60_000),
+            save_on_notice_ms: None,
         };
         jobs.push(job);
     }
@@ -258,4 +260,33 @@ fn gangs_of_higher_priority_cost_less_work() {
     let [as_kube, ours] = totals;
     assert!(as_kube.0 > 0.0 && ours.0 < 0.95 * as_kube.0, "{as_kube:?} {ours:?}");
     assert!(ours.1 <= as_kube.1 * 11 / 10, "{as_kube:?} {ours:?}");
+}
+
+/// Jobs that save their work when they are told to stop: a preemption loses that time at most, also
+/// of a job without checkpoints.
+#[test]
+fn a_preemption_with_notice_loses_the_time_to_save() {
+    const SAVE_MS: u64 = 30_000;
+    let mut world = gangs_over_small(1);
+    for job in &mut world.jobs {
+        job.stop_costs.save_on_notice_ms = Some(SAVE_MS);
+    }
+    let preemption = PreemptionConfig { enabled: true, ..PreemptionConfig::default() };
+    let engine = EngineConfig {
+        policy: PolicySpec::named("first-fit"),
+        order: Order::Dovetail,
+        preemption,
+        ..EngineConfig::default()
+    };
+    let config = TimedConfig { engine, ..TimedConfig::default() };
+    let mut simulation = Simulation::new(world, config).expect("a good world");
+    assert!(simulation.run(None, &mut ()).expect("runs"));
+    let mut preempted = 0;
+    for view in simulation.outcomes() {
+        let most = u128::from(view.outcome.preemptions) * u128::from(SAVE_MS);
+        let repeated = view.outcome.repeated_gpu_milli_ms;
+        assert!(repeated <= most * view.job.total_gpu_milli(), "{}: {repeated}", view.job.id);
+        preempted += view.outcome.preemptions;
+    }
+    assert!(preempted > 20, "{preempted} preemptions");
 }

@@ -60,6 +60,7 @@ fn config(order: Order, heads: u32, policy: &str) -> TimedConfig {
         checkpoint_interval_ms: Some(600_000),
         checkpoint_cost_ms: Some(1_000),
         restart_cost_ms: Some(30_000),
+        save_on_notice_ms: None,
     };
     TimedConfig { engine, estimates: Estimates::Truth, stop_costs, ..TimedConfig::default() }
 }

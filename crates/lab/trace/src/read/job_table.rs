@@ -38,6 +38,7 @@ struct Columns {
     checkpoint_interval: Option<TableColumn>,
     checkpoint_cost: Option<TableColumn>,
     restart_cost: Option<TableColumn>,
+    save_on_notice: Option<TableColumn>,
 }
 
 pub(crate) fn read(mut table: FileTable, options: &ReadOptions) -> Result<Trace, TraceError> {
@@ -95,6 +96,7 @@ impl Columns {
             checkpoint_interval: table.optional("checkpoint_interval_s"),
             checkpoint_cost: table.optional("checkpoint_cost_s"),
             restart_cost: table.optional("restart_cost_s"),
+            save_on_notice: table.optional("save_on_notice_s"),
         })
     }
 
@@ -128,6 +130,7 @@ impl Columns {
                 checkpoint_interval_ms: seconds(self.checkpoint_interval)?,
                 checkpoint_cost_ms: seconds(self.checkpoint_cost)?,
                 restart_cost_ms: seconds(self.restart_cost)?,
+                save_on_notice_ms: seconds(self.save_on_notice)?,
             },
             outcome: row.maybe(self.status).map_or(Ok(RecordedOutcome::Unknown), outcome)?,
             ..TraceJob::default()

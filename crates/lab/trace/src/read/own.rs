@@ -12,7 +12,7 @@ use crate::node::{TraceCluster, TraceNode};
 use crate::trace::{KnownFields, Trace};
 
 /// Columns of the jobs file, in the order in which they are written.
-pub(crate) const JOB_COLUMNS: [&str; 22] = [
+pub(crate) const JOB_COLUMNS: [&str; 23] = [
     "job_id",
     "submit_ms",
     "duration_ms",
@@ -35,6 +35,7 @@ pub(crate) const JOB_COLUMNS: [&str; 22] = [
     "checkpoint_interval_ms",
     "checkpoint_cost_ms",
     "restart_cost_ms",
+    "save_on_notice_ms",
 ];
 
 /// Columns of the machines file, in the order in which they are written.
@@ -208,6 +209,7 @@ fn job(present: &Present<'_>, row: RowView<'_>) -> Result<TraceJob, RowProblem> 
             checkpoint_interval_ms: time_ms("checkpoint_interval_ms")?,
             checkpoint_cost_ms: time_ms("checkpoint_cost_ms")?,
             restart_cost_ms: time_ms("restart_cost_ms")?,
+            save_on_notice_ms: time_ms("save_on_notice_ms")?,
         },
         outcome: row
             .maybe(present.column("outcome"))

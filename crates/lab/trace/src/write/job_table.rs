@@ -94,7 +94,7 @@ fn nodes(job: &TraceJob) -> String {
 
 fn lost(trace: &Trace) -> Vec<&'static str> {
     let any = |test: fn(&TraceJob) -> bool| trace.jobs.iter().any(test);
-    let checks: [(&'static str, bool); 10] = [
+    let checks: [(&'static str, bool); 11] = [
         ("cpu_milli", any(|job| job.cpu_milli != 0)),
         ("memory_bytes", any(|job| job.memory_bytes != 0)),
         ("gpu_models", any(|job| !job.gpu_models.is_empty())),
@@ -105,6 +105,7 @@ fn lost(trace: &Trace) -> Vec<&'static str> {
         ("checkpoint_interval_ms", any(|job| job.stop_costs.checkpoint_interval_ms.is_some())),
         ("checkpoint_cost_ms", any(|job| job.stop_costs.checkpoint_cost_ms.is_some())),
         ("restart_cost_ms", any(|job| job.stop_costs.restart_cost_ms.is_some())),
+        ("save_on_notice_ms", any(|job| job.stop_costs.save_on_notice_ms.is_some())),
     ];
     checks.into_iter().filter(|(_, is_lost)| *is_lost).map(|(name, _)| name).collect()
 }

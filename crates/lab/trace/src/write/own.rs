@@ -65,6 +65,7 @@ fn is_known(trace: &Trace, column: &str) -> bool {
         "checkpoint_interval_ms" => any(|job| job.stop_costs.checkpoint_interval_ms),
         "checkpoint_cost_ms" => any(|job| job.stop_costs.checkpoint_cost_ms),
         "restart_cost_ms" => any(|job| job.stop_costs.restart_cost_ms),
+        "save_on_notice_ms" => any(|job| job.stop_costs.save_on_notice_ms),
         _ => true,
     }
 }
@@ -98,6 +99,7 @@ fn put_job_cell<W: Write>(
         "checkpoint_interval_ms" => line.put(&number(job.stop_costs.checkpoint_interval_ms)),
         "checkpoint_cost_ms" => line.put(&number(job.stop_costs.checkpoint_cost_ms)),
         "restart_cost_ms" => line.put(&number(job.stop_costs.restart_cost_ms)),
+        "save_on_notice_ms" => line.put(&number(job.stop_costs.save_on_notice_ms)),
         _ => line.put(job.outcome.name()),
     }
 }

@@ -86,6 +86,7 @@ prop_compose! {
                 checkpoint_interval_ms: stop_costs.0,
                 checkpoint_cost_ms: stop_costs.1,
                 restart_cost_ms: stop_costs.2,
+                save_on_notice_ms: stop_costs.2.map(|ms| ms / 2),
             },
             outcome,
             cut,
@@ -205,6 +206,7 @@ proptest! {
                     "checkpoint_interval_ms" => job.stop_costs.checkpoint_interval_ms = None,
                     "checkpoint_cost_ms" => job.stop_costs.checkpoint_cost_ms = None,
                     "restart_cost_ms" => job.stop_costs.restart_cost_ms = None,
+                    "save_on_notice_ms" => job.stop_costs.save_on_notice_ms = None,
                     _ => job.start_ms = None,
                 }
             }

@@ -39,7 +39,7 @@ pub(crate) struct DigestFlags {
     until: Option<jiff::Timestamp>,
     #[command(flatten)]
     split: SplitFlags,
-    /// Send each digest to the team's address in [notices.webhooks] of dovetail.toml, as {"text":
+    /// Send each digest to the team's URL in [notices.webhooks] of dovetail.toml, as {"text":
     /// MARKDOWN}, instead of printing it
     #[arg(long)]
     send: bool,

@@ -106,6 +106,7 @@ fn a_stop_costs_what_no_checkpoint_keeps_and_the_time_to_come_back() {
         checkpoint_interval_ms: Some(20_000),
         checkpoint_cost_ms: None,
         restart_cost_ms: Some(5_000),
+        save_on_notice_ms: None,
     });
     let jobs = [job("a", 0, 100, 2), job("b", 30, 10, 2)];
     let jobs = jobs.map(|job| BaselineJob { stop_costs, ..job });

@@ -110,6 +110,7 @@ proptest! {
             checkpoint_interval_ms: interval_ms,
             checkpoint_cost_ms: None,
             restart_cost_ms: Some(restart_ms),
+            save_on_notice_ms: None,
         });
         let charged: Vec<BaselineJob> =
             jobs.iter().map(|job| BaselineJob { stop_costs, ..job.clone() }).collect();
