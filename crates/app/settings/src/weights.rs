@@ -71,7 +71,9 @@ impl Weights {
 
 fn by_model<'de, D: Deserializer<'de>>(value: D) -> Result<ModelWeights, D::Error> {
     let written = BTreeMap::<String, f64>::deserialize(value)?;
+    // Without a name, GPUs of no known model would weigh more than the cluster has of them.
     let weight = |(model, weight): (String, f64)| match (0.001..=MOST).contains(&weight) {
+        _ if model.is_empty() => Err(D::Error::custom("``: expected the name of a GPU model")),
         true => Ok((model, (weight * 1e3).round() as u32)),
         false => Err(D::Error::custom(format!(
             "{model}: `{weight}`: expected a number from 0.001 to {MOST}"
@@ -146,6 +148,8 @@ mod tests {
         let models = "size = 1\nweightByModel = { H100 = 4, T4 = 0.5 }\n";
         let expected = [("H100", 4_000), ("T4", 500)].map(|(model, of)| (model.to_owned(), of));
         assert_eq!(by_model(models), Ok(expected.into()));
+        let error = by_model(&models.replace("T4", "\"\"")).expect_err("no name");
+        assert!(error.starts_with("w.toml:2: weightByModel: ``: expected the name"), "{error}");
         let error = by_model(&models.replace("0.5", "0")).expect_err("a weight of nothing");
         assert!(error.starts_with("w.toml:2: weightByModel: T4: `0`: expected"), "{error}");
         assert_eq!(Weights::default().turns(None), Turns::preset("fair").expect("a preset"));
