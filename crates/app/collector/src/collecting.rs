@@ -57,7 +57,7 @@ const MOST_NOTES: usize = 1_000;
 #[derive(Debug, Args)]
 pub struct CollectFlags {
     /// URL of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1; `auto` searches the
-    /// cluster for a server
+    /// cluster for a server, `none` uses no server
     #[arg(long, value_name = "URL", default_value = "auto")]
     prometheus: ServerChoice,
     #[command(flatten)]

@@ -11,6 +11,7 @@ mod not_in_line;
 pub mod queue;
 pub mod recording;
 mod reservation;
+mod reserved;
 mod start;
 pub mod top;
 mod turn;

@@ -12,10 +12,11 @@ use dovetail_objects::harmless;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use dovetail_sources::namespace::NamespaceFlags;
+use dovetail_sources::own_prices::OwnPriceFlags;
 use dovetail_units::amount::{gpu_count, gpus};
 use dovetail_units::duration::duration;
 
-use crate::{ClusterSnapshot, not_in_line, reservation, start};
+use crate::{ClusterSnapshot, not_in_line, reservation, reserved, start};
 
 /// Prints queues and pending jobs, with the expected start of each if that is asked for.
 ///
@@ -26,20 +27,29 @@ pub fn answer(
     seen: &mut ClusterSnapshot,
     namespace: &NamespaceFlags,
     with_starts: bool,
+    prices: &OwnPriceFlags,
 ) -> Result<()> {
     let output = app.output("queue")?;
     if with_starts && output == Output::Csv {
         let text = "--start does not support -o csv; omit --start, or use -o json";
         return Err(UsageError(text.to_owned()).into());
     }
-    let QueueLines { queues, mut waiting, not_in_line: mut others, reservations, gpu_resource } =
-        seen.queues(with_starts)?;
+    let QueueLines {
+        queues,
+        mut waiting,
+        not_in_line: mut others,
+        reservations,
+        mut reserved,
+        gpu_resource,
+    } = seen.queues(with_starts)?;
     if with_starts {
         seen.note_unlearned(app);
     }
     let is_shown = |name: &str| name.split_once('/').is_none_or(|(of, _)| namespace.shows(of));
     waiting.retain(|job| is_shown(&job.job));
     others.retain(|other| is_shown(&other.name));
+    reserved.retain(|line| line.job.as_deref().is_none_or(is_shown));
+    let reserved = reserved::priced(app, prices, &reserved)?;
     match output {
         Output::Json => {
             let mut all =
@@ -47,13 +57,17 @@ pub fn answer(
             if !reservations.is_empty() {
                 all["reservations"] = serde_json::json!(reservations);
             }
+            if !reserved.is_empty() {
+                all["reserved"] = serde_json::json!(reserved);
+            }
             app.print_json(&all)
         }
         Output::Csv => csv_of(app, &waiting),
         _ => {
             let text = text(app, (&queues, &gpu_resource), &waiting, others.is_empty());
             let reservations = reservation::text(app, &reservations);
-            app.print(&(text + &beside(app, &others) + &reservations))
+            let reserved = reserved::text(app, &reserved);
+            app.print(&(text + &beside(app, &others) + &reservations + &reserved))
         }
     }
 }

@@ -8,6 +8,7 @@ mod document;
 pub mod entry;
 mod evict;
 mod latency;
+mod replace;
 mod room;
 mod run;
 mod sender;

@@ -12,7 +12,9 @@ use dovetail_model::MigTable;
 use dovetail_objects::Pod;
 use dovetail_sharing::config_map::Layouts;
 use dovetail_sharing::names::DEFAULT_CONFIG_MAP;
-use dovetail_sharing::{Component, EvictionFacts, Seen, SharingPolicy, Timing, Write, apply_query};
+use dovetail_sharing::{
+    Component, EvictionFacts, ObjectName, PodMove, Seen, SharingPolicy, Timing, Write, apply_query,
+};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use kube::{Client, Config};
 use serde::Deserialize;
@@ -269,6 +271,42 @@ impl Server {
         let owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
         let owner = owners.into_iter().find(|owner| owner["controller"] == true);
         Ok(owner.and_then(|owner| owner["uid"].as_str()).unwrap_or_default().to_owned())
+    }
+
+    /// The Deployment whose ReplicaSet a pod that moves belongs to; `None` if it has none.
+    pub(crate) async fn deployment_of(&self, one: &PodMove) -> Result<Option<Value>> {
+        let ObjectName { kind, namespace, name, .. } = &one.owner;
+        if kind != "ReplicaSet" {
+            return Ok(None);
+        }
+        let path = format!("/apis/apps/v1/namespaces/{namespace}/replicasets/{name}");
+        let replica_set = self.get(path).await?.unwrap_or_default();
+        let owners = replica_set["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+        let is_deployment = |owner: &&Value| {
+            owner["controller"] == true
+                && owner["kind"] == "Deployment"
+                && owner["apiVersion"].as_str().is_some_and(|version| version.starts_with("apps/"))
+        };
+        let owner = owners.into_iter().find(is_deployment);
+        let Some(name) = owner.and_then(|owner| owner["name"].as_str()) else { return Ok(None) };
+        self.get(format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}")).await
+    }
+
+    /// Sends a merge patch of a Deployment; `false` if it has changed since it was read, or is
+    /// gone.
+    pub(crate) async fn patch_deployment(&self, read: &Value, patch: &Value) -> Result<bool> {
+        let text = |field: &str| read["metadata"][field].as_str().unwrap_or_default();
+        let (namespace, name) = (text("namespace"), text("name"));
+        let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}");
+        let (code, _) = self.send(Method::Patch, path, Some((MERGE, patch))).await?;
+        Ok(code == 200)
+    }
+
+    /// The HorizontalPodAutoscalers of a namespace.
+    pub(crate) async fn autoscalers(&self, namespace: &str) -> Result<Vec<Value>> {
+        let path = format!("/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers");
+        let list = self.get(path).await?.unwrap_or_default();
+        Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
 
     /// A Deployment or StatefulSet; `None` if there is none of the name.

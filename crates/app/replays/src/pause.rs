@@ -22,10 +22,11 @@ use crate::timed_replay::hexadecimal;
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
 pub struct PauseFlags {
-    /// timed: pause once all events up to this second of the trace have been simulated
+    /// timed: pause once all events up to this second of the trace have been simulated [required
+    /// with --checkpoint]
     #[arg(long, value_name = "SECONDS", requires = "checkpoint")]
     pub pause_at: Option<u64>,
-    /// timed: file for the paused simulation; gzip if its name ends in .gz
+    /// timed: file for the paused simulation, gzip if it ends in .gz [required with --pause-at]
     #[arg(long, value_name = "FILE", requires = "pause_at")]
     pub checkpoint: Option<PathBuf>,
     /// timed: resume a paused simulation; trace, cluster and policy must be the same

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::JobId;
+use crate::ids::{JobId, QueueName};
 
 /// What the order of jobs rests on that has been learnt from run times.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub struct Cohorts {
     pub running: Vec<(JobId, u64, u64, bool)>,
     /// Cohorts that are to be computed again.
     pub stale: Vec<u32>,
+    /// By queue: the mean time from a preemption to the next start, in ms.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub requeue_ms: Vec<(QueueName, u64)>,
 }
 
 /// How many jobs ended at which length.

@@ -1,5 +1,6 @@
 //! Preemption: who may be stopped for whom, and what is kept for whoever is to start instead.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
@@ -100,14 +101,12 @@ pub struct Reserved {
 }
 
 /// What a preemption costs; the smallest is chosen, compared field by field from the first to the
-/// last.
+/// last, except that the two of GPU-time count together first.
 ///
 /// Up to the number of pods this is the order of kube-scheduler (`pickOneNodeForPreemption`); in a
 /// tie it asks next for the latest start, which is what `work_lost_gpu_milli_ms` is for pods of
 /// equal size.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PreemptionCost {
     /// Pods stopped beyond what budgets allow, summed over the budgets.
     pub budget_violations: u64,
@@ -119,7 +118,36 @@ pub struct PreemptionCost {
     pub pods: u64,
     /// GPU-time since their last checkpoints, or since they started where none is known.
     pub work_lost_gpu_milli_ms: u64,
+    /// GPU-time that they are expected to wait until they start again; 0 where nothing is known of
+    /// that. It is not lost: others use the GPUs.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub requeue_gpu_milli_ms: u64,
     /// Time since the first of those of the highest priority started, or, where the newest jobs are
     /// the victims, was submitted.
     pub longest_run_ms: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+impl Ord for PreemptionCost {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let key = |cost: &Self| {
+            let lost = cost.work_lost_gpu_milli_ms;
+            (
+                (cost.budget_violations, cost.highest_priority, cost.priorities, cost.pods),
+                lost.saturating_add(cost.requeue_gpu_milli_ms),
+                (lost, cost.requeue_gpu_milli_ms, cost.longest_run_ms),
+            )
+        };
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for PreemptionCost {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }

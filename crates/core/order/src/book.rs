@@ -8,6 +8,7 @@ use dovetail_model::{Job, JobId};
 
 use super::{Turns, respite};
 use crate::estimate::Cohorts;
+use crate::requeue::RequeueWaits;
 use crate::terms::StandingTerms;
 
 /// A job that runs.
@@ -29,6 +30,7 @@ pub struct TurnBook {
     due: BTreeSet<(u64, JobId)>,
     /// Jobs that may be preempted for a better standing, the worst first.
     open: BTreeSet<(Reverse<u64>, JobId)>,
+    requeues: RequeueWaits,
 }
 
 impl TurnBook {
@@ -40,6 +42,7 @@ impl TurnBook {
             running: BTreeMap::new(),
             due: BTreeSet::new(),
             open: BTreeSet::new(),
+            requeues: RequeueWaits::of(&plain.requeue_ms),
         };
         for (job, standing, due_ms, is_open) in plain.running.iter().copied() {
             book.note(job, Running { standing, due_ms, is_open });
@@ -51,12 +54,13 @@ impl TurnBook {
     pub fn plain(&self) -> Plain {
         let running = self.running.iter();
         let running = running.map(|(job, at)| (*job, at.standing, at.due_ms, at.is_open));
-        Plain { running: running.collect(), ..self.cohorts.plain() }
+        let requeue_ms = self.requeues.plain();
+        Plain { running: running.collect(), requeue_ms, ..self.cohorts.plain() }
     }
 
     /// What was learned, as plain data for an engine that knows the same jobs by other numbers.
     pub fn learned(&self) -> Plain {
-        self.cohorts.learned()
+        Plain { requeue_ms: self.requeues.plain(), ..self.cohorts.learned() }
     }
 
     /// The jobs that were there when this began were submitted: goes on where the plain data, if
@@ -80,6 +84,11 @@ impl TurnBook {
     /// Whether a job that runs may be preempted so that another queue gets its quota back.
     pub fn gives_back(&self, job: &Job, now_ms: u64) -> bool {
         respite::ends_ms(job, self.turns.respite_ms()) <= now_ms
+    }
+
+    /// How long a job that is preempted is expected to wait until it starts again, in ms.
+    pub fn requeue_ms(&self, job: &Job) -> u64 {
+        self.requeues.expected_ms(&job.queue)
     }
 
     /// Whether nobody, priority included, takes what a queue holds within its quota.
@@ -142,6 +151,9 @@ impl TurnBook {
     /// might not before.
     pub fn run(&mut self, job: &Job, now_ms: u64) -> bool {
         let before = self.stop(job.id);
+        if before.is_none() {
+            self.requeues.note_start(job);
+        }
         let did = job.attempt_at(now_ms);
         let saved_ms = job.history.saved_ms.saturating_add(did.saved_ms);
         let done_ms = saved_ms.saturating_add(did.unsaved_ms);

@@ -14,6 +14,7 @@
 //! | [`turns`] | presets and weights |
 //! | [`terms`] | what a turn is made of, for whoever asks |
 //! | [`book`] | standings of jobs that are pending and run, and when they change |
+//! | `requeue` | how long preempted jobs wait until they start again |
 //! | `respite` | how long queues that want their quota back leave a job alone |
 //! | [`queues`] | what queues are given, hold and have used; whose turn it is among them |
 //! | [`estimate`] | how long jobs run, learned from those that ended |
@@ -22,6 +23,7 @@ pub mod book;
 pub mod estimate;
 mod order;
 pub mod queues;
+mod requeue;
 mod respite;
 pub mod terms;
 pub mod turns;

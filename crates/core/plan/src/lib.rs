@@ -43,7 +43,7 @@ pub use dovetail_state::State;
 pub use dovetail_state::cause::{Cause, CauseCounts};
 pub use dovetail_state::shapes::ShapeId;
 pub use dovetail_state::view::View;
-pub use engine::{Batch, Engine, EngineConfig, EngineError, Learned};
+pub use engine::{Batch, Engine, EngineConfig, EngineError, Learned, ReservedFor, ReservedUnused};
 pub use gang::{PlacedPod, UnknownLevel};
 pub use preemption::{PreemptionConfig, SearchEffort};
 pub use reserve::ReserveConfig;

@@ -8,6 +8,8 @@ use dovetail_console::app::App;
 use dovetail_live::{ClusterSnapshot, queue, top, why};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_sources::namespace::NamespaceFlags;
+use dovetail_sources::own_prices::OwnPriceFlags;
+use dovetail_units::duration::parse_duration;
 
 use crate::commands::scheduler;
 
@@ -19,10 +21,19 @@ pub(crate) struct LookFlags {
     /// Read the pods that have this `spec.schedulerName` [default: dovetail]
     #[arg(long, value_name = "NAME")]
     scheduler_name: Option<String>,
-    /// Seconds to wait until all objects have been read
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=3_600))]
-    timeout: u64,
+    /// Time to wait until all objects have been read, in seconds or such as 90s or 5m
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = timeout)]
+    timeout: Duration,
+}
+
+/// A time from a second to an hour; a bare number is in seconds.
+fn timeout(text: &str) -> Result<Duration, String> {
+    let is_bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let ms = if is_bare { parse_duration(&format!("{text}s"))? } else { parse_duration(text)? };
+    match ms {
+        1_000..=3_600_000 => Ok(Duration::from_millis(ms)),
+        _ => Err("expected a time from 1s to 1h".to_owned()),
+    }
 }
 
 /// About what.
@@ -48,6 +59,8 @@ pub(crate) struct QueueFlags {
     start: bool,
     #[command(flatten)]
     namespace: NamespaceFlags,
+    #[command(flatten)]
+    prices: OwnPriceFlags,
 }
 
 /// Which cluster.
@@ -68,7 +81,7 @@ impl LookFlags {
         app.output(command)?;
         let mut options = scheduler::watching(app, self.scheduler_name.as_deref());
         options.election = scheduler::election(&app.settings.scheduler.0)?;
-        ClusterSnapshot::read(&self.connection, options, Duration::from_secs(self.timeout))
+        ClusterSnapshot::read(&self.connection, options, self.timeout)
     }
 }
 
@@ -80,7 +93,8 @@ pub(crate) fn why(app: &App, flags: &WhyFlags) -> Result<()> {
 
 /// Prints queues and their pending pods.
 pub(crate) fn queue(app: &App, flags: &QueueFlags) -> Result<()> {
-    queue::answer(app, &mut flags.look.look(app, "queue")?, &flags.namespace, flags.start)
+    let mut seen = flags.look.look(app, "queue")?;
+    queue::answer(app, &mut seen, &flags.namespace, flags.start, &flags.prices)
 }
 
 /// Prints nodes and the pods that use their GPUs.

@@ -86,6 +86,9 @@ fn write_arguments(text: &mut String, arguments: &[&Arg]) {
         if !values.is_empty() {
             meaning += &format!(". One of: {}", values.join("; "));
         }
+        if let Some(variable) = argument.get_env() {
+            meaning += &format!(" [env: {}]", variable.to_string_lossy());
+        }
         let defaults = argument.get_default_values();
         if let Some(default) = defaults.first().filter(|_| argument.get_action().takes_values()) {
             meaning += &format!(" [default: {}]", default.to_string_lossy());

@@ -122,7 +122,7 @@ pub(crate) struct ApplyFlags {
 pub(crate) struct RollbackFlags {
     #[command(flatten)]
     change: ChangeFlags,
-    /// Node to roll back; repeatable
+    /// Node to roll back; repeatable [required without --workload]
     #[arg(long, value_name = "NAME", required_unless_present = "workload", num_args = 1..)]
     node: Vec<String>,
     /// Workload to roll back to its previous resource request, such as prod/Deployment/chat;

@@ -511,7 +511,7 @@ fn who_has_its_place_and_has_not_started_is_shown_with_the_reason() {
 #[test]
 fn who_waits_for_room_that_is_kept_for_others_says_so() {
     let api = cluster(&[pod("fits", 1), pod("large", 9)]);
-    let kept = "the room for it is reserved for pods that gang team/train has lost: it starts when \
+    let kept = "the free capacity is reserved for pods that gang team/train has lost: it starts when \
                 those pods have started elsewhere, or have not been recreated in time";
     for name in ["fits", "large"] {
         let condition = json!({"type": "PodScheduled", "status": "False",

@@ -58,6 +58,31 @@ fn expected_starts_are_told_with_what_a_pod_waits_for() {
     ] {
         assert!(told.lines().any(|one| one == line), "{line} is not in\n{told}");
     }
+    assert_eq!(queue.get("reserved"), None, "nothing is reserved by default");
     let csv = folder.call("queue --start -o csv --kubeconfig kubeconfig");
     assert_eq!(csv.code, Some(2), "{}", csv.err);
+}
+
+#[test]
+fn the_queue_shows_what_is_reserved_for_the_head_of_the_line_and_what_that_costs() {
+    let runs = |name: &str, at: &str, runtime: &str| {
+        let mut pod = with(pod(name, 4), "nodeName", json!(at));
+        pod["metadata"]["annotations"] = json!({"dovetail.dev/runtime": runtime});
+        pod
+    };
+    let api = cluster(&[runs("long", "n0", "10h"), runs("short", "n1", "4h"), pod("next", 8)]);
+    let folder = connected(&api);
+    folder.write("dovetail.toml", "[scheduler]\norder = \"fifo-skip\"\nreserve_heads = 8\n");
+    let call = "queue --kubeconfig kubeconfig --gpu-price";
+    let node = json!({"node": "n1", "gpu_milli": 4_000, "gpu_model": "NVIDIA-H100-80GB-HBM3"});
+    for (price, cost) in [("H100=2.50", json!(10_000_000)), ("A100=2.50", Value::Null)] {
+        assert_eq!(
+            folder.json(&format!("{call} {price}"))["reserved"],
+            json!([{"job": "team/next", "queue": "default", "nodes": [node], "gpu_milli": 4_000,
+                "usd_micros_per_hour": cost}])
+        );
+    }
+    let told = folder.call(&format!("{call} H100=2.50")).out;
+    let reserved = told.lines().skip_while(|line| !line.contains("reserved and not in use"));
+    insta::assert_snapshot!("queue_reserved", reserved.collect::<Vec<_>>().join("\n"));
 }

@@ -34,6 +34,13 @@ fn setting() -> Setting {
         "metadata": {"name": "chat", "namespace": "default"},
         "spec": {"minAvailable": 2, "selector": {"matchLabels": labels}}}));
     setting.waits_for("pdb/chat", "{.status.currentHealthy}=2");
+    // Where an autoscaler decides the number of replicas, none is added.
+    setting.create(&json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "chat", "namespace": "default"},
+        "spec": {"minReplicas": 2, "maxReplicas": 3, "metrics": [
+            {"type": "Resource", "resource": {"name": "cpu",
+                "target": {"type": "Utilization", "averageUtilization": 80}}}],
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "chat"}}}));
     // It fits on no GPU as they are.
     setting.create(&json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "big", "namespace": "default"},
@@ -119,7 +126,30 @@ fn a_replica_moves_to_another_node_once_its_budget_allows_it_and_its_node_is_cut
     setting.waits_for("pod/big", "{.status.phase}=Running");
     assert!(!tainted(&setting.get(&["node", "n0"])));
     receipts_name_what_was_moved(&setting, &moved);
+    replicas_are_replaced_before_they_are_evicted(&setting);
     assert_eq!(setting.refused(), BTreeSet::new());
+}
+
+/// The disruption budget allows no eviction unless a third replica is ready.
+fn replicas_are_replaced_before_they_are_evicted(setting: &Setting) {
+    setting.kubectl(&["delete", "hpa", "chat"]);
+    patch(setting, ["pdb", "chat"], &json!({"minAvailable": 2}));
+    setting.waits_for("pdb/chat", "{.status.disruptionsAllowed}=0");
+    setting.waits_for("deployment/chat", "{.status.updatedReplicas}=2");
+    let budget = json!({"percentPerDay": 100, "movedGpuSecondsPerHour": 1_000});
+    patch(setting, ["sharingpolicy", "shared"], &json!({"budget": budget}));
+    setting.create(&requests("large", "nvidia.com/mig-7g.80gb", &json!({})));
+    let before: BTreeSet<String> = replicas(setting).into_iter().map(|(name, _)| name).collect();
+    let done = setting.apply("");
+    let row = &done["nodes"][0];
+    assert_eq!((&row["node"], &row["outcome"]), (&json!("n1"), &json!("Done")), "{done}");
+    setting.waits_for("pod/large", "{.status.phase}=Running");
+    setting.waits_for("deployment/chat", "{.status.readyReplicas}=2");
+    let deployment = setting.get(&["deployment", "chat"]);
+    assert_eq!(deployment["spec"]["replicas"], 2, "{deployment}");
+    assert!(deployment["metadata"]["annotations"].get("dovetail.dev/replacing").is_none());
+    let after = replicas(setting);
+    assert!(after.iter().all(|(name, node)| node == "n0" && !before.contains(name)), "{after:?}");
 }
 
 fn plans_say_what_moves(setting: &Setting, moved: &str) {

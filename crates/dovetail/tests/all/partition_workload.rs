@@ -184,7 +184,7 @@ fn what_cannot_be_changed_is_refused_with_the_reason(setting: &Setting) {
         ("Job/train", SLICE, "only a Deployment or a StatefulSet can be changed, not a Job"),
         ("chat", "nvidia.com/mig-2g.20gb", "list 2g.20gb in the `profiles`"),
         ("chat", "nvidia.com/gpu.shared", "mode time-slicing or mps"),
-        ("chat", "cpu", "cpu is no resource of a SharingPolicy"),
+        ("chat", "cpu", "cpu is not a resource that a SharingPolicy provides"),
     ] {
         let (code, row) = ask(setting, name, resource, "");
         assert_eq!((code, &row["outcome"]), (Some(1), &json!("refused")), "{name}: {row}");

@@ -192,7 +192,9 @@ impl Asking<'_> {
                 .iter()
                 .any(|draw| draws && self.reached.counters[draw.counter] < draw.amount);
             if self.reached.overdrawn[one.pool] || is_short {
-                return Err(Exclusion::Counters);
+                let names = self.reached.names_counters;
+                let name = names.then(|| self.reached.short_counter(one)).flatten();
+                return Err(Exclusion::Counters(name.map(Box::from)));
             }
         }
         match self.untolerated(one).filter(|_| features.device_taints) {

@@ -18,6 +18,7 @@
 //! | `free` | how many devices of a class are free |
 //! | `question` | the question as `core/claims` reads it |
 //! | `allocate` | the answer |
+//! | `explain` | what excludes how many devices, with counters and constraints by name |
 //! | `written` | an allocation as the API server stores it |
 
 mod allocate;
@@ -25,6 +26,7 @@ mod candidates;
 mod capacity;
 mod catalog;
 mod cel;
+mod explain;
 mod features;
 mod free;
 mod held;
@@ -35,6 +37,7 @@ mod written;
 
 pub use allocate::{AllocationOutcome, Allotment, GivenDevice, allocate};
 pub use catalog::{CandidateNode, Catalog};
+pub use explain::explain;
 pub use features::Features;
 pub use free::free_of_class;
 pub use held::{ClaimedDevices, DeviceKey};

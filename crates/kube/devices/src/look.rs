@@ -43,8 +43,16 @@ pub enum Exclusion {
     InUse,
     /// It has less left than is asked for, or may not be shared out so.
     Capacity,
-    /// Counters of its pool have less left than it draws.
-    Counters,
+    /// A counter of its pool has less left than it draws; which one, where that was asked for.
+    Counters(Option<Box<str>>),
+    /// No choice that satisfies this constraint of the claim has it.
+    Constraint {
+        /// Its number in the claim, from 0.
+        number: usize,
+        /// As the claim writes it: `matchAttribute` or `distinctAttribute`.
+        rule: &'static str,
+        attribute: Box<str>,
+    },
     /// It needs something that is switched off.
     SwitchedOff,
 }
@@ -93,7 +101,13 @@ impl fmt::Display for Exclusion {
             }
             Self::InUse => write!(out, "in use"),
             Self::Capacity => write!(out, "with too little capacity left"),
-            Self::Counters => write!(out, "with too little left in shared counters"),
+            Self::Counters(None) => write!(out, "with too little left in shared counters"),
+            Self::Counters(Some(counter)) => {
+                write!(out, "with too little left in shared counter {counter}")
+            }
+            Self::Constraint { number, rule, attribute } => {
+                write!(out, "excluded by constraint #{number} ({rule} {attribute})")
+            }
             Self::SwitchedOff => write!(out, "with features that are switched off"),
         }
     }

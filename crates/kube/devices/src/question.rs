@@ -33,6 +33,8 @@ pub struct Reached<'c> {
     pub(crate) counters: Vec<i128>,
     /// Pools of which a counter is overdrawn.
     pub(crate) overdrawn: Vec<bool>,
+    /// Whether a look names the counters that exclude devices, which takes time.
+    pub(crate) names_counters: bool,
     /// The same as `core/claims` reads it.
     pub(crate) supply: DeviceSupply,
 }
@@ -63,6 +65,9 @@ pub(crate) struct AllocationQuestion {
     pub(crate) demand: DeviceDemand,
     /// For each request its claim, its number there, and a look for each alternative.
     pub(crate) requests: Vec<(usize, usize, Vec<RequestLook>)>,
+    /// For each constraint of the demand its claim and its number there; `None` for what no claim
+    /// states.
+    pub(crate) constraints: Vec<Option<(usize, usize)>>,
     /// The first thing that went wrong with a device, in upstream's words.
     pub(crate) failure: Option<String>,
 }
@@ -76,6 +81,7 @@ impl<'c> Reached<'c> {
             catalog,
             place,
             overdrawn: vec![false; pools.len()],
+            names_counters: false,
             pools,
             slices: Vec::new(),
             devices: Vec::new(),
@@ -243,8 +249,12 @@ pub(crate) fn question(
     claims: &[&ResourceClaim],
 ) -> Result<AllocationQuestion, String> {
     let catalog = reached.catalog;
-    let mut question =
-        AllocationQuestion { demand: DeviceDemand::default(), requests: Vec::new(), failure: None };
+    let mut question = AllocationQuestion {
+        demand: DeviceDemand::default(),
+        requests: Vec::new(),
+        constraints: Vec::new(),
+        failure: None,
+    };
     for (number, claim) in claims.iter().enumerate() {
         let first = question.demand.requests.len();
         let mut least = 0_usize;
@@ -288,8 +298,10 @@ pub(crate) fn question(
                 }
             };
             question.demand.constraints.push(restricted(reached, claim, first, constraint, rule));
+            question.constraints.push(Some((number, at)));
         }
         question.demand.constraints.extend(apart(reached, claim, first));
+        question.constraints.resize(question.demand.constraints.len(), None);
     }
     Ok(question)
 }

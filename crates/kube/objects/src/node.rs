@@ -20,6 +20,8 @@ pub struct Node {
     pub taints: Vec<Taint>,
     /// Whether it is cordoned.
     pub unschedulable: bool,
+    /// `spec.providerID`; empty if the cloud provider has not set it.
+    pub provider_id: Box<str>,
     /// Images that it has, as far as it tells.
     pub images: Images,
     /// Features that it declares, ascending.
@@ -37,12 +39,14 @@ struct NodeJson {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct SpecJson {
     #[serde(deserialize_with = "nullable")]
     taints: Vec<TaintJson>,
     #[serde(deserialize_with = "nullable")]
     unschedulable: bool,
+    #[serde(rename = "providerID", deserialize_with = "nullable")]
+    provider_id: Box<str>,
 }
 
 #[derive(Default, Deserialize)]
@@ -86,6 +90,7 @@ impl<'de> Deserialize<'de> for Node {
             capacity: status.capacity.resources(),
             taints: spec.taints.into_iter().filter_map(taint).collect(),
             unschedulable: spec.unschedulable,
+            provider_id: spec.provider_id,
             images: on_node(status.images),
             declared_features: declared_features.into(),
         })

@@ -28,7 +28,7 @@ pub fn allowed_by<'p>(
     let profile = resource.strip_prefix(NVIDIA_MIG);
     if profile.is_none() && resource != NVIDIA_GPU && resource != shared_resource() {
         return Err(format!(
-            "{resource} is no resource of a SharingPolicy: use {NVIDIA_GPU}, {} or {NVIDIA_MIG}PROFILE",
+            "{resource} is not a resource that a SharingPolicy provides: use {NVIDIA_GPU}, {} or {NVIDIA_MIG}PROFILE",
             shared_resource()
         ));
     }
@@ -118,7 +118,12 @@ mod tests {
         refused("nvidia.com/mig-1g.10gb", &[], true, "no SharingPolicy with `apply: true`");
         refused("nvidia.com/mig-2g.20gb", &one, true, "list 2g.20gb in the `profiles`");
         refused("nvidia.com/gpu.shared", &one, true, "mode time-slicing or mps");
-        refused("amd.com/gpu", &one, true, "amd.com/gpu is no resource of a SharingPolicy");
+        refused(
+            "amd.com/gpu",
+            &one,
+            true,
+            "amd.com/gpu is not a resource that a SharingPolicy provides",
+        );
         refused("nvidia.com/mig-1g.10gb", &one, false, "none of its nodes takes the pods");
         let mut reports = slices.clone();
         reports["apply"] = json!(false);

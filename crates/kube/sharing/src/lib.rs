@@ -17,6 +17,7 @@
 //! | `latency_query` | PromQL for the latency of a workload |
 //! | `workload`, `object_name` | the owners of the pods on a node; names of objects |
 //! | `movable`, `pod_move`, `moving` | pods that may be moved so that a node can change; one in a record; how they leave |
+//! | `replacement` | a replica that a Deployment gets before a pod of it is evicted |
 //! | `node_state`, `gpu_amounts`, `gpu_use` | what is read of a node before each step; how many GPUs are offered or asked for; which GPU each pod uses |
 //! | `eviction`, `clearing` | what pods say about taints that evict pods; pods that leave by one, or are in the way |
 //! | `record` | how far the change of a node is, in its annotation |
@@ -55,6 +56,7 @@ mod owner;
 mod pod_move;
 mod policy;
 mod record;
+mod replacement;
 mod replicas;
 mod requests_change;
 mod requests_record;
@@ -77,7 +79,7 @@ pub use gpu_use::{DeviceReport, GpuUse, gpu_uses};
 pub use layout::{GpuLayout, NodeLayout};
 pub use mixed::mixed;
 pub use movable::{Movable, MoveFacts};
-pub use moving::{begin_moving, evicting, held_up, moved_gpu_ms, waits_for_pods};
+pub use moving::{adding_replica, begin_moving, evicting, held_up, moved_gpu_ms, waits_for_pods};
 pub use node_state::{GpuPod, Seen};
 pub use node_write::{Write, event_about};
 pub use object_name::ObjectName;
@@ -85,6 +87,7 @@ pub use owner::{GpuContainer, Owner};
 pub use pod_move::PodMove;
 pub use policy::{Budget, Guard, Mode, Moves, PolicySpec, SharingPolicy};
 pub use record::{Record, Step};
+pub use replacement::{Replacement, replacement, without_added};
 pub use replicas::{Method, Replicas, shared_resource};
 pub use requests_change::{
     Around, NextRequests, change, decided, due, gate_of_workloads, returned, roll_back, rolled,

@@ -130,6 +130,15 @@ fn with_eviction(record: &Record, uid: &str, evicted_ms: Option<u64>, problem: &
     next
 }
 
+/// Records that the Deployment of a pod gets one replica more before the pod is evicted.
+pub fn adding_replica(seen: &Seen, record: &Record, one: &PodMove, now_ms: u64) -> Write {
+    let mut next = record.clone();
+    let mine = next.moves.iter_mut().filter(|other| other.uid == one.uid);
+    mine.for_each(|one| one.adds_replica = true);
+    let changed = Changed { is_tainted: true, clears: None, asked: None, event: None };
+    Write::new(seen, next, changed, now_ms)
+}
+
 /// Records that a pod is about to be evicted, with events on the node and on its owner.
 pub fn evicting(seen: &Seen, record: &Record, one: &PodMove, now_ms: u64) -> (Write, Value) {
     let seconds = one.lost_gpu_ms.div_ceil(1_000);

@@ -6,6 +6,8 @@ pub const TAINT: &str = "dovetail.dev/repartition";
 pub const RECORD: &str = "dovetail.dev/partition";
 /// Annotation of a Deployment or StatefulSet: what its pods asked for before dovetail changed that.
 pub const FORMER_REQUESTS: &str = "dovetail.dev/former-requests";
+/// Annotation of a Deployment that has one replica more, until a pod of it has moved.
+pub const REPLACING: &str = "dovetail.dev/replacing";
 /// Who writes the fields of workloads, for server-side apply.
 pub const FIELD_MANAGER: &str = "dovetail";
 /// Annotation of the ConfigMap: when each of its newest names was written, in ms since 1970.

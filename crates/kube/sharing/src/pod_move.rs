@@ -24,6 +24,9 @@ pub struct PodMove {
     pub to: String,
     /// GPU time that it loses.
     pub lost_gpu_ms: u64,
+    /// Its Deployment got one replica more before it is evicted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adds_replica: bool,
     /// When its eviction was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evicted_ms: Option<u64>,

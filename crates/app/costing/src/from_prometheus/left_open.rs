@@ -186,7 +186,9 @@ impl LeftOpen {
         let names: BTreeSet<&String> = several.map(|(name, _)| name).chain(&self.reused).collect();
         let first = plain(names.first()?);
         let by_hour = match is_by_hour {
-            true => "; an hour in which a name changed machines has the price of the last machine",
+            true => {
+                "; an hour in which a name moved to another machine has the price of that machine"
+            }
             false => "",
         };
         Some(format!(

@@ -6,10 +6,11 @@ use dovetail_console::clock::now_ms;
 use dovetail_console::plain::plain;
 use dovetail_model::MigTable;
 use dovetail_settings::errors::UsageError;
-use dovetail_sharing::{NextChange, Problem, SharingPolicy, problems, revert};
+use dovetail_sharing::{Next, NextChange, Problem, SharingPolicy, problems, revert};
 
 use super::classes::annotate_classes;
 use super::document::{Document, NodeRow, PolicyRow};
+use super::replace::settle;
 use super::workloads::Workloads;
 use super::{Apply, Options};
 use crate::asked::WorkloadName;
@@ -138,6 +139,9 @@ pub async fn rollback(
         if options.is_dry_run {
             document.nodes.push(NodeRow::of(node, &write.record, "planned"));
             continue;
+        }
+        if let Some(record) = &now.record {
+            settle(&this.server, record, &Next::Over).await?;
         }
         if !this.sender().write(node, &write).await? {
             bail!("node {node} changed while it was read: run the command again");

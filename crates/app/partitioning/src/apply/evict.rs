@@ -5,15 +5,24 @@ use dovetail_console::clock::now_ms;
 use dovetail_sharing::{MoveFacts, PodMove, Record, Seen, evicting, held_up};
 use serde_json::Value;
 
+use super::replace::{First, first};
 use super::sender::Sender;
 use crate::server::{Eviction, Server};
 
 /// Evicts a pod if its owner and the server let it go now; otherwise says why not.
 pub(super) async fn evict(to: &Sender<'_>, seen: &Seen, one: &PodMove) -> Result<Option<String>> {
     let Some(record) = &seen.record else { return Ok(None) };
-    let why = match is_missed(to.server, one).await? {
-        true => format!("no other replica of {} {} is ready", one.owner.kind, one.owner.name),
-        false => match to.server.evict(&one.pod, &one.uid, true).await? {
+    let ready = match one.is_replica {
+        true => ready_others(to.server, one).await?,
+        false => 0,
+    };
+    let why = match first(to, seen, (record, one), ready).await? {
+        First::Added => return Ok(None),
+        First::Wait(why) => why,
+        First::Nothing if one.is_replica && ready == 0 => {
+            format!("no other replica of {} {} is ready", one.owner.kind, one.owner.name)
+        }
+        First::Nothing => match to.server.evict(&one.pod, &one.uid, true).await? {
             Eviction::Refused(why) => why,
             Eviction::Accepted => return evict_now(to, seen, record, one).await,
         },
@@ -46,17 +55,14 @@ async fn evict_now(
     }
 }
 
-/// Whether no other pod of a pod's owner is ready, where one must be.
-async fn is_missed(server: &Server, one: &PodMove) -> Result<bool> {
-    if !one.is_replica {
-        return Ok(false);
-    }
+/// The other pods of a pod's owner that are ready.
+async fn ready_others(server: &Server, one: &PodMove) -> Result<u64> {
     let pods = server.pods_in(&one.owner.namespace).await?;
-    let is_other = |pod: &Value| {
-        let facts: MoveFacts = serde_json::from_value(pod.clone()).unwrap_or_default();
+    let is_other = |pod: &&Value| {
+        let facts: MoveFacts = serde_json::from_value((*pod).clone()).unwrap_or_default();
         pod["metadata"]["uid"] != *one.uid
             && facts.is_ready
             && facts.owner.is_some_and(|owner| owner.uid == one.owner.uid)
     };
-    Ok(!pods.iter().any(is_other))
+    Ok(pods.iter().filter(is_other).count() as u64)
 }

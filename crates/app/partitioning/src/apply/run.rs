@@ -9,6 +9,7 @@ use dovetail_sharing::{Next, Record, Step, next, waits_for_pods};
 
 use super::Apply;
 use super::evict::evict;
+use super::replace::settle;
 
 impl Apply<'_> {
     /// Goes on until the change of a node is over, or waits for pods to finish by themselves.
@@ -29,7 +30,9 @@ impl Apply<'_> {
             let seen = self.seen(node, table).await?;
             let now_ms = now_ms();
             let record = seen.record.as_ref().context("its change record was removed")?;
-            match next(&seen, &self.options.timing, now_ms) {
+            let next = next(&seen, &self.options.timing, now_ms);
+            settle(&self.server, record, &next).await?;
+            match next {
                 Next::Over => return Ok(record.clone()),
                 Next::WriteConfig => self.write_layouts(record).await?,
                 Next::Write(write) => {

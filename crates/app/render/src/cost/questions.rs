@@ -101,6 +101,7 @@ fn listed(row: &AnswerRow) -> String {
 fn shown(key: &str, cell: &AnswerCell) -> String {
     match key {
         "cause" | "mostly" => cell.text().replace('_', " "),
+        "bought" => cell.text().replace("on demand", "on-demand"),
         _ => cell.text(),
     }
 }
@@ -119,20 +120,21 @@ fn names(header: &[String]) -> Vec<&str> {
     header.iter().map(String::as_str).collect()
 }
 
-/// What a share is of, where its key alone does not say it.
-const SHARES: [(&str, &str); 7] = [
+/// What a share is of, and other headings, where the key alone does not say it.
+const HEADINGS: [(&str, &str); 8] = [
     ("waste_share", "waste of allocated"),
     ("idle_share", "idle of allocated"),
     ("active_share", "active of allocated"),
     ("share", "of training"),
     ("utilisation", "mean utilization"),
+    ("bought", "purchase option"),
     ("utilisation_at_least", "at least"),
     ("utilisation_at_most", "at most"),
 ];
 
 /// A key as people read it; the unit stands in the cells.
 fn heading(name: &str) -> String {
-    if let Some((_, heading)) = SHARES.iter().find(|(key, _)| *key == name) {
+    if let Some((_, heading)) = HEADINGS.iter().find(|(key, _)| *key == name) {
         return (*heading).to_owned();
     }
     let name = name.trim_end_matches("_usd_micros").trim_end_matches("_s");

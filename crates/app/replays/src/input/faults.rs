@@ -22,10 +22,10 @@ pub struct FaultFlags {
     /// remove, add
     #[arg(long, value_name = "FILE")]
     cluster_events: Option<PathBuf>,
-    /// timed: mean time between random failures of a node
+    /// timed: mean time between random failures of a node [required with --repair-time]
     #[arg(long, value_name = "HOURS", value_parser = hours, requires = "repair_time")]
     time_between_failures: Option<u64>,
-    /// timed: mean time to repair a node
+    /// timed: mean time to repair a node [required with --time-between-failures]
     #[arg(long, value_name = "HOURS", value_parser = hours, requires = "time_between_failures")]
     repair_time: Option<u64>,
 }

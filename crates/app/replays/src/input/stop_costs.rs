@@ -8,17 +8,18 @@ use dovetail_units::duration::parse_duration;
 #[derive(Clone, Debug, Default, Args)]
 pub struct StopCostFlags {
     /// timed: work between two checkpoints, for jobs without a value in the trace, such as 10m
+    /// [default: no checkpoints]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     checkpoint_interval: Option<u64>,
-    /// timed: time to write a checkpoint, for jobs without a value in the trace
+    /// timed: time to write a checkpoint, for jobs without a value in the trace [default: 0s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     checkpoint_cost: Option<u64>,
     /// timed: time from the restart of a preempted job until it resumes work, for jobs without a
-    /// value in the trace
+    /// value in the trace [default: 0s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     restart_cost: Option<u64>,
     /// timed: time in which a job saves its work when it is preempted, for jobs without a value in
-    /// the trace; a preemption then loses at most this time
+    /// the trace; a preemption then loses at most this time [default: the job saves no work]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     save_on_notice: Option<u64>,
     /// timed: also charge las, srtf and srsf the checkpoint and restart costs, which their

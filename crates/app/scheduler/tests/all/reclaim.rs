@@ -115,7 +115,7 @@ async fn events_say_why(events: &Api<Event>) {
         told.len() == 2
             && told.iter().all(|event| {
                 let text = event.message.as_deref().unwrap_or_default();
-                text.contains("the queue of that pod uses less than its guarantee")
+                text.contains("the queue of that pod uses less than its quota")
             })
     })
     .await;

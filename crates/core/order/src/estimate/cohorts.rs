@@ -281,6 +281,7 @@ impl Cohorts {
             submitted_ms: table.submitted_ms,
         };
         Plain {
+            requeue_ms: Vec::new(),
             tables: self.tables.iter().map(table).collect(),
             kinds: self.kinds.iter().map(|(kind, table)| (*kind, *table)).collect(),
             open: self.open.iter().map(|(kind, (table, ms))| (*kind, *table, *ms)).collect(),

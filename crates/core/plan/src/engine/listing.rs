@@ -9,6 +9,7 @@ use dovetail_model::{
 };
 
 use super::books::Books;
+use super::placement::Placement;
 use super::supply::{WaitingClass, WaitingSet};
 use dovetail_order::queues::quota::QuotaBlock;
 use dovetail_state::domains::DomainId;
@@ -19,6 +20,24 @@ pub struct WaitingBelow {
     pub jobs: u64,
     /// Their pods, at the smallest size of each.
     pub pods: u64,
+}
+
+/// For what capacity is reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReservedFor<'e> {
+    /// A pending job that is next in its queue.
+    Job(JobId),
+    /// A reservation for a time window, by its name.
+    Window(&'e str),
+}
+
+/// GPUs of a node that are reserved and not in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReservedUnused<'e> {
+    pub reserved_for: ReservedFor<'e>,
+    pub node: NodeName,
+    /// Thousandths of a GPU.
+    pub gpu_milli: i64,
 }
 
 /// What is there of jobs and queues.
@@ -103,19 +122,37 @@ impl<'e> Listing<'e> {
         self.books.kept.bookings.iter()
     }
 
-    /// GPUs that are kept free in thousandths: for jobs that are next, and by bookings.
-    pub fn reserved_unused_gpu_milli(&self) -> [i64; 2] {
-        let Books { kept, placement, .. } = self.books;
-        let holdings = &placement.state.holdings;
-        let unused = |claim: &PreemptionReservation| -> i64 {
-            let kept = holdings.kept_by(claim.reservation);
-            let devices = kept.iter().flat_map(|id| &holdings.get(*id).devices);
-            devices.map(|(_, amount)| amount.compute_milli).sum()
+    /// GPUs that are reserved and not in use, by what they are reserved for and by node.
+    pub fn reserved_unused(&self) -> Vec<ReservedUnused<'e>> {
+        let Books { kept, placement: Placement { state, .. }, .. } = self.books;
+        let heads = kept.reserved.iter().map(|claim| (ReservedFor::Job(claim.job), claim));
+        let windows = kept.bookings.iter();
+        let windows =
+            windows.map(|booked| (ReservedFor::Window(&booked.booking.name), &booked.claim));
+        let mut unused = BTreeMap::new();
+        for (reserved_for, claim) in heads.chain(windows) {
+            for id in state.holdings.kept_by(claim.reservation) {
+                let holding = state.holdings.get(id);
+                let gpus = holding.devices.iter().map(|(_, amount)| amount.compute_milli);
+                let node = &state.nodes.cold(holding.node).node.name;
+                *unused.entry((reserved_for, node)).or_default() += gpus.sum::<i64>();
+            }
+        }
+        let line = |((reserved_for, node), gpu_milli): ((ReservedFor<'e>, &NodeName), i64)| {
+            ReservedUnused { reserved_for, node: node.clone(), gpu_milli }
         };
-        [
-            kept.reserved.iter().map(unused).sum(),
-            kept.bookings.iter().map(|booked| unused(&booked.claim)).sum(),
-        ]
+        unused.into_iter().filter(|(_, gpu_milli)| *gpu_milli > 0).map(line).collect()
+    }
+
+    /// The sums of [`Self::reserved_unused`] in thousandths: for jobs that are next, and for time
+    /// windows.
+    pub fn reserved_unused_gpu_milli(&self) -> [i64; 2] {
+        let mut sums = [0, 0];
+        for unused in self.reserved_unused() {
+            let of = usize::from(matches!(unused.reserved_for, ReservedFor::Window(_)));
+            sums[of] += unused.gpu_milli;
+        }
+        sums
     }
 
     /// The queues as they were told, by name.

@@ -52,7 +52,7 @@ pub use error::EngineError;
 pub(crate) use foreign::Foreign;
 pub(crate) use jobs::{JobRecord, Jobs};
 pub use learned::Learned;
-pub use listing::{Listing, WaitingBelow};
+pub use listing::{Listing, ReservedFor, ReservedUnused, WaitingBelow};
 pub use placement::WouldGo;
 pub(crate) use placement::{NodeSearch, Placement};
 

@@ -124,6 +124,8 @@ pub(super) fn of<'u>(
         if tally.weighs != Weighs::Age {
             cost.work_lost_gpu_milli_ms =
                 cost.work_lost_gpu_milli_ms.saturating_add(unit.work_lost_gpu_milli_ms);
+            cost.requeue_gpu_milli_ms =
+                cost.requeue_gpu_milli_ms.saturating_add(unit.requeue_gpu_milli_ms);
         }
     }
     cost

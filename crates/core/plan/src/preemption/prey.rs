@@ -169,6 +169,9 @@ impl Prey<'_> {
             .map(|(pod, _)| state.shapes.get(record.gang.sets[usize::from(pod.pod_set)].shape));
         let gpu_milli: i64 = shapes.clone().map(|shape| shape.gpu_milli).sum();
         let work_lost_gpu_milli_ms = gpu_milli.unsigned_abs().saturating_mul(lost_ms);
+        // A job that only shrinks goes on running.
+        let requeue_ms = turns.filter(|_| is_rest).map_or(0, |turns| turns.requeue_ms(job));
+        let requeue_gpu_milli_ms = gpu_milli.unsigned_abs().saturating_mul(requeue_ms);
         let charges = shapes.map(|shape| &shape.charge);
         let budgets = held.iter().flat_map(|(_, id)| &state.holdings.get(*id).counts_into);
         Some(Unit {
@@ -178,6 +181,7 @@ impl Prey<'_> {
             since_ms: if is_by_age { job.submit_ms } else { start_ms },
             gpu_milli: gpu_milli.unsigned_abs(),
             work_lost_gpu_milli_ms,
+            requeue_gpu_milli_ms,
             repays: self.shortage.repaid_by(quota, &job.queue, charges.clone()),
             takes: self.lendable.taken_by(quota, job, charges),
             keeps_budgets: !self.relation.outranks(record),

@@ -24,6 +24,8 @@ pub(super) struct Unit {
     pub(super) since_ms: u64,
     pub(super) gpu_milli: u64,
     pub(super) work_lost_gpu_milli_ms: u64,
+    /// GPU-time that it is expected to wait until it starts again.
+    pub(super) requeue_gpu_milli_ms: u64,
     /// Selectors of the budgets that its pods are in, one for each pod.
     pub(super) budgets: SmallVec<[u32; 2]>,
     /// It is not stopped by priority: no budget may be exceeded for that.
@@ -38,7 +40,8 @@ impl Unit {
     /// The greater is put back earlier: a higher priority, more work that would be lost, an earlier
     /// start, and of pods of one job the first.
     pub(super) fn importance(&self, weighs: Weighs) -> impl Ord + use<> {
-        let lost = if weighs == Weighs::Age { 0 } else { self.work_lost_gpu_milli_ms };
+        let lost = self.work_lost_gpu_milli_ms.saturating_add(self.requeue_gpu_milli_ms);
+        let lost = if weighs == Weighs::Age { 0 } else { lost };
         let age = (Reverse(self.since_ms), Reverse(self.job), self.is_rest);
         (self.priority, lost, age, self.pods.first().copied().map(Reverse))
     }
@@ -50,6 +53,7 @@ impl Unit {
         self.holdings.extend(other.holdings);
         self.gpu_milli += other.gpu_milli;
         self.work_lost_gpu_milli_ms += other.work_lost_gpu_milli_ms;
+        self.requeue_gpu_milli_ms += other.requeue_gpu_milli_ms;
         self.budgets.extend(other.budgets);
         for (sum, more) in self.repays.iter_mut().zip(other.repays) {
             *sum += more;

@@ -155,6 +155,40 @@ fn nobody_takes_what_a_queue_holds_within_its_quota() {
     assert_eq!((victims.len(), reason), (3, PreemptReason::Priority));
 }
 
+/// Nothing is lost but the restart. The queues of two jobs are told apart by how long their jobs
+/// waited to start again after earlier preemptions.
+#[test]
+fn of_equal_losses_the_job_goes_that_is_expected_to_start_again_sooner() {
+    let queues = vec![queue("ours", 8, 1), queue("slow", 0, 1), queue("quick", 0, 1)];
+    for slow_first in [true, false] {
+        let mut world = World::under(config(false), &snapshot(1, queues.clone()));
+        let names = if slow_first { ["slow", "quick"] } else { ["quick", "slow"] };
+        for name in names {
+            let waited_ms = if name == "slow" { HOUR_MS } else { MINUTE_MS };
+            let was_preempted = |job: &mut Job| {
+                job.queue = name.to_owned();
+                job.history.attempts = 1;
+                job.history.preemptions = 1;
+                job.history.last_end_ms = 10 * HOUR_MS - waited_ms;
+            };
+            world.now_ms = 10 * HOUR_MS;
+            assert_eq!(placed(&world.submit(was_preempted, asks(whole(4)))).len(), 1);
+        }
+        // What they have done since they started is the same; so is what would be lost.
+        world.now_ms += 30 * HOUR_MS;
+        let plan = submit(&mut world, "ours", 4, 1, 0);
+        let gone = victims(&plan).expect("one of them goes").0;
+        let expected = if slow_first { 2 } else { 1 };
+        assert_eq!(gone, BTreeSet::from([expected]), "{slow_first}");
+        let cost = plan.actions.iter().find_map(|action| match action {
+            Action::Preempt { cost, .. } => Some(*cost),
+            _ => None,
+        });
+        let waits = cost.map(|cost| cost.requeue_gpu_milli_ms);
+        assert_eq!(waits, Some(4_000 * MINUTE_MS));
+    }
+}
+
 /// Whoever is evicted for a quota goes through the API, which refuses what budgets do not allow.
 #[test]
 fn what_is_reclaimed_stays_within_disruption_budgets() {

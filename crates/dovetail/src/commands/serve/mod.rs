@@ -41,8 +41,8 @@ pub(crate) struct ServeFlags {
     /// Ledger: a file, or postgres://USER@HOST/DATABASE; created if it does not exist
     #[arg(long, value_name = "LEDGER", default_value = "dovetail.db")]
     store: String,
-    /// Kubeconfig file of the cluster to read [default: none, unless --context or --in-cluster is
-    /// given]
+    /// Kubeconfig file of the cluster to read [default: with --context, $KUBECONFIG or
+    /// ~/.kube/config; otherwise none]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig [default: its current context]; without --kubeconfig, the file is
@@ -263,7 +263,7 @@ fn rounds(mut collector: Collector, every_ms: u64, stopped: &watch::Receiver<boo
                 let pause_ms = pause_ms(failures, every_ms);
                 failures = failures.saturating_add(1);
                 let causes = format!("{error:#}");
-                tracing::warn!(again_in_s = pause_ms / 1000, "cannot read the cluster: {causes}");
+                tracing::warn!(again_in_s = pause_ms / 1000, "cannot collect data: {causes}");
                 pause_ms
             }
         };

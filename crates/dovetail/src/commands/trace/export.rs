@@ -18,7 +18,7 @@ use dovetail_replays::input::trace_file::{self, RowFlags};
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct ExportFlags {
-    /// File with jobs
+    /// File with jobs [required without --from-ledger]
     #[arg(value_name = "FILE", required_unless_present = "from_ledger")]
     jobs: Option<PathBuf>,
     /// File to write

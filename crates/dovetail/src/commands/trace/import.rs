@@ -27,7 +27,8 @@ pub(crate) struct ImportFlags {
     /// File to write
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
-    /// Format of the file [default: detected from its first line]
+    /// Format of the file, see docs/reference/trace-formats.md; swf is the Standard Workload Format
+    /// [default: detected from its first line]
     #[arg(
         long,
         value_name = "NAME",

@@ -11,7 +11,7 @@ use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_console::open as file;
 use dovetail_console::plain::plain;
-use dovetail_console::table::{counted, facts, table, whole, wrapped};
+use dovetail_console::table::{facts, table, whole, wrapped};
 use dovetail_metrics::file::{UsageFileError, UsageFileOptions, UsageSamples, read_usage_file};
 use dovetail_settings::duration::DurationFlag;
 use dovetail_settings::form::Output;
@@ -37,7 +37,7 @@ pub(crate) struct IdleFlags {
     /// Shortest idle period that counts, such as 90s, 10m or 1h30m
     #[arg(long, value_name = "DURATION", default_value = "15m")]
     min_run: DurationFlag,
-    /// Part of each idle period that is not reclaimable, such as 10m [default: as
+    /// Part of each idle period that is not reclaimable, such as 10m [default: same as
     /// --min-run]
     #[arg(long, value_name = "DURATION")]
     grace: Option<DurationFlag>,
@@ -220,7 +220,11 @@ impl IdleReport {
         let more = match self.idle_pods.len().saturating_sub(MOST_PODS) {
             0 => String::new(),
             more => {
-                format!("{} more with idle periods: -o json lists them.\n", counted(more, "pod"))
+                let pods = if more == 1 { "pod" } else { "pods" };
+                format!(
+                    "{} more {pods} with idle periods: -o json lists them.\n",
+                    whole(more as u64)
+                )
             }
         };
         format!("\n{}{more}", table(&header, rows))

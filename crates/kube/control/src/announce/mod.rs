@@ -183,8 +183,8 @@ impl Note {
             PreemptReason::Reclaim => (
                 "Reclaimed",
                 "Evicting",
-                ": the queue of that pod uses less than its guarantee, and the queue of this pod \
-                 uses more",
+                ": the queue of that pod uses less than its quota, and the queue of this pod exceeds \
+                 its own",
             ),
             PreemptReason::Order => (
                 "Preempted",
@@ -284,8 +284,8 @@ impl Note {
             Some(PreemptReason::Reclaim) => (
                 "Reclaimed",
                 "Suspending",
-                "Suspended for a queue that uses less than its guarantee: the queue of this \
-                 workload uses more. dovetail resumes it when its pods have terminated",
+                "Suspended to return quota to another queue: the queue of this workload exceeds its \
+                 own quota. dovetail resumes the workload when its pods have terminated",
             ),
             Some(PreemptReason::Order | PreemptReason::Priority) => (
                 "Preempted",

@@ -7,6 +7,7 @@ mod nodes;
 mod not_in_line;
 mod queues;
 mod reservations;
+mod reserved;
 mod starts;
 mod turn;
 mod why;
@@ -17,6 +18,7 @@ pub use nodes::{GpuHolder, NodeLine};
 pub use not_in_line::NotInLine;
 pub use queues::QueueLine;
 pub use reservations::ReservationLine;
+pub use reserved::{ReservedLine, ReservedNode};
 pub use starts::{DomainLine, StartLine};
 pub use turn::{QueueTurn, QueueTurnTerms, Score, TurnLine};
 pub use why::{PodQuestion, Why};
@@ -62,6 +64,8 @@ pub struct QueueLines {
     pub not_in_line: Vec<NotInLine>,
     /// Reservations from one time to another, by name.
     pub reservations: Vec<ReservationLine>,
+    /// GPUs that are reserved and not in use: for pending jobs, then by Reservations.
+    pub reserved: Vec<ReservedLine>,
     /// The resource whose units are GPUs.
     pub gpu_resource: String,
 }
@@ -87,7 +91,15 @@ pub(crate) fn ask(
             let not_in_line = not_in_line::not_in_line(scheduler.world());
             let gpu_resource = scheduler.world().rules().device_resource.to_string();
             let reservations = reservations::lines(scheduler);
-            Reply::Queues(QueueLines { queues, waiting, not_in_line, reservations, gpu_resource })
+            let reserved = reserved::lines(scheduler);
+            Reply::Queues(QueueLines {
+                queues,
+                waiting,
+                not_in_line,
+                reservations,
+                reserved,
+                gpu_resource,
+            })
         }
         Question::Nodes { all } => {
             let snapshot = scheduler.ask().snapshot(now_ms);

@@ -63,8 +63,8 @@ impl EvictionCause {
                 "preempting to accommodate a higher priority pod"
             }
             Self::Preempted(PreemptReason::Reclaim) => {
-                "evicted for a queue that uses less than its guarantee: the queue of this pod uses \
-                 more"
+                "evicted to return quota to another queue: the queue of this pod exceeds its own \
+                 quota"
             }
             Self::Preempted(PreemptReason::Order) => {
                 "evicted for a pod of equal priority that is expected to finish much sooner"

@@ -133,7 +133,7 @@ impl WaitingReason {
         };
         let made = time(made_ms);
         Self {
-            message: format!("{}; estimated start: by {by}; estimate of {made}", self.message),
+            message: format!("{}; estimated start: by {by}; estimated at {made}", self.message),
             ..self
         }
     }
@@ -191,7 +191,7 @@ pub const WAITING_FOR_RESERVATION: &str = "WaitingForReservation";
 
 /// How the messages begin of pods that would start in room that is reserved for others: only the
 /// scheduler that reserves it knows of it.
-pub const RESERVED_FOR_LOST: &str = "the room for it is reserved for pods that";
+pub const RESERVED_FOR_LOST: &str = "the free capacity is reserved for pods that";
 
 /// Whether a word is one that this scheduler writes into pending pods.
 pub fn is_own_word(word: &str) -> bool {

@@ -28,6 +28,7 @@ fn moves(world: &World) -> Vec<PodMove> {
         is_replica: true,
         to: "other".to_owned(),
         lost_gpu_ms: LOST_MS,
+        adds_replica: false,
         evicted_ms: None,
         waits_until_ms: None,
     };

@@ -22,9 +22,19 @@ const COLUMNS: [&str; 12] = [
     "estimate_s",
 ];
 
+/// A column of what a preemption costs, which the table has if a job states it.
+type StopCost = (&'static str, fn(&TraceJob) -> Option<u64>);
+
+const STOP_COSTS: [StopCost; 4] = [
+    ("checkpoint_interval_s", |job| job.stop_costs.checkpoint_interval_ms),
+    ("checkpoint_cost_s", |job| job.stop_costs.checkpoint_cost_ms),
+    ("restart_cost_s", |job| job.stop_costs.restart_cost_ms),
+    ("save_on_notice_s", |job| job.stop_costs.save_on_notice_ms),
+];
+
 /// Writes all jobs as a job table, and returns the names of the values that some job has and the
 /// table cannot hold (of `cpu_milli`, `memory_bytes`, `gpu_models`, `service_class`, `priority`,
-/// `start_ms`, `cut`, and what stops cost).
+/// `start_ms`, and `cut`).
 ///
 /// # Errors
 /// [`TraceError::Unwritable`] for a job without run time or submit time, or with text that CSV
@@ -33,7 +43,11 @@ pub fn write_job_table(
     trace: &Trace,
     mut output: impl Write,
 ) -> Result<Vec<&'static str>, TraceError> {
-    write_header(&mut output, "job table", &COLUMNS)?;
+    let costs =
+        STOP_COSTS.iter().filter(|(_, cost)| trace.jobs.iter().any(|job| cost(job).is_some()));
+    let costs: Vec<&StopCost> = costs.collect();
+    let columns = COLUMNS.into_iter().chain(costs.iter().map(|(name, _)| *name));
+    write_header(&mut output, "job table", &columns.collect::<Vec<_>>())?;
     for job in &trace.jobs {
         job.check().map_err(|violation| unwritable(&job.id, violation))?;
         if !trace.known.submit_times {
@@ -56,6 +70,9 @@ pub fn write_job_table(
         line.put(checked_text(&job.id, "user", &job.user)?)?;
         line.put(status(job.outcome))?;
         line.put(&job.estimate_ms.map_or_else(String::new, seconds))?;
+        for (_, cost) in &costs {
+            line.put(&cost(job).map_or_else(String::new, seconds))?;
+        }
         line.end()?;
     }
     output.flush().map_err(|source| TraceError::Write { what: "job table", source })?;
@@ -94,7 +111,7 @@ fn nodes(job: &TraceJob) -> String {
 
 fn lost(trace: &Trace) -> Vec<&'static str> {
     let any = |test: fn(&TraceJob) -> bool| trace.jobs.iter().any(test);
-    let checks: [(&'static str, bool); 11] = [
+    let checks: [(&'static str, bool); 7] = [
         ("cpu_milli", any(|job| job.cpu_milli != 0)),
         ("memory_bytes", any(|job| job.memory_bytes != 0)),
         ("gpu_models", any(|job| !job.gpu_models.is_empty())),
@@ -102,10 +119,6 @@ fn lost(trace: &Trace) -> Vec<&'static str> {
         ("priority", any(|job| job.priority != 0)),
         ("start_ms", any(|job| job.start_ms.is_some())),
         ("cut", any(|job| job.cut != UnseenEnds::Nowhere)),
-        ("checkpoint_interval_ms", any(|job| job.stop_costs.checkpoint_interval_ms.is_some())),
-        ("checkpoint_cost_ms", any(|job| job.stop_costs.checkpoint_cost_ms.is_some())),
-        ("restart_cost_ms", any(|job| job.stop_costs.restart_cost_ms.is_some())),
-        ("save_on_notice_ms", any(|job| job.stop_costs.save_on_notice_ms.is_some())),
     ];
     checks.into_iter().filter(|(_, is_lost)| *is_lost).map(|(name, _)| name).collect()
 }

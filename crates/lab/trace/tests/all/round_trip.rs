@@ -203,10 +203,6 @@ proptest! {
                     "service_class" => job.service_class = None,
                     "priority" => job.priority = 0,
                     "cut" => job.cut = UnseenEnds::Nowhere,
-                    "checkpoint_interval_ms" => job.stop_costs.checkpoint_interval_ms = None,
-                    "checkpoint_cost_ms" => job.stop_costs.checkpoint_cost_ms = None,
-                    "restart_cost_ms" => job.stop_costs.restart_cost_ms = None,
-                    "save_on_notice_ms" => job.stop_costs.save_on_notice_ms = None,
                     _ => job.start_ms = None,
                 }
             }

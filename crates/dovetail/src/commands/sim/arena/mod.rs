@@ -302,7 +302,7 @@ fn unknown_regime(all: &[Regime], name: &str) -> String {
     let did_you_mean = nearest.filter(|known| in_common(known) >= 3);
     let did_you_mean = did_you_mean.map(|known| format!(" (did you mean {known}?)"));
     format!(
-        "{text}{}; --list lists all, of the families {families}",
+        "{text}{}; the families are {families}; --list lists the regimes",
         did_you_mean.unwrap_or_default()
     )
 }

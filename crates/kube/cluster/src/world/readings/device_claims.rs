@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use dovetail_devices::{
     AllocationOutcome, Allotment, CandidateNode, ClaimedDevices, Reached, RequestLook, allocate,
+    explain,
 };
 use dovetail_model::node::NAME_LABEL;
 use dovetail_model::requirement::Operator;
@@ -109,8 +110,11 @@ fn fitting(
         Some((_, AllocationOutcome::Error(problem))) => {
             NotYet::DeviceClaimNotUnderstood { problem }
         }
-        Some((node, AllocationOutcome::No(looks))) => NotYet::NoDevices {
-            problem: format!("{node} comes closest of {count} with devices: {}", in_words(&looks)),
+        Some((node, AllocationOutcome::No(_))) => NotYet::NoDevices {
+            problem: format!(
+                "{node} comes closest of {count} with devices: {}",
+                in_words(&explained(objects, &held, node, claims))
+            ),
         },
         _ if looked_at > 0 => NotYet::NoDevices {
             problem: format!(
@@ -229,6 +233,19 @@ fn in_words(looks: &[RequestLook]) -> String {
     }
 }
 
+/// What excludes how many devices of a node for claims that do not fit there.
+fn explained(
+    objects: &Objects,
+    held: &ClaimedDevices,
+    node: &str,
+    claims: &[&ResourceClaim],
+) -> Vec<RequestLook> {
+    let Some(object) = objects.nodes.get(node) else { return Vec::new() };
+    let place = CandidateNode { node, labels: &object.meta.labels };
+    let catalog = &objects.device_claims.catalog;
+    beside_kept(held, place, claims, |held, open| explain(catalog, held, place, open))
+}
+
 /// What claims get on a node together: those that have devices which it reaches keep them.
 pub(crate) fn on_node(
     objects: &Objects,
@@ -236,22 +253,30 @@ pub(crate) fn on_node(
     place: CandidateNode<'_>,
     claims: &[&ResourceClaim],
 ) -> AllocationOutcome {
+    let catalog = &objects.device_claims.catalog;
+    beside_kept(held, place, claims, |held, open| match open.is_empty() {
+        true => AllocationOutcome::Fits(Vec::new()),
+        false => allocate(catalog, held, place, open, STEPS),
+    })
+}
+
+/// Asks about the claims that have no devices which a node reaches, when the others keep theirs.
+fn beside_kept<T>(
+    held: &ClaimedDevices,
+    place: CandidateNode<'_>,
+    claims: &[&ResourceClaim],
+    ask: impl FnOnce(&ClaimedDevices, &[&ResourceClaim]) -> T,
+) -> T {
     let keeps =
         |claim: &ResourceClaim| claim.allocation.as_ref().is_some_and(|has| is_reached(has, place));
     let (kept, open): (Vec<&ResourceClaim>, Vec<&ResourceClaim>) =
         claims.iter().copied().partition(|claim| keeps(claim));
-    if open.is_empty() {
-        return AllocationOutcome::Fits(Vec::new());
+    if kept.is_empty() || open.is_empty() {
+        return ask(held, &open);
     }
-    let catalog = &objects.device_claims.catalog;
-    match kept.is_empty() {
-        true => allocate(catalog, held, place, &open, STEPS),
-        false => {
-            let mut held = held.clone();
-            kept.iter().filter_map(|claim| claim.allocation.as_ref()).for_each(|has| held.add(has));
-            allocate(catalog, &held, place, &open, STEPS)
-        }
-    }
+    let mut held = held.clone();
+    kept.iter().filter_map(|claim| claim.allocation.as_ref()).for_each(|has| held.add(has));
+    ask(&held, &open)
 }
 
 /// Whether a node reaches what was allocated.
