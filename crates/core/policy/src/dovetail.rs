@@ -8,8 +8,8 @@
 //! MIG slice goes where it takes the least room from other slices ([`super::slice_room`]); nothing
 //! else of its node counts.
 //!
-//! All terms are integers in milli-GPU · 2^20. docs/benchmarks/default-policy.md says on which
-//! traces the weights were chosen.
+//! All terms are integers in milli-GPU · 2^20. docs/reference/benchmarks/default-policy.md says on
+//! which traces the weights were chosen.
 
 use std::collections::BTreeMap;
 

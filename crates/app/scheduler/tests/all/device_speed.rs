@@ -1,4 +1,5 @@
-//! How long it takes to decide pods with claims of devices: figures of docs/benchmarks/speed.md.
+//! How long it takes to decide pods with claims of devices: figures of
+//! docs/reference/benchmarks/speed.md.
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -35,7 +36,7 @@ fn numbers(name: &str, otherwise: &str) -> (usize, usize) {
 
 /// Prints how long it takes to place pods with a claim each; `DOVETAIL_CLAIMS=NODES,PODS`.
 #[test]
-#[ignore = "a figure of docs/benchmarks/speed.md"]
+#[ignore = "a figure of docs/reference/benchmarks/speed.md"]
 fn speed_of_claims() {
     let (nodes, pods) = numbers("DOVETAIL_CLAIMS", "500,1000");
     let mut server = Server::default();
@@ -59,7 +60,7 @@ fn speed_of_claims() {
 /// Prints how long each decision takes where nodes have MIG devices that draw from shared counters,
 /// and 95 % of the GPUs are held; `DOVETAIL_SLICES=NODES,PODS`.
 #[test]
-#[ignore = "a figure of docs/benchmarks/speed.md"]
+#[ignore = "a figure of docs/reference/benchmarks/speed.md"]
 fn speed_of_slices() {
     let (nodes, pods) = numbers("DOVETAIL_SLICES", "1000,600");
     let mut server = Server::default();

@@ -6,7 +6,8 @@
 //! Each world is one stream of jobs of an arena regime in which jobs finish. `dovetail` schedules
 //! its first half, the past. In the middle a selector chooses a policy for the second half.
 //! Candidates: `dovetail`, all simple policies, and the two parameter sets of `dovetail` that won
-//! most folds of the cross-validation in which jobs finish (docs/benchmarks/default-policy.md).
+//! most folds of the cross-validation in which jobs finish
+//! (docs/reference/benchmarks/default-policy.md).
 //!
 //! - A future is as long as the second half. Each of its days is a day of the past, drawn with
 //!   replacement, with the true run times. It starts in the state that the past left, and so does
