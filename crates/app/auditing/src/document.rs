@@ -4,7 +4,7 @@
 use dovetail_account::device_time::DeviceState;
 use dovetail_account::split::{Headline, SplitMethod};
 use dovetail_audit::{
-    AuditReport, Check, Finding, MONTH_MS, ObjectRef, PricedFinding, THRESHOLDS, Thresholds,
+    AuditReport, Check, Facts, Finding, MONTH_MS, ObjectRef, PricedFinding, THRESHOLDS, Thresholds,
     TimeByPrice, UsagePeriod, Worth, check,
 };
 use dovetail_console::plain::plain;
@@ -17,13 +17,13 @@ use dovetail_sources::doubts::{
 };
 use dovetail_sources::node_prices::{PriceLine, Prices};
 use dovetail_sources::old_prices::old_prices;
-use dovetail_units::amount::{percent, rounded_usd, tenths, usd};
+use dovetail_units::amount::{percent, tenths, usd};
 use dovetail_units::time::time;
 use serde::{Serialize, Serializer};
 
 use super::baseline::{Baseline, BaselineObject, SCHEMA, Worth as OldWorth, object};
 use super::confirmed::{ConfirmedOut, LedgerOut};
-use super::figures::{FigureOut, formula, hours, micros, unpriced_hours};
+use super::figures::{FigureOut, at_least, formula, hours, micros, unpriced_hours};
 use super::patch::{PatchOut, WithheldOut};
 use super::terms::{brings_words, fix_words, layer_words, severity_words};
 use super::unconfirmed::why_unconfirmed;
@@ -58,6 +58,9 @@ pub struct Document {
     /// Thresholds that somebody set.
     pub thresholds: Vec<ThresholdOut>,
     pub prices: Vec<PriceLine>,
+    /// A flag that gives GPUs of the cluster a price, where none has one.
+    #[serde(skip)]
+    pub price_flag: Option<String>,
     /// What is to be known of the prices.
     pub notes: Vec<String>,
     pub unexplained_waste_gpu_hours_per_month: f64,
@@ -106,6 +109,8 @@ pub struct HeadlineOut {
     /// What of it leaves the bill with nodes that can go. Pending pods take the rest, and the bill
     /// stays.
     pub removed_usd_micros_per_month: Option<i64>,
+    /// The same in GPU-hours.
+    pub removed_gpu_hours_per_month: f64,
     /// What findings explain beside that: money once somebody uses it.
     pub freed: FigureOut,
     /// What no finding explains.
@@ -120,6 +125,9 @@ pub struct HeadlineOut {
     /// GPUs that pods may hold on nodes that nobody read, or that objects may have that nobody
     /// could read: neither free nor held, as far as anybody knows.
     pub unknown_gpus: f64,
+    /// Pending pods that request GPUs.
+    #[serde(skip)]
+    pub pending_gpu_pods: usize,
     /// Whether what is blind can only add to the waste.
     pub can_only_be_more: bool,
 }
@@ -157,6 +165,8 @@ pub struct RungOut {
     pub(crate) waste_gpus: f64,
     pub(crate) held_share: f64,
     pub unpriced_gpu_hours_per_month: f64,
+    /// The same of what its findings claim.
+    pub(crate) claimed_unpriced_gpu_hours_per_month: f64,
 }
 
 impl RungOut {
@@ -172,8 +182,8 @@ impl RungOut {
                 layer => layer.to_owned(),
             },
             self.findings.to_string(),
-            self.claimed_usd_micros_per_month.map_or_else(|| "-".to_owned(), rounded_usd),
-            self.waste_usd_micros_per_month.map_or_else(|| "-".to_owned(), rounded_usd),
+            at_least(self.claimed_usd_micros_per_month, self.claimed_unpriced_gpu_hours_per_month),
+            at_least(self.waste_usd_micros_per_month, self.unpriced_gpu_hours_per_month),
             percent(self.held_share),
         ]
     }
@@ -206,6 +216,8 @@ pub struct FindingOut {
     /// Null where nothing may be taken for a month.
     pub usd_micros_per_month: Option<i64>,
     pub gpu_hours_per_month: Option<f64>,
+    /// The part of the GPU-hours that has no price, which the dollars leave out.
+    pub unpriced_gpu_hours_per_month: f64,
     /// Of states that cannot be taken for a month, until now.
     pub usd_micros_so_far: Option<i64>,
     pub gpu_hours_so_far: f64,
@@ -350,6 +362,7 @@ impl Document {
             ledger: None,
             unconfirmed_because: None,
             thresholds: ThresholdOut::all_of(&gathered.facts.thresholds),
+            price_flag: prices.flag_without_any(),
             notes: [prices.notes, old_prices(&prices.told, gathered.facts.now_ms)].concat(),
             prices: prices.told,
             unexplained_waste_gpu_hours_per_month: hours(report.unexplained_gpu_milli_ms()),
@@ -410,6 +423,7 @@ impl HeadlineOut {
             highest: range.map(|range| method(range.highest)),
             returned: FigureOut::of(&report.returned),
             removed_usd_micros_per_month: micros(report.removed),
+            removed_gpu_hours_per_month: hours(report.removed.gpu_milli_ms),
             freed: FigureOut::of(&report.freed),
             unexplained: FigureOut::of(&report.unexplained),
             waste_usd_micros_so_far: micros(so_far),
@@ -417,9 +431,15 @@ impl HeadlineOut {
             unpriced_gpu_hours_per_month: unpriced_hours(report.installed),
             estimated_gpus: prices.estimated_gpus() as f64,
             unknown_gpus: gathered.unknown_gpus.gpus() as f64,
+            pending_gpu_pods: pending_gpu_pods(&gathered.facts),
             can_only_be_more: gathered.can_only_be_more(),
         }
     }
+}
+
+fn pending_gpu_pods(facts: &Facts) -> usize {
+    let with_gpus = facts.workloads.iter().filter(|workload| workload.has_gpus());
+    with_gpus.flat_map(|workload| &workload.pods).filter(|pod| pod.node.is_none()).count()
 }
 
 impl FindingOut {
@@ -452,6 +472,7 @@ impl FindingOut {
                 .filter(|_| claimed.gpu_milli_ms > 0)
                 .map(|cost| cost.usd_micros),
             gpu_hours_per_month: is_of_a_month.then(|| hours(claimed.gpu_milli_ms)),
+            unpriced_gpu_hours_per_month: unpriced_hours(claimed),
             usd_micros_so_far: (so_far.gpu_milli_ms > 0).then(|| micros(*so_far)).flatten(),
             gpu_hours_so_far: hours(so_far.gpu_milli_ms),
             since: since_ms.map(time),
@@ -549,6 +570,7 @@ fn ladder(report: &AuditReport) -> Vec<RungOut> {
         waste_gpus: gpus(rung.waste.gpu_milli_ms),
         held_share: share(rung.allocated_gpu_milli_ms, rung.paid_gpu_milli_ms),
         unpriced_gpu_hours_per_month: unpriced_hours(rung.waste),
+        claimed_unpriced_gpu_hours_per_month: unpriced_hours(rung.claimed),
     };
     report.ladder.iter().map(rung).collect()
 }

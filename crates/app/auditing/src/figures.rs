@@ -4,6 +4,7 @@
 use dovetail_account::split::{Headline, SplitMethod};
 use dovetail_audit::{MonthFigure, PricedTime, TimeByPrice};
 use dovetail_model::{Money, grouped};
+use dovetail_units::amount::rounded_usd;
 use serde::Serialize;
 
 /// A part of the waste, as it would be in a month.
@@ -45,6 +46,21 @@ impl FigureOut {
 /// GPU-hours.
 pub fn hours(gpu_milli_ms: i128) -> f64 {
     gpu_milli_ms as f64 / 3.6e9
+}
+
+/// Fewer GPU-hours are not worth a word.
+pub(crate) const LEAST_HOURS: f64 = 0.05;
+
+/// Dollars for people, with a sign that there is more where GPU-hours without a price are left out;
+/// a dash where nothing has a price.
+pub fn at_least(usd_micros: Option<i64>, unpriced_gpu_hours: f64) -> String {
+    let sign = sign_of_more(unpriced_gpu_hours);
+    usd_micros.map_or_else(|| "-".to_owned(), |micros| format!("{sign}{}", rounded_usd(micros)))
+}
+
+/// What stands before dollars that leave out so many GPU-hours without a price.
+pub(crate) fn sign_of_more(unpriced_gpu_hours: f64) -> &'static str {
+    if unpriced_gpu_hours >= LEAST_HOURS { "≥ " } else { "" }
 }
 
 pub(crate) fn micros(time: PricedTime) -> Option<i64> {

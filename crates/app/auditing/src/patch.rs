@@ -61,11 +61,7 @@ impl WithheldOut {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        format!(
-            "no patch: it would leave no node for {}{more}; {}",
-            named.join(", "),
-            self.safe_order
-        )
+        format!("no patch: it would affect {}{more}; {}", named.join(", "), self.safe_order)
     }
 }
 

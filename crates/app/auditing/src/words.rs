@@ -8,10 +8,7 @@ use dovetail_units::duration::duration_of_seconds;
 
 pub use super::baseline::object_words;
 use super::document::{Document, FindingOut, MethodOut, StateOut};
-use super::figures::FigureOut;
-
-/// Fewer GPU-hours are not worth a sentence.
-const LEAST_HOURS: f64 = 0.05;
+use super::figures::{FigureOut, LEAST_HOURS, sign_of_more};
 
 /// A figure in dollars with its range over split methods, or in GPU-hours without a price.
 fn figure_words(figure: &FigureOut) -> String {
@@ -31,15 +28,38 @@ fn figure_words(figure: &FigureOut) -> String {
 impl Document {
     /// The headline: what is paid, what of it is wasted, and what was not measured.
     pub fn first_line(&self) -> String {
+        self.headline_words("")
+    }
+
+    /// The headline of a page, which tells the share of the GPU time that is wasted too: it says
+    /// that its own share is one of the bill.
+    pub fn first_line_of_page(&self) -> String {
+        self.headline_words(" of the bill")
+    }
+
+    /// `of` follows the share of the bill.
+    fn headline_words(&self, of: &str) -> String {
         let head = &self.headline;
         if head.installed_gpus == 0.0 {
             let unread = self.unread_objects().map(|unread| format!(", and {unread}"));
-            let end = if unread.is_some() {
-                "whether GPUs are wasted is unknown."
-            } else {
+            let elsewhere = (head.unknown_gpus > 0.0).then(|| {
+                format!(
+                    ", and pods use {} of nodes that were not read",
+                    gpu_count(head.unknown_gpus)
+                )
+            });
+            let pending = (head.pending_gpu_pods > 0).then(|| {
+                let verb = if head.pending_gpu_pods == 1 { "is" } else { "are" };
+                let pods = counted(head.pending_gpu_pods, "pod");
+                format!(", and {pods} with GPU requests {verb} pending")
+            });
+            let known: Vec<String> = [unread, elsewhere, pending].into_iter().flatten().collect();
+            let end = if known.is_empty() {
                 "nothing to audit; if nodes have GPUs, check that their device plugin or DRA driver runs."
+            } else {
+                "whether GPUs are wasted is unknown."
             };
-            return format!("No node has allocatable GPUs{}: {end}", unread.unwrap_or_default());
+            return format!("No node has allocatable GPUs{}: {end}", known.concat());
         }
         let gpus = gpu_count(head.installed_gpus);
         let which = if head.installed_gpus == 1.0 {
@@ -48,7 +68,15 @@ impl Document {
             "their prices are unknown"
         };
         let paid = match head.bill_usd_micros_per_month.filter(|bill| *bill > 0) {
-            Some(bill) => format!("You pay about {} a month for {gpus}.", rounded_usd(bill)),
+            Some(bill) => {
+                // Without the noise of shares.
+                let priced = (head.installed_gpus * head.priced_share * 1e3).round() / 1e3;
+                let of_all = match self.is_partly_unpriced() {
+                    true => format!("{} of {gpus}", count(priced)),
+                    false => gpus,
+                };
+                format!("You pay about {} a month for {of_all}.", rounded_usd(bill))
+            }
             None => format!("The cluster has {gpus}; {which}."),
         };
         let unknown = match head.unknown_gpus {
@@ -62,7 +90,7 @@ impl Document {
                 gpu_count(gpus)
             ),
         };
-        format!("{paid} {}{}{unknown}", self.waste_sentence(), self.unpriced_sentence())
+        format!("{paid} {}{}{unknown}", self.waste_sentence(of), self.unpriced_sentence())
     }
 
     /// Whether what allocated GPUs do was not measured at all: then only allocation is known, and
@@ -91,7 +119,7 @@ impl Document {
         self.unseen.iter().any(|unseen| unseen.what == OTHER_PODS)
     }
 
-    fn waste_sentence(&self) -> String {
+    fn waste_sentence(&self, of: &str) -> String {
         if self.lacks_pods() {
             let text = "The input has no pods, so which GPUs are allocated is unknown.";
             return text.to_owned();
@@ -139,8 +167,8 @@ impl Document {
         };
         match (head.waste_usd_micros_per_month, head.bill_usd_micros_per_month) {
             (Some(waste), Some(bill)) if bill > 0 => {
-                let of_bill = percent(waste as f64 / bill as f64);
-                format!("About {} ({of_bill}{}) is wasted{rest}", rounded_usd(waste), self.range())
+                let of_bill = percent(waste as f64 / bill as f64) + of + &self.range();
+                format!("About {} ({of_bill}) is wasted{rest}", rounded_usd(waste))
             }
             _ => format!("{share} of the GPU time is wasted{rest}"),
         }
@@ -155,12 +183,29 @@ impl Document {
         format!("; {} to {} depending on the split method", amount(low), amount(high))
     }
 
+    /// Whether amounts leave out GPUs.
+    fn is_partly_unpriced(&self) -> bool {
+        let head = &self.headline;
+        let is_priced = head.bill_usd_micros_per_month.is_some_and(|bill| bill > 0);
+        is_priced && head.unpriced_gpu_hours_per_month >= LEAST_HOURS
+    }
+
     fn unpriced_sentence(&self) -> String {
         let head = &self.headline;
-        match head.waste_usd_micros_per_month.is_some() && head.priced_share < 1.0 {
-            true => format!(" {} of the GPU time has no price.", percent(1.0 - head.priced_share)),
+        match self.is_partly_unpriced() {
+            true => format!(
+                " Amounts leave out {} GPU-hours a month ({} of all), which have no price.",
+                rounded(head.unpriced_gpu_hours_per_month),
+                percent(1.0 - head.priced_share)
+            ),
             false => String::new(),
         }
+    }
+
+    /// How to set a price, where no GPU has one.
+    pub fn missing_price(&self) -> Option<String> {
+        let flag = self.price_flag.as_ref()?;
+        Some(format!("To see costs, set a price per GPU-hour: --gpu-price {flag}=USD."))
     }
 
     /// The waste in micro-dollars a month; `None` where no price is known.
@@ -213,18 +258,39 @@ impl Document {
             return "do not lower the bill by themselves".to_owned();
         }
         let all = figure_words(returned);
-        let removed = self.headline.removed_usd_micros_per_month.unwrap_or(0);
-        let filled = returned.usd_micros_per_month.map(|all| all - removed);
-        match (removed, filled) {
-            (0, _) => {
-                format!("let pending pods use {all} a month of GPUs that you already pay for")
+        let removed_hours = self.headline.removed_gpu_hours_per_month;
+        let filled_hours = returned.gpu_hours_per_month - removed_hours;
+        let pending = |amount: &str| {
+            format!("let pending pods use {amount} a month of GPUs that you already pay for")
+        };
+        let nodes =
+            |hours: f64| format!("let you remove nodes with {} GPU-hours a month", rounded(hours));
+        let removed = self.headline.removed_usd_micros_per_month;
+        match (removed_hours >= LEAST_HOURS, filled_hours >= LEAST_HOURS) {
+            (false, _) => pending(&all),
+            (true, false) if returned.usd_micros_per_month.is_none() => nodes(removed_hours),
+            (true, false) => format!("lower the bill by {all} a month"),
+            (true, true) => {
+                let filled = returned.usd_micros_per_month.map(|all| all - removed.unwrap_or(0));
+                match (removed, filled.filter(|filled| *filled > 0)) {
+                    (Some(removed), Some(filled)) => format!(
+                        "are worth {all} a month: {} less on the bill, {} of GPUs that pending pods then use",
+                        rounded_usd(removed),
+                        rounded_usd(filled)
+                    ),
+                    (removed, filled) => {
+                        let hours = || format!("{} GPU-hours", rounded(filled_hours));
+                        let filled = filled.map_or_else(hours, rounded_usd);
+                        let removed = removed.map_or_else(
+                            || nodes(removed_hours),
+                            |removed| {
+                                format!("lower the bill by about {} a month", rounded_usd(removed))
+                            },
+                        );
+                        format!("{removed} and {}", pending(&filled))
+                    }
+                }
             }
-            (_, None | Some(0)) => format!("lower the bill by {all} a month"),
-            (removed, Some(filled)) => format!(
-                "are worth {all} a month: {} less on the bill, {} of GPUs that pending pods then use",
-                rounded_usd(removed),
-                rounded_usd(filled)
-            ),
         }
     }
 
@@ -303,7 +369,10 @@ impl FindingOut {
     pub fn worth_words(&self) -> Option<String> {
         let hours = self.gpu_hours_per_month.unwrap_or(0.0);
         match (self.usd_micros_per_month, self.usd_micros_so_far) {
-            (Some(micros), _) => Some(format!("{} a month", usd(Some(micros)))),
+            (Some(micros), _) => {
+                let sign = sign_of_more(self.unpriced_gpu_hours_per_month);
+                Some(format!("{sign}{} a month", usd(Some(micros))))
+            }
             (None, _) if hours > 0.0 => Some(format!("{} GPU-hours a month", tenths(hours))),
             (None, Some(micros)) => Some(format!("{} so far", usd(Some(micros)))),
             (None, None) if self.gpu_hours_so_far > 0.0 => {

@@ -171,34 +171,35 @@ impl CollectFlags {
         self.split.method(app)
     }
 
+    /// Whether a cluster is read even if no flag selects one: neither the address of a Prometheus
+    /// server is given, nor addresses of exporters alone.
+    pub fn needs_cluster(&self) -> bool {
+        match self.prometheus {
+            ServerChoice::At(_) => false,
+            ServerChoice::Auto | ServerChoice::None => {
+                self.exporter.is_empty() || !self.exporters_in.is_empty()
+            }
+        }
+    }
+
     /// Refuses what could not be collected with, before anything is read.
     fn check(&self, app: &App, connection: Option<&ConnectionFlags>) -> Result<()> {
-        let refused = match (&self.prometheus, connection) {
-            (ServerChoice::None, None) if !self.asks_exporters() => Some(
-                "--prometheus none records allocation from the objects of a cluster: select the \
-                 cluster with --kubeconfig or --in-cluster",
-            ),
-            (_, None) if !self.exporters_in.is_empty() => Some(
-                "--exporters-in reads exporters through the API server of a cluster: select the \
-                 cluster with --kubeconfig or --in-cluster",
-            ),
-            (ServerChoice::Auto, None) if !self.asks_exporters() => Some(
-                "--prometheus auto searches a cluster for a Prometheus server: select the cluster \
-                 with --kubeconfig or --in-cluster, or pass the server's address",
-            ),
-            _ if !(1_000..=HOUR_MS).contains(&self.step.ms) => Some(
+        let refused = if connection.is_none() && self.needs_cluster() {
+            Some("no cluster to read: select it with --kubeconfig or --in-cluster")
+        } else if !(1_000..=HOUR_MS).contains(&self.step.ms) {
+            Some(
                 "--step: must be 1s to 1h: exporters are read at most once a second, and the \
                  ledger stores whole hours",
-            ),
-            _ if self.back.ms < HOUR_MS => {
-                Some("--back: must be at least 1h: the ledger stores whole hours")
-            }
-            _ if connection.is_none() && self.named(app).is_none() => Some(
+            )
+        } else if self.back.ms < HOUR_MS {
+            Some("--back: must be at least 1h: the ledger stores whole hours")
+        } else if connection.is_none() && self.named(app).is_none() {
+            Some(
                 "a ledger can store several clusters: name this one with --cluster NAME, or read \
-                 its objects with \
-                 --kubeconfig or --in-cluster",
-            ),
-            _ => None,
+                 its objects with --kubeconfig or --in-cluster",
+            )
+        } else {
+            None
         };
         if let Some(text) = refused {
             return Err(UsageError(text.to_owned()).into());

@@ -11,7 +11,7 @@ const WIDTH: u16 = COLUMNS as u16;
 /// What most terminals have at the least.
 const NARROW: u16 = 80;
 /// What a number or an amount starts with; a dash stands for an unknown one.
-const NUMERIC: [char; 13] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '-', '+', '$'];
+const NUMERIC: [char; 14] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '-', '+', '$', '≥'];
 
 /// Lines of a table; columns of numbers stand to the right. Where it would be too wide, headers of
 /// numbers are broken, then texts with blanks in them, the last column first, then the widest; a

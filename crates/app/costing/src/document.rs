@@ -9,7 +9,7 @@ use dovetail_console::plain::plain;
 use dovetail_model::Money;
 use dovetail_sources::node_prices::PriceLine;
 use dovetail_sources::old_prices::old_prices;
-use dovetail_units::amount::{percent, tenths, usd, whole};
+use dovetail_units::amount::{brief, percent, tenths, usd, whole};
 use dovetail_units::duration::duration_of_seconds;
 use dovetail_units::time::time;
 use serde::Serialize;
@@ -22,6 +22,9 @@ use super::resolution::DayOut;
 use super::statement::{Statement, StatementRow};
 use super::too_recent::{SoFarOut, TooRecent};
 use super::without_price::unpriced;
+
+/// Fewer GPU-hours are not worth a word.
+const LEAST_HOURS: f64 = 0.05;
 
 /// Name and version of the form.
 const SCHEMA: &str = "dovetail-cost/1";
@@ -105,6 +108,8 @@ pub struct RowOut {
     pub highest_usd_micros: Option<i64>,
     /// Whether something in it has no price.
     pub is_partly_unpriced: bool,
+    /// The part of the GPU-hours that has no price, which the amounts leave out.
+    pub unpriced_gpu_hours: f64,
 }
 
 impl Document {
@@ -202,7 +207,15 @@ impl Document {
                 percent(head.waste_share),
             ),
         };
-        format!("Cost: {cost}{per}{waste}{too_recent}. Method {}{range}.{unused}", self.method)
+        let unpriced = match self.total.leaves_out() {
+            true => format!(
+                " Amounts leave out {} GPU-hours{per}, which have no price.",
+                brief(self.total.unpriced_gpu_hours)
+            ),
+            false => String::new(),
+        };
+        let method = &self.method;
+        format!("Cost: {cost}{per}{waste}{too_recent}.{unpriced} Method {method}{range}.{unused}")
     }
 
     /// What the figures are and are not.
@@ -299,6 +312,11 @@ fn same_by_all_methods(total: &CostSum) -> Option<(Money, Money)> {
 }
 
 impl RowOut {
+    /// Whether its amounts leave out GPU-hours that have no price.
+    pub fn leaves_out(&self) -> bool {
+        self.cost_usd_micros.is_some() && self.unpriced_gpu_hours >= LEAST_HOURS
+    }
+
     fn of_row(by: &[String], row: &StatementRow) -> Self {
         Self::of(by, &row.key, &row.sum, row.range)
     }
@@ -323,6 +341,7 @@ impl RowOut {
             lowest_usd_micros: micros(range.map(|range| range.0)),
             highest_usd_micros: micros(range.map(|range| range.1)),
             is_partly_unpriced: sum.has_unpriced(),
+            unpriced_gpu_hours: hours(sum.gpu_milli_ms - sum.priced_gpu_milli_ms),
         }
     }
 }

@@ -16,7 +16,7 @@ use dovetail_settings::errors::UsageError;
 use dovetail_sources::doubts::{contested_in_words, doubts};
 use dovetail_sources::exporters::ExporterFlags;
 use dovetail_sources::node_prices::NodeToPrice;
-use dovetail_sources::objects::{ObjectFlags, Read};
+use dovetail_sources::objects::{ObjectFlags, Read, with_example};
 use dovetail_sources::own_prices::OwnPriceFlags;
 use dovetail_sources::prometheus::{Asker, Chosen, ServerChoice, ServerFlags};
 use dovetail_sources::uses::{UsageFileFlags, Uses, apply};
@@ -104,8 +104,11 @@ impl AccountFlags {
     /// How the bill is made.
     ///
     /// # Errors
-    /// Prices that cannot be, or a method that needs others.
+    /// Prices that cannot be, a method that needs others, or a period of the example.
     pub fn terms(&self, app: &App) -> Result<BillTerms> {
+        if self.objects.example {
+            self.server.refuse_period_of_example(&self.prometheus)?;
+        }
         let list_prices = self.list_prices.prices(app)?;
         let method = self.split.method(app);
         let method = method.unwrap_or_else(|| SplitMethod::default_with(list_prices.as_ref()));
@@ -139,7 +142,8 @@ impl AccountFlags {
         }
         let told = {
             let choice = self.measured.or_else(&self.prometheus);
-            let Chosen { asker, mut told } = self.server.chosen(choice, self.objects.server())?;
+            let chosen = self.server.chosen(choice, self.objects.server());
+            let Chosen { asker, mut told } = chosen.map_err(with_example)?;
             if let Some(asker) = asker {
                 // A server in a cluster comes with the objects of the cluster.
                 let is_auto = *choice == ServerChoice::Auto;

@@ -89,8 +89,7 @@ impl ConnectionFlags {
         let home = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
         let places = places(variable.as_deref(), home.map(PathBuf::from).as_deref());
         if places.files.iter().any(|file| file.exists()) {
-            let file = Kubeconfig::read().map_err(readable);
-            return Ok(Some(file.with_context(|| places.words())?));
+            return places.read().map(Some);
         }
         if self.context.is_none() && Config::incluster().is_ok() {
             return Ok(None);
@@ -161,6 +160,19 @@ pub fn places(variable: Option<&std::ffi::OsStr>, home: Option<&Path>) -> Places
 }
 
 impl Places {
+    /// The files that exist, merged as kubectl does: a key has the value of the first file that has
+    /// it, and missing files are skipped.
+    ///
+    /// # Errors
+    /// A file that exists and cannot be read.
+    pub fn read(&self) -> Result<Kubeconfig> {
+        let mut existing = self.files.iter().filter(|file| file.exists());
+        let merged = existing.try_fold(Kubeconfig::default(), |merged, file| {
+            Kubeconfig::read_from(file).and_then(|next| merged.merge(next))
+        });
+        merged.map_err(readable).with_context(|| self.words())
+    }
+
     /// Where there is no file, in words.
     pub fn missing(&self) -> String {
         let verb = if self.files.len() == 1 { "does" } else { "do" };

@@ -76,12 +76,33 @@ pub struct PricesUsed {
     /// GPUs by model and what their price is estimated from.
     estimated: BTreeMap<[String; 2], i64>,
     /// GPUs of no known provider and of no price, by model.
-    homeless: BTreeMap<String, i64>,
+    homeless: BTreeMap<String, Homeless>,
     /// Resources by which pods ask for GPUs here.
     resources: BTreeSet<String>,
 }
 
+/// GPUs of no known provider and of no price.
+#[derive(Clone, Debug, Default)]
+struct Homeless {
+    gpus: i64,
+    /// Resources by which pods ask for them.
+    resources: BTreeSet<String>,
+}
+
 impl Prices {
+    /// The model of most GPUs, else a resource, whose price a flag can set; `None` where something
+    /// has a price.
+    pub fn flag_without_any(&self) -> Option<String> {
+        if self.told.iter().any(|line| line.usd_micros_per_gpu_hour.is_some()) {
+            return None;
+        }
+        let named = self.told.iter().filter(|line| line.model.is_some());
+        let model = named.max_by_key(|line| line.gpus).and_then(|line| line.model.clone());
+        let resource = || self.used.resources.first().map(|resource| plain(resource));
+        let any = || (!self.told.is_empty()).then(|| "*".to_owned());
+        model.or_else(resource).or_else(any)
+    }
+
     /// GPUs whose price is an estimate.
     pub fn estimated_gpus(&self) -> i64 {
         self.told.iter().filter(|line| line.is_estimate).map(|line| line.gpus).sum()
@@ -103,9 +124,10 @@ impl PricesUsed {
             let most = self.estimated.entry(from).or_default();
             *most = gpus.max(*most);
         }
-        for (model, gpus) in other.homeless {
+        for (model, Homeless { gpus, resources }) in other.homeless {
             let most = self.homeless.entry(model).or_default();
-            *most = gpus.max(*most);
+            most.gpus = gpus.max(most.gpus);
+            most.resources.extend(resources);
         }
         self.resources.extend(other.resources);
         self.owned.extend(other.owned);
@@ -165,8 +187,9 @@ impl OwnPriceFlags {
             if place.purchase == Purchase::OnDemand && settings.prices.is_committed(node.labels) {
                 place.purchase = Purchase::Committed;
             }
-            let by_type = || PriceBook::model_of_instance(place.instance_type.as_deref()?);
-            let model = node.model.or_else(by_type).map(canonical_gpu_model);
+            // What a machine costs its type says, whatever a label says of its GPUs.
+            let by_type = place.instance_type.as_deref().and_then(PriceBook::model_of_instance);
+            let model = by_type.or(node.model).map(canonical_gpu_model);
             let region = place.region.as_deref();
             // A region means nothing without its provider.
             let region = region.filter(|_| place.provider.is_some());
@@ -196,7 +219,9 @@ impl OwnPriceFlags {
                 *used.estimated.entry(from).or_default() += node.gpus;
             } else if place.provider.is_none() && known_of(&price).is_none() {
                 let model = model.clone().unwrap_or_else(|| "*".to_owned());
-                *used.homeless.entry(model).or_default() += node.gpus;
+                let homeless = used.homeless.entry(model).or_default();
+                homeless.gpus += node.gpus;
+                homeless.resources.extend(node.resources.iter().cloned());
             } else if let Some(place) = guessed(&asked, &price) {
                 *used.guessed.entry(place).or_default() += node.gpus;
             }
@@ -370,6 +395,9 @@ pub fn tells_missing_price(note: &str, model: &str) -> bool {
     note.contains(NO_PRICE) && note.contains(&of_model(model))
 }
 
+/// Resources that a note names.
+const MOST_RESOURCES: usize = 4;
+
 const NO_PRICE: &str = ": no price, so not included in any amount";
 
 fn of_model(model: &str) -> String {
@@ -379,11 +407,20 @@ fn of_model(model: &str) -> String {
     }
 }
 
-fn homeless_in_words((model, gpus): (&String, &i64)) -> String {
+fn homeless_in_words((model, homeless): (&String, &Homeless)) -> String {
+    let resources: Vec<&str> = homeless.resources.iter().map(String::as_str).collect();
+    let by_resource = match resources[..] {
+        [] => String::new(),
+        [only] => format!(", or by resource with --gpu-price {only}=USD"),
+        _ => format!(
+            ", or by resource ({}) with --gpu-price RESOURCE=USD",
+            resources.iter().take(MOST_RESOURCES).copied().collect::<Vec<_>>().join(", ")
+        ),
+    };
     plain_sentence(&format!(
-        "{}{}on nodes without a known cloud provider{NO_PRICE}; set one per hour with --gpu-price {model}=USD, or by \
-         resource with --gpu-price amd.com/gpu=2.10",
-        counted(usize::try_from(*gpus).unwrap_or(0), "GPU"),
+        "{}{}on nodes without a known cloud provider{NO_PRICE}; set one per hour with --gpu-price \
+         {model}=USD{by_resource}",
+        counted(usize::try_from(homeless.gpus).unwrap_or(0), "GPU"),
         of_model(model)
     ))
 }

@@ -219,7 +219,7 @@ fn served(app: &App, cluster: &ConnectionFlags, sink: &mut dyn Sink) -> Result<V
 }
 
 /// A missing kubeconfig, with what to try without one.
-fn with_example(error: anyhow::Error) -> anyhow::Error {
+pub fn with_example(error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref::<NoKubeconfig>() {
         Some(missing) => anyhow::anyhow!("{missing}, or pass --example to try a generated cluster"),
         None => error,

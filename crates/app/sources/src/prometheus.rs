@@ -151,12 +151,34 @@ impl ServerFlags {
 
     /// The note where a period is asked for and no server knows the past.
     pub fn without_effect(&self) -> Option<String> {
-        let flags = [("--period", self.period.is_some()), ("--step", self.step.is_some())];
-        let (flag, _) = flags.into_iter().find(|(_, is_given)| *is_given)?;
+        let flag = self.flag_of_history()?;
         Some(format!(
             "{flag} has no effect: without --prometheus there is one snapshot and no history, and \
              figures are its run rate"
         ))
+    }
+
+    /// Refuses a period of the generated cluster, unless it is asked of a server with an address.
+    ///
+    /// # Errors
+    /// Names the flag.
+    pub fn refuse_period_of_example(&self, choice: &ServerChoice) -> Result<()> {
+        match (choice, self.flag_of_history()) {
+            (ServerChoice::At(_), _) | (_, None) => Ok(()),
+            (_, Some(flag)) => {
+                let text = format!(
+                    "{flag} cannot be used with --example: the generated cluster is one snapshot \
+                     without history; omit {flag}"
+                );
+                Err(UsageError(text).into())
+            }
+        }
+    }
+
+    /// The first given flag that only a server with history needs.
+    fn flag_of_history(&self) -> Option<&'static str> {
+        let flags = [("--period", self.period.is_some()), ("--step", self.step.is_some())];
+        flags.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag)
     }
 
     fn period(&self) -> PeriodFlag {

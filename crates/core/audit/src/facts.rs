@@ -2,6 +2,7 @@
 //! and no check takes that for a fault.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use dovetail_account::device_time::Span;
 use dovetail_model::{NodeCondition, Toleration, is_gpu_resource};
@@ -196,6 +197,34 @@ impl Gpus {
     }
 }
 
+/// How often containers were killed for memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryKills {
+    /// Kills that objects prove.
+    pub proven: u32,
+    /// Whether containers were started again after ends that nobody tells of any more: each of
+    /// these may have been a kill.
+    pub may_be_more: bool,
+}
+
+impl MemoryKills {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            proven: self.proven.saturating_add(other.proven),
+            may_be_more: self.may_be_more || other.may_be_more,
+        }
+    }
+}
+
+impl fmt::Display for MemoryKills {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let least = if self.may_be_more { "at least " } else { "" };
+        write!(out, "{least}{}", self.proven)
+    }
+}
+
 /// Pods of one owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workload {
@@ -217,9 +246,9 @@ pub struct Workload {
     pub reserves_for_others: bool,
     /// Whether it reports what GPUs do: dcgm-exporter and its like.
     pub exports_gpu_metrics: bool,
-    /// How often its containers were killed for memory in the last seven days; `None` if nobody
-    /// knows.
-    pub memory_kills: Option<u32>,
+    /// How often its containers were killed for memory in the last seven days, those of pods that
+    /// have ended included; `None` if nobody knows.
+    pub memory_kills: Option<MemoryKills>,
     /// Requests that its servers answer in a day; `None` if nobody counts them.
     pub requests_per_day: Option<u64>,
     /// The longest time for which it hung while it was measured; `None` if it did not, or if nobody

@@ -51,8 +51,8 @@ pub use confirm::{
 };
 pub use facts::{
     Advice, Autoscaler, Budget, BudgetLimit, CheapestRegion, Container, ContainerKind, Facts, Gpus,
-    Namespace, Node, NumaPolicy, ObjectRef, Pod, PodTemplate, Recommended, Scoring, SharedMemory,
-    Workload, WorkloadClass,
+    MemoryKills, Namespace, Node, NumaPolicy, ObjectRef, Pod, PodTemplate, Recommended, Scoring,
+    SharedMemory, Workload, WorkloadClass,
 };
 pub use finding::{Evidence, Finding, Move, group};
 pub use hang::Hang;

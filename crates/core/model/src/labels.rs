@@ -3,10 +3,14 @@
 
 /// Resource of whole AMD GPUs.
 pub const AMD_GPU: &str = "amd.com/gpu";
+/// Label of a node with the partition of its GPUs, such as `cpx_nps4`, by AMD's node labeller.
+pub const AMD_PARTITION: &str = "amd.com/compute-memory-partition";
 /// Model of a node's AMD GPUs.
 pub const AMD_PRODUCT: &str = "amd.com/gpu.product-name";
 /// Resource of whole Neuron chips.
 pub const AWS_NEURON: &str = "aws.amazon.com/neuron";
+/// Label of a node on GKE with the profile of its MIG partitions.
+pub const GKE_PARTITION: &str = "cloud.google.com/gke-gpu-partition-size";
 /// Resource of TPU chips.
 pub const GOOGLE_TPU: &str = "google.com/tpu";
 /// Resource of Gaudi cards.
@@ -39,3 +43,5 @@ pub const KARPENTER_NODE_POOL: &str = "karpenter.sh/nodepool";
 pub const GANG: &str = "dovetail.dev/gang";
 /// Fewest pods of a gang that start together.
 pub const MIN_MEMBERS: &str = "dovetail.dev/min-members";
+/// Most pods of a gang that run at a time.
+pub const MAX_MEMBERS: &str = "dovetail.dev/max-members";

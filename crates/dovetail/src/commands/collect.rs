@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use dovetail_console::app::App;
 use dovetail_console::file::{check_place, write_whole};
 use dovetail_console::places::refuse_shared;
@@ -18,11 +18,12 @@ use serde_json::{Value, json};
 
 /// Flags as written.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("task").required(true).args(["to", "translate"])))]
 pub(crate) struct CollectFlags {
     #[command(flatten)]
     objects: ObjectFlags,
     /// File to write, one object per line; gzip if named *.gz [required without --translate]
-    #[arg(long, value_name = "FILE", required_unless_present = "translate")]
+    #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
     /// Replace names with hashes; --names saves the table that restores them
     #[arg(long, requires = "names", alias = "anonymise")]

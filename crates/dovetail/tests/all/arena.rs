@@ -134,7 +134,7 @@ fn regimes_are_listed_once_each() {
         let done = folder.call(&format!("sim arena --regimes {asked}"));
         assert_eq!(done.code, Some(2), "{}", done.err);
         assert_eq!(done.err.matches("adversarial").count(), 1, "{}", done.err);
-        assert!(done.err.contains("--list lists all"), "{}", done.err);
+        assert!(done.err.contains("--list lists the regimes"), "{}", done.err);
     }
 }
 

@@ -120,6 +120,33 @@ fn every_form_says_the_same() {
     }
 }
 
+/// Filters of the page are rules of its style: what they leave of a check has a total of its own,
+/// and what excludes each other leaves no check.
+#[test]
+fn totals_of_the_page_follow_its_filters() {
+    let page = Folder::new().call("audit --example --output html").out;
+    assert!(page.contains("% of the bill") && !page.contains("<script"), "{page}");
+    // Two servers: one of namespace search, whose team is search, one of research, without a team.
+    let (_, head) = page.split_once("<strong>IDL-02</strong>").expect("idle servers");
+    let (head, _) = head.split_once("</summary>").expect("their head");
+    let told = |classes: &str, money: &str, what: &str| {
+        let money = format!(", <span class=\"money\">{money} a month</span>");
+        let text =
+            format!("<span class=\"total {classes}\">{money}<br><small>{what}</small></span>");
+        assert!(head.contains(&text), "{text}: {head}");
+    };
+    let (search, research) =
+        ("Deployment search/serve-ranker-1", "Deployment research/serve-ranker-3");
+    told("team-all namespace-all", "$49,500", &format!("{search} and 1 more"));
+    let one = format!("{search}; 1 of 2 findings shown");
+    told("team-4 namespace-all", "$39,600", &one);
+    told("team-all team-4 namespace-5", "$39,600", &one);
+    told("team-all namespace-3", "$9,910", &format!("{research}; 1 of 2 findings shown"));
+    let other = "option:checked:not([value=\"all\"], [value=\"5\"])) .check { display: none; }";
+    let rule = format!("body:has(#team option[value=\"4\"]:checked):has(#namespace {other}");
+    assert!(page.contains(&rule), "{page}");
+}
+
 /// The answer of one screen, on clusters of every kind.
 #[test]
 fn the_default_answer_fits_one_screen() {
@@ -401,7 +428,10 @@ fn what_cannot_be_audited_is_told() {
     assert!(without.contains(missing), "{without}");
     // Only commands that have the flag offer it.
     let offer = "or pass --example";
-    assert!(without.contains(offer), "{without}");
+    for call in ["audit", "cost", "cost job train", "cost questions", "collect --to kept.json"] {
+        let done = folder.call(call);
+        assert!(done.code == Some(1) && done.err.contains(offer), "{call}: {}", done.err);
+    }
     for call in ["top", "why x", "queue", "scheduler --dry-run"] {
         let done = folder.call(call);
         let is_told = done.err.contains(missing) && !done.err.contains(offer);

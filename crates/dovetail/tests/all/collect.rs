@@ -137,6 +137,9 @@ fn what_cannot_be_collected_is_told() {
     };
     told("--to kept.json", 1, "no kubeconfig: ");
     told("--from dump.json", 2, "--to <FILE>");
+    told("--to x.json --translate dump.json --names names.json", 2, "cannot be used with");
+    let help = folder.call("collect --help").out;
+    assert!(help.contains("collect [OPTIONS] <--to <FILE>|--translate <REPORT>>"), "{help}");
     told("--from dump.json --to kept.json --anonymise", 2, "--names <FILE>");
     told("--from dump.json --to x.json --anonymise --names x.json", 2, "both name x.json");
     told("--from dump.json --to x.json --anonymise --names dump.json", 3, "not a table of names");

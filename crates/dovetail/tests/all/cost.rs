@@ -20,6 +20,8 @@ pub(crate) fn node(name: &str, gpus: u32, pool: &str) -> Value {
     });
     if gpus > 0 {
         labels["nvidia.com/gpu.product"] = json!("NVIDIA-H100-80GB-HBM3");
+    }
+    if gpus == 8 {
         labels["node.kubernetes.io/instance-type"] = json!("p5.48xlarge");
     }
     json!({

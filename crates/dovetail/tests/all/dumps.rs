@@ -286,13 +286,67 @@ fn what_has_no_price_is_hours_and_what_was_not_read_is_not_free() {
     assert_eq!(head["bill_usd_micros_per_month"], Value::Null);
     assert_eq!(head["unpriced_gpu_hours_per_month"], 5760.0);
     let notes = found["notes"].to_string();
-    assert!(notes.contains("amd.com/gpu=2.10"), "{notes}");
+    assert!(notes.contains("--gpu-price amd.com/gpu=USD"), "{notes}");
     let priced = audit(&objects, "--gpu-price amd.com/gpu=2.10");
     let head = &priced["headline"];
     // 8 · 720 · 2.10, and half of it is free.
     assert_eq!(head["bill_usd_micros_per_month"], 12_096_000_000_i64);
     assert_eq!(head["waste_usd_micros_per_month"], 6_048_000_000_i64);
     assert_eq!(head["unpriced_gpu_hours_per_month"], 0.0);
+}
+
+/// Two machines of one's own, the first of which a pod holds, as a dump in a folder.
+fn two_owned(second: &str, is_held: bool) -> Folder {
+    let gpus = ("nvidia.com/gpu", 8);
+    let owner = ("ReplicaSet", "serve-1");
+    let mut web = pod("web-a", ("ReplicaSet", "web"), ("cpu", 1), "l1", LONG_AGO);
+    web["metadata"]["namespace"] = json!("web");
+    let mut objects = vec![
+        node("l1", "", &[gpus], &[("nvidia.com/gpu.product", "NVIDIA-L40S")]),
+        node("l2", "", &[gpus], &[("nvidia.com/gpu.product", second)]),
+        pod("serve-1-a", owner, gpus, "l1", LONG_AGO),
+        web,
+    ];
+    if is_held {
+        objects.push(pod("serve-1-b", owner, gpus, "l2", LONG_AGO));
+    }
+    let folder = Folder::new();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    folder.write("dump.json", &list.to_string());
+    folder
+}
+
+/// The answer for people, in one line.
+fn told(folder: &Folder, command: &str) -> String {
+    let done = folder.call(&format!("{command} --from dump.json --at {AT}"));
+    assert!(done.out.lines().all(|line| line.chars().count() <= 100), "{}", done.out);
+    done.out.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_node_that_can_go_is_none_for_pending_pods_where_nothing_has_a_price() {
+    let folder = two_owned("NVIDIA-L40S", false);
+    let text = told(&folder, "audit");
+    assert!(text.contains("Fixes let you remove nodes with 5,760 GPU-hours a month."), "{text}");
+    assert!(text.contains("--gpu-price L40S=USD") && !text.contains("pending pods"), "{text}");
+    let text = told(&folder, "audit --gpu-price L40S=1");
+    assert!(text.contains("Fixes lower the bill by about $5,760 ("), "{text}");
+    assert!(!text.contains("=USD"), "{text}");
+}
+
+#[test]
+fn amounts_say_how_many_gpu_hours_they_leave_out() {
+    let folder = two_owned("NVIDIA-H100-80GB-HBM3", true);
+    let flags = "--gpu-price L40S=1";
+    let text = told(&folder, &format!("audit {flags}"));
+    assert!(text.contains("You pay about $5,760 a month for 8 of 16 GPUs."), "{text}");
+    let left_out = "Amounts leave out 5,760 GPU-hours a month";
+    assert!(text.contains(&format!("{left_out} (50.0% of all), which have no price.")), "{text}");
+    let state = "allocated, use not measured (5,760 GPU-h unpriced) 16.0 100.0% ≥ $5,760";
+    assert!(text.contains(state), "{text}");
+    let text = told(&folder, &format!("cost {flags} --by namespace"));
+    assert!(text.contains(&format!("{left_out}, which have no price.")), "{text}");
+    assert!(text.contains("11,520 5,760 ≥ $5,760.00"), "{text}");
 }
 
 /// Where no price is known: the same machine in the nearest region that is, spot by what it costs

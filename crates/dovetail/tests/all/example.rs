@@ -201,6 +201,12 @@ fn what_cannot_be_generated_or_measured_is_told() {
     folder.write("full/other.json", "{}");
     told("trace synth --nodes 24 --dump full", 2, "the folder contains `other.json`");
     told("audit --example --from d", 2, "cannot be used with");
+    for call in ["audit", "cost", "cost job balanced", "cost questions"] {
+        for (flag, value) in [("--period", "2020-01"), ("--step", "5m")] {
+            let expected = format!("{flag} cannot be used with --example");
+            told(&format!("{call} --example {flag} {value}"), 2, &expected);
+        }
+    }
     told("audit --example --usage none.csv", 1, "none.csv: cannot be read");
     folder.write("one.csv", "timestamp_s,pod,gpu,activity_percent\n0,a,0,1\n");
     told("audit --example --usage one.csv", 3, "at least two samples of a GPU are needed");

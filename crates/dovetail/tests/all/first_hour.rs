@@ -32,9 +32,17 @@ fn a_plain_audit_reads_the_cluster_of_the_current_context() {
     let found: serde_json::Value = serde_json::from_str(&plain.out).expect("JSON");
     assert_eq!(found["headline"]["installed_gpus"], 16.0);
     assert_eq!(found["sources"], json!(["the default kubeconfig"]));
-    let done =
-        folder.command("audit -o json").env("KUBECONFIG", folder.path("kubeconfig")).output();
-    assert!(done.expect("the program starts").status.success());
+    let path = folder.path("kubeconfig").display().to_string();
+    for variable in [path.clone(), format!("/nowhere:{path}"), format!("{path}:/nowhere")] {
+        let done = folder.command("audit -o json").env("KUBECONFIG", &variable).output();
+        let done = done.expect("the program starts");
+        assert!(done.status.success(), "{variable}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+    let none = folder.command("audit").env("KUBECONFIG", "/nowhere:/elsewhere").output();
+    let none = none.expect("the program starts");
+    let told = String::from_utf8_lossy(&none.stderr).replace("\n    ", " ");
+    let names_both = told.contains("$KUBECONFIG names /nowhere, /elsewhere, which do not exist");
+    assert!(none.status.code() == Some(1) && names_both, "{told}");
     // Without measurements nothing is called waste that is not free.
     let text = folder.call("audit --gpu-price *=2").out;
     assert!(text.contains("was not measured") && !text.contains("is wasted"), "{text}");
@@ -83,6 +91,22 @@ fn a_login_command_that_is_missing_is_named() {
     assert!(done.err.contains("`no-such-login`"), "{}", done.err);
     let hint = "install hint of the kubeconfig: Install it: krew install no-such-login";
     assert!(done.err.replace("\n    ", " ").contains(hint), "{}", done.err);
+}
+
+#[test]
+fn a_legacy_auth_provider_is_named_with_what_replaces_it() {
+    let api = cluster(&[]);
+    let folder = connected(&api);
+    let mut config: serde_json::Value =
+        serde_json::from_str(&folder.read("kubeconfig")).expect("JSON");
+    let provider = json!({"name": "oidc", "config": {"refresh-token": "canary-7c1e"}});
+    config["users"][0]["user"] = json!({"auth-provider": provider});
+    folder.write("kubeconfig", &config.to_string());
+    let done = folder.call("audit --kubeconfig kubeconfig");
+    assert_eq!(done.code, Some(1), "{}", done.err);
+    let told = done.err.replace("\n    ", " ");
+    assert!(told.contains("auth-provider `oidc` is a legacy method"), "{told}");
+    assert!(told.contains("`kubectl oidc-login`") && !told.contains("canary"), "{told}");
 }
 
 #[test]
@@ -147,7 +171,7 @@ fn silent_server() -> TcpListener {
 /// command reads.
 #[test]
 fn an_interrupted_listing_leaves_nothing_behind() {
-    for call in ["collect --to out/all.json", "audit"] {
+    for call in ["collect --to out/all.json", "audit", "audit --patches out/patches"] {
         let server = silent_server();
         let folder = Folder::new();
         folder.make_folder("out");

@@ -243,9 +243,12 @@ fn a_node_is_cut_for_pending_pods_and_returned_under_the_rights_of_its_manifest(
         (group, resource, verb)
     };
     let mut all: BTreeSet<Right> = all.into_iter().map(whole).collect();
-    // Only guards need the one (partition_guard.rs), only moves the other (partition_moves.rs).
+    // Only guards need the first (partition_guard.rs), only moves the others (partition_moves.rs).
     assert!(all.remove(&("apps".to_owned(), "replicasets".to_owned(), "get".to_owned())));
     assert!(all.remove(&(String::new(), "pods".to_owned(), "create".to_owned())));
+    let autoscalers = ("autoscaling", "horizontalpodautoscalers", "list");
+    let (group, resource, verb) = autoscalers;
+    assert!(all.remove(&(group.to_owned(), resource.to_owned(), verb.to_owned())));
     // Only `--workload` needs these (partition_workload.rs).
     for (resource, verb) in crate::partition_workload::RIGHTS {
         assert!(all.remove(&("apps".to_owned(), resource.to_owned(), verb.to_owned())));

@@ -328,9 +328,8 @@ fn who_writes_an_object_is_read_off_it() {
         let call = "audit --from dump.json --at 2026-11-20T12:00:00Z --fail-on never";
         let document = folder.json(call);
         let warnings = &document["findings"][0]["patches"][0]["warnings"];
-        warnings[0]
-            .as_str()
-            .map(|text| text.split(" manages").next().unwrap_or_default().to_owned())
+        let mut warnings = warnings.as_array().expect("warnings").iter().filter_map(Value::as_str);
+        warnings.find_map(|text| text.split_once(" manages").map(|(who, _)| who.to_owned()))
     };
     let by = |text: &str| Some(text.to_owned());
     assert_eq!(told(json!({})), None);

@@ -173,7 +173,7 @@ fn a_server_that_does_not_answer_is_told_and_the_ledger_still_answers() {
     // Nobody listens on this port of this machine.
     let served = Served::start(&folder, &format!("{FLAGS} --prometheus http://127.0.0.1:1"));
     assert_eq!(served.get("/readyz"), "ok\n");
-    served.waits_for("cannot read the cluster");
+    served.waits_for("cannot collect data");
     assert!(served.metric("dovetail_collections_total{outcome=\"failed\"} ") >= 1.0);
     let found: Value = serde_json::from_str(&served.get("/allocation?window=1d")).expect("JSON");
     assert_eq!(found["data"], json!([{}]));
@@ -268,11 +268,8 @@ fn what_cannot_be_served_is_said_before_anything_begins() {
         (format!("--cluster west {url} --store mysql://a:secret@b/c"), "mysql://a@b/c"),
         (format!("--cluster west {url} --store short"), "not a dovetail ledger"),
         (url.to_owned(), "--cluster NAME"),
-        ("--cluster west".to_owned(), "--kubeconfig"),
-        ("--cluster west --prometheus none".to_owned(), "select the cluster with --kubeconfig"),
         (format!("--cluster west {url} --exporter http://127.0.0.1:1"), "cannot be used with"),
         ("--cluster west --exporter ftp://a".to_owned(), "--exporter: `ftp://a` is not"),
-        ("--cluster west --exporters-in gpus".to_owned(), "--kubeconfig or --in-cluster"),
         ("--exporter http://127.0.0.1:1".to_owned(), "--cluster NAME"),
         (format!("--cluster west {url} --gpu-price H100=six"), "H100=six"),
     ] {
@@ -280,6 +277,12 @@ fn what_cannot_be_served_is_said_before_anything_begins() {
         assert_eq!(done.code, Some(2), "{flags}: {}", done.err);
         assert!(done.err.contains(expected), "{flags}: {}", done.err);
         assert!(!done.err.contains("secret"), "{flags}: {}", done.err);
+    }
+    for flags in ["", "--prometheus none", "--exporters-in gpus", "--context dev"] {
+        let done = folder.call(&format!("serve --cluster west {flags}"));
+        assert_eq!(done.code, Some(1), "{flags}: {}", done.err);
+        let is_told = done.err.contains("no kubeconfig: ") && done.err.contains("--prometheus URL");
+        assert!(is_told && !done.err.contains("listening on"), "{flags}: {}", done.err);
     }
     for flags in ["--kubeconfig none", "--in-cluster"] {
         let done = folder.call(&format!("serve {url} {flags}"));

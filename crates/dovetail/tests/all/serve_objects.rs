@@ -15,6 +15,20 @@ fn rows(folder: &Folder, by: &str) -> Vec<Value> {
     cost["rows"].as_array().expect("rows").clone()
 }
 
+/// As for `audit`, no flag has to select the cluster of the default kubeconfig.
+#[test]
+fn the_default_kubeconfig_is_read_if_no_flag_selects_a_cluster() {
+    let api = cluster(&[with(pod("runs", 3), "nodeName", json!("n0"))]);
+    let folder = connected(&api);
+    folder.make_folder(".kube");
+    folder.write(".kube/config", &folder.read("kubeconfig"));
+    let served = Served::start(&folder, &FLAGS.replace(" --kubeconfig kubeconfig", ""));
+    served.waits_for(READ);
+    let (_, metrics) = served.ask("/metrics", "");
+    assert!(metrics.contains("dovetail_gpus{"), "{metrics}");
+    assert_eq!(served.end(), Some(0));
+}
+
 #[test]
 fn objects_alone_fill_the_ledger_with_allocation_and_series_do_not_count_it_twice() {
     let api = cluster(&[with(pod("runs", 3), "nodeName", json!("n0"))]);

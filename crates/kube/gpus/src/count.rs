@@ -166,7 +166,8 @@ const INSTANCE_TYPES: [(i64, &[&str]); 5] = [
 ];
 
 /// GPUs of a node as labels, its instance type and HAMi count them, the most trusted first. With
-/// the MIG strategy `single` the label of GPU Feature Discovery counts instances.
+/// the MIG strategy `single` the label of GPU Feature Discovery counts instances. A label that
+/// counts more GPUs than the machine has counts something else, so it comes last.
 pub(super) fn stated(of: &Labels, hami: Option<i64>, is_single: bool) -> Vec<(CountSource, i64)> {
     let positive = |text: &str| text.parse::<i64>().ok().filter(|count| (1..=MOST).contains(count));
     let discovered = GpuLabels::read(|key| of.get(key)).count.map(i64::from);
@@ -176,7 +177,11 @@ pub(super) fn stated(of: &Labels, hami: Option<i64>, is_single: bool) -> Vec<(Co
         .filter_map(|key| Some((CountSource::Provider(key), of.get(key).and_then(positive)?)));
     let hami = hami.filter(|gpus| *gpus > 0).map(|gpus| (CountSource::Hami, gpus));
     let discovered = discovered.map(|gpus| (CountSource::Discovery, gpus));
-    discovered.into_iter().chain(by_label).chain(by_instance_type(of)).chain(hami).collect()
+    let by_type = by_instance_type(of);
+    let most = by_type.as_ref().map_or(i64::MAX, |(_, gpus)| *gpus);
+    let all = discovered.into_iter().chain(by_label).chain(by_type).chain(hami);
+    let (possible, beyond): (Vec<_>, Vec<_>) = all.partition(|(_, gpus)| *gpus <= most);
+    possible.into_iter().chain(beyond).collect()
 }
 
 fn by_instance_type(of: &Labels) -> Option<(CountSource, i64)> {

@@ -7,6 +7,15 @@ use dovetail_objects::{labels, mig_of_product};
 /// The name of whole NVIDIA GPUs; plugins offer instances and replicas under it, too.
 const NVIDIA_GPU: &str = labels::NVIDIA_GPU;
 
+/// How the names of AMD's resources begin: `amd.com/gpu`, and partitions such as
+/// `amd.com/cpx_nps4`.
+const AMD: &str = "amd.com/";
+
+/// Compute partitions of an AMD GPU in CPX mode, by what its model begins with: its dies (AMD's
+/// documentation of the Instinct partition modes).
+const CPX: [(&str, i64); 6] =
+    [("MI300X", 8), ("MI325X", 8), ("MI350X", 8), ("MI355X", 8), ("MI300A", 6), ("MI308X", 4)];
+
 /// Names of AWS Neuron chips; where a node has several, the first counts.
 const NEURON_CHIPS: [&str; 2] = [labels::AWS_NEURON, "aws.amazon.com/neurondevice"];
 /// Cores of these chips.
@@ -24,11 +33,29 @@ pub fn slice_of(resource: &str, replicas: i64, product: Option<&str>) -> GpuFrac
     let product = product.unwrap_or_default();
     let slice = match resource.strip_prefix(labels::NVIDIA_MIG) {
         Some(profile) => mig_slice(product, profile),
+        None if resource.starts_with(AMD) => {
+            return amd_partition(&resource[AMD.len()..], Some(product));
+        }
         None if !resource.starts_with(NVIDIA_GPU) => return GpuFraction::WHOLE,
         None => single_mig(product)
             .map_or(GpuFraction::WHOLE, |(model, profile)| mig_slice(model, profile)),
     };
     GpuFraction { of: slice.of.saturating_mul(replicas.max(1)), ..slice }
+}
+
+/// What one device is of an AMD GPU that is partitioned so, such as `cpx_nps4`: whole where that is
+/// not known.
+pub(super) fn amd_partition(partition: &str, product: Option<&str>) -> GpuFraction {
+    let mode = partition.split('_').next().unwrap_or_default().to_ascii_lowercase();
+    let product = product.unwrap_or_default().to_ascii_uppercase();
+    let of = match &*mode {
+        "dpx" => 2,
+        "tpx" => 3,
+        "qpx" => 4,
+        "cpx" => CPX.iter().find(|(model, _)| product.contains(model)).map_or(1, |of| of.1),
+        _ => 1,
+    };
+    GpuFraction { part: 1, of }
 }
 
 /// Whether a resource counts shares of devices by its name: replicas that a plugin renames, and
@@ -99,6 +126,11 @@ mod tests {
         assert_eq!(slice("nvidia.com/mig-2g.12gb", "NVIDIA-A30"), (2, 4));
         assert_eq!(slice(NVIDIA_GPU, "NVIDIA-A30-MIG-1g.6gb"), (1, 4));
         assert_eq!(slice("amd.com/gpu", "MI300X"), (1, 1));
+        assert_eq!(slice("amd.com/cpx_nps4", "AMD_Instinct_MI300X_OAM"), (1, 8));
+        assert_eq!(slice("amd.com/cpx_nps1", "AMD_Instinct_MI300A"), (1, 6));
+        assert_eq!(slice("amd.com/dpx_nps1", "MI325X"), (1, 2));
+        // How many dies it has is not known.
+        assert_eq!(slice("amd.com/cpx_nps4", "MI999"), (1, 1));
         assert_eq!(single_mig("NVIDIA-A100-SXM4-80GB-MIG-INVALID"), None);
     }
 }

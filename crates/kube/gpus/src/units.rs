@@ -5,7 +5,7 @@ use dovetail_objects::{GpuLabels, Labels, Node, labels};
 
 use super::count::{CountSource, GpuCount, stated};
 use super::mig::{OnGpus, on_gpus};
-use super::share::{counted_as, hami_gpus, is_of_shares, single_mig, slice_of};
+use super::share::{amd_partition, counted_as, hami_gpus, is_of_shares, single_mig, slice_of};
 
 /// Labels that name the GPU model, the most precise first.
 const MODEL_LABELS: [&str; 6] = [
@@ -20,6 +20,9 @@ const MODEL_LABELS: [&str; 6] = [
 /// Units of a resource on one node; more are a slip of whoever wrote the number, and the engine
 /// counts devices in 16 bits.
 pub const MOST_UNITS: i64 = 4096;
+
+/// More replicas of a MIG instance are not looked for (NVIDIA's MPS has at most 48 clients).
+const MOST_REPLICAS: i64 = 48;
 
 /// Names of whole GPUs, under which plugins offer parts of them, too.
 const WHOLE: [&str; 2] = [labels::NVIDIA_GPU, labels::AMD_GPU];
@@ -90,14 +93,7 @@ pub fn node_gpus(node: &Node, hami: Option<&str>) -> Option<NodeGpus> {
     let found = reader.units();
     let stated = stated(of, hami_gpus(hami), reader.single.is_some());
     let main = found.main_gpus();
-    let is_offered = main + found.other_gpus > 0;
-    let first = stated.first().cloned();
-    // A machine's type says how many GPUs a plugin shares out, and does not prove that some are
-    // lost that no label counts. Where nothing is offered, the machine has its GPUs all the same.
-    let is_type = |by: &CountSource| matches!(by, CountSource::InstanceType(_));
-    let first = first
-        .filter(|(by, said)| !is_offered || !is_type(by) || *said <= main || found.cut.is_some());
-    let (by, counted) = match first {
+    let (by, counted) = match stated.first().cloned() {
         Some((by, counted)) if counted >= main => (by, counted),
         _ if found.cut.is_some() => (CountSource::Layouts, main),
         _ => (CountSource::Offered, main),
@@ -167,6 +163,8 @@ struct Instances<'n> {
     usable: i64,
     built_in: i64,
     replicas: i64,
+    /// Its name says that there are replicas, and nothing says how many.
+    is_open: bool,
 }
 
 impl Instances<'_> {
@@ -243,14 +241,15 @@ impl<'n> UnitReader<'n> {
         if let Some(profile) = resource.strip_prefix(labels::NVIDIA_MIG) {
             let own = resource.strip_suffix(".shared").unwrap_or(resource);
             let replicas = self.node.meta.labels.get(&format!("{own}.replicas"));
-            let replicas = replicas.and_then(|text| text.parse::<u32>().ok()).unwrap_or(1);
-            let replicas = i64::from(replicas).clamp(1, MOST_UNITS);
+            let replicas = replicas.and_then(|text| text.parse::<u32>().ok());
+            let is_open = replicas.is_none() && own != resource;
+            let replicas = i64::from(replicas.unwrap_or(1)).clamp(1, MOST_UNITS);
             let profile = profile.strip_suffix(".shared").unwrap_or(profile);
-            return Some(Instances { resource, profile, usable, built_in, replicas });
+            return Some(Instances { resource, profile, usable, built_in, replicas, is_open });
         }
         let (_, profile) = self.single.filter(|_| resource.starts_with(labels::NVIDIA_GPU))?;
         let replicas = self.replicas;
-        Some(Instances { resource, profile, usable, built_in, replicas })
+        Some(Instances { resource, profile, usable, built_in, replicas, is_open: false })
     }
 
     /// Units of whole GPUs, or of replicas of them.
@@ -269,13 +268,14 @@ impl<'n> UnitReader<'n> {
         };
         let parted =
             counted.filter(|gpus| WHOLE.contains(&resource) && (1..built_in).contains(gpus));
+        let parted = parted.or_else(|| self.renamed(resource, built_in));
         if is_plain && self.hami.is_none() {
             found.offered_as_whole = Some(found.offered_as_whole.unwrap_or(0) + built_in);
         }
         let is_nvidia = resource.starts_with(labels::NVIDIA_GPU);
         let parts = match parted {
             Some(gpus) => GpuFraction { part: gpus, of: built_in },
-            None => slice_of(resource, self.replicas, self.product),
+            None => self.slice_of(resource),
         };
         // A partition of an AMD GPU is a device of its own.
         let is_shared = is_nvidia && (parted.is_some() || self.replicas > 1);
@@ -288,6 +288,29 @@ impl<'n> UnitReader<'n> {
         }
     }
 
+    /// The GPUs whose replicas have a name of their own, where no label says how many replicas each
+    /// has: those that are counted and are not offered under the name of whole GPUs.
+    fn renamed(&self, resource: &str, built_in: i64) -> Option<i64> {
+        if resource.strip_suffix(".shared") != Some(labels::NVIDIA_GPU) || self.replicas > 1 {
+            return None;
+        }
+        let whole = offered(self.node, labels::NVIDIA_GPU).1;
+        self.counted.map(|gpus| (gpus - whole).max(1)).filter(|gpus| (1..built_in).contains(gpus))
+    }
+
+    /// What one unit of a resource is of a GPU, by names and labels.
+    fn slice_of(&self, resource: &str) -> GpuFraction {
+        // Under the name of whole GPUs, AMD's plugin offers their partitions if all are alike.
+        let of_node = || self.node.meta.labels.get(labels::AMD_PARTITION);
+        match (resource, self.product) {
+            (labels::AMD_GPU, product) => match of_node() {
+                Some(partition) => amd_partition(partition, product),
+                None => GpuFraction::WHOLE,
+            },
+            (_, product) => slice_of(resource, self.replicas, product),
+        }
+    }
+
     /// Puts instances on GPUs; where no table says how these are cut, each is its compute slices,
     /// and what is left of the GPUs is unknown.
     fn lay_out(&self, instances: &[Instances<'_>], found: &mut FoundUnits) {
@@ -297,10 +320,16 @@ impl<'n> UnitReader<'n> {
         let counts: Vec<(&str, i64)> =
             instances.iter().map(|of| (of.profile, of.count())).collect();
         let left = self.counted.map(|gpus| gpus - whole).filter(|gpus| *gpus > 0);
-        let laid_out = table.and_then(|table| {
-            let on = |gpus| on_gpus(&table, &counts, gpus);
+        let laid_out = table.as_ref().and_then(|table| {
+            let on = |gpus| on_gpus(table, &counts, gpus);
             left.and_then(|gpus| on(Some(gpus))).or_else(|| on(None))
         });
+        if let (Some(table), Some(gpus)) = (&table, left)
+            && laid_out.as_ref().is_none_or(|on| on.gpus > gpus)
+            && let Some(shared) = with_replicas(table, instances, gpus)
+        {
+            return self.lay_out(&shared, found);
+        }
         match laid_out {
             Some(on) => {
                 let each = instances.iter().zip(&on.instances);
@@ -321,4 +350,28 @@ impl<'n> UnitReader<'n> {
             }
         }
     }
+}
+
+/// The instances with the fewest replicas with which they fit on so many GPUs, where their names
+/// say that there are replicas and nothing says how many.
+fn with_replicas<'n>(
+    table: &MigTable,
+    instances: &[Instances<'n>],
+    gpus: i64,
+) -> Option<Vec<Instances<'n>>> {
+    if !instances.iter().any(|of| of.is_open) {
+        return None;
+    }
+    let with = |replicas: i64| -> Vec<Instances<'n>> {
+        let of = |of: &Instances<'n>| {
+            let replicas = if of.is_open { replicas } else { of.replicas };
+            Instances { replicas, is_open: false, ..*of }
+        };
+        instances.iter().map(of).collect()
+    };
+    let fits = |shared: &Vec<Instances<'_>>| {
+        let counts: Vec<(&str, i64)> = shared.iter().map(|of| (of.profile, of.count())).collect();
+        on_gpus(table, &counts, Some(gpus)).is_some()
+    };
+    (2..=MOST_REPLICAS).map(with).find(fits)
 }

@@ -34,6 +34,9 @@ pub const KAI_SEGMENT_SIZE: &str = "kai.scheduler/segment-size";
 
 /// Kueue's: how many pods a group has.
 pub const KUEUE_TOTAL_COUNT: &str = "kueue.x-k8s.io/pod-group-total-count";
+/// Kueue's: `true` where the pods of a group are replicas of a server (of a StatefulSet, or of a
+/// LeaderWorkerSet). They are counted together, and need not run together.
+pub const KUEUE_SERVING: &str = "kueue.x-k8s.io/pod-group-serving";
 /// Kueue's: the node label of the level in one of whose domains the pods of a set must be.
 pub const KUEUE_REQUIRED: &str = "kueue.x-k8s.io/podset-required-topology";
 /// Kueue's: where they should be.
@@ -54,17 +57,20 @@ pub const JOB_SET_BY_NODE_SELECTOR: &str = "alpha.jobset.sigs.k8s.io/node-select
 /// Annotation of a LeaderWorkerSet's pod: how many its group has. During an update it differs from
 /// what the set says.
 pub const LEADER_WORKER_SET_SIZE: &str = "leaderworkerset.sigs.k8s.io/size";
+/// Label of a LeaderWorkerSet's pod: its number in its group; that of the leader is 0.
+pub const LEADER_WORKER_SET_WORKER_INDEX: &str = "leaderworkerset.sigs.k8s.io/worker-index";
 /// Annotation of a LeaderWorkerSet: each group has a domain to itself.
 pub const LEADER_WORKER_SET_EXCLUSIVE_TOPOLOGY: &str =
     "leaderworkerset.sigs.k8s.io/exclusive-topology";
 
 /// Annotations about gangs that are read, besides our own.
-pub const OF_GANGS: [&str; 19] = [
+pub const OF_GANGS: [&str; 20] = [
     VOLCANO_GROUP[0],
     VOLCANO_GROUP[1],
     VOLCANO_TASK,
     KAI_GROUP,
     KUEUE_TOTAL_COUNT,
+    KUEUE_SERVING,
     JOB_SET_EXCLUSIVE_TOPOLOGY,
     JOB_SET_BY_NODE_SELECTOR,
     LEADER_WORKER_SET_SIZE,
@@ -123,8 +129,6 @@ pub const KARPENTER_GPU: &str = "karpenter.k8s.aws/instance-gpu-name";
 pub const KARPENTER_GPU_COUNT: &str = "karpenter.k8s.aws/instance-gpu-count";
 /// Node label of GKE: how many GPUs the machine has.
 pub const GKE_ACCELERATOR_COUNT: &str = "cloud.google.com/gke-accelerator-count";
-/// Node label of GKE: the MIG profile that its GPUs are cut into.
-pub const GKE_PARTITION: &str = "cloud.google.com/gke-gpu-partition-size";
 /// Node label of GKE: how many pods may share a GPU.
 pub const GKE_SHARED_CLIENTS: &str = "cloud.google.com/gke-max-shared-clients-per-gpu";
 /// `spot` on spot nodes of AKS.

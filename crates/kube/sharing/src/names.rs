@@ -45,7 +45,6 @@ pub const AMD_PROFILE_STATE: &str = "dcm.amd.com/gpu-config-profile-state";
 pub const AMD_TAINT: &str = "amd-dcm";
 /// Its value.
 pub const AMD_TAINT_VALUE: &str = "up";
-/// Label of a node with the partition of its GPUs, such as `cpx_nps4`, by AMD's node labeller.
-pub const AMD_PARTITION: &str = "amd.com/compute-memory-partition";
+pub use dovetail_model::labels::AMD_PARTITION;
 /// DRA driver of AMD's GPUs.
 pub const AMD_DRIVER: &str = "gpu.amd.com";

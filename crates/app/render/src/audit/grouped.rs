@@ -1,7 +1,10 @@
 //! Findings grouped by check, most valuable first.
 
+use std::collections::BTreeMap;
+
 use dovetail_audit::{Check, Severity};
 use dovetail_auditing::document::{Document, FindingOut};
+use dovetail_auditing::figures::at_least;
 use dovetail_units::amount::{rounded, rounded_usd};
 
 /// All open findings of one check.
@@ -11,15 +14,48 @@ pub(crate) struct CheckGroup<'d> {
     pub(crate) findings: Vec<&'d FindingOut>,
     usd_micros: i64,
     gpu_hours: f64,
+    unpriced_gpu_hours: f64,
     usd_micros_so_far: i64,
 }
 
-impl CheckGroup<'_> {
+impl<'d> CheckGroup<'d> {
+    fn new(check: &'static Check) -> Self {
+        Self {
+            check,
+            findings: vec![],
+            usd_micros: 0,
+            gpu_hours: 0.0,
+            unpriced_gpu_hours: 0.0,
+            usd_micros_so_far: 0,
+        }
+    }
+
+    fn add(&mut self, finding: &'d FindingOut) {
+        self.usd_micros += finding.usd_micros_per_month.unwrap_or(0);
+        self.usd_micros_so_far += finding.usd_micros_so_far.unwrap_or(0);
+        self.gpu_hours += finding.gpu_hours_per_month.unwrap_or(0.0);
+        self.unpriced_gpu_hours += finding.unpriced_gpu_hours_per_month;
+        self.findings.push(finding);
+    }
+
+    /// A group for each value that any of its findings has, of the findings that have it.
+    pub(crate) fn split_by(
+        &self,
+        value: impl Fn(&FindingOut) -> Option<usize>,
+    ) -> BTreeMap<usize, CheckGroup<'d>> {
+        let mut groups: BTreeMap<usize, CheckGroup<'d>> = BTreeMap::new();
+        for &finding in &self.findings {
+            let Some(value) = value(finding) else { continue };
+            groups.entry(value).or_insert_with(|| CheckGroup::new(self.check)).add(finding);
+        }
+        groups
+    }
+
     /// What fixing all of them is worth a month, or what they have wasted so far; empty for a
     /// risk.
     pub(crate) fn worth(&self) -> String {
         match (self.usd_micros > 0, self.gpu_hours > 0.0) {
-            (true, _) => rounded_usd(self.usd_micros),
+            (true, _) => at_least(Some(self.usd_micros), self.unpriced_gpu_hours),
             (false, true) => format!("{} GPU-h", rounded(self.gpu_hours)),
             (false, false) if self.usd_micros_so_far > 0 => {
                 format!("{} so far", rounded_usd(self.usd_micros_so_far))
@@ -54,22 +90,10 @@ pub(crate) fn grouped(document: &Document) -> Vec<CheckGroup<'_>> {
     for finding in document.findings.iter().filter(|finding| finding.suppressed.is_none()) {
         let known = groups.iter().position(|group| group.check.id == finding.check.id);
         let place = known.unwrap_or_else(|| {
-            let check = finding.check;
-            let (usd_micros, gpu_hours, usd_micros_so_far) = (0, 0.0, 0);
-            groups.push(CheckGroup {
-                check,
-                findings: vec![],
-                usd_micros,
-                gpu_hours,
-                usd_micros_so_far,
-            });
+            groups.push(CheckGroup::new(finding.check));
             groups.len() - 1
         });
-        let group = &mut groups[place];
-        group.usd_micros += finding.usd_micros_per_month.unwrap_or(0);
-        group.usd_micros_so_far += finding.usd_micros_so_far.unwrap_or(0);
-        group.gpu_hours += finding.gpu_hours_per_month.unwrap_or(0.0);
-        group.findings.push(finding);
+        groups[place].add(finding);
     }
     groups.sort_by(|one, other| {
         let money = |group: &CheckGroup<'_>| group.usd_micros;

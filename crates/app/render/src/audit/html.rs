@@ -2,6 +2,7 @@
 
 use dovetail_auditing::confirmed::ConfirmedOut;
 use dovetail_auditing::document::{Document, RungOut, StateOut};
+use dovetail_auditing::figures::at_least;
 use dovetail_auditing::words::object_words;
 use dovetail_console::shortened::shortened;
 use dovetail_units::amount::{percent, rounded, rounded_usd, tenths, usd};
@@ -18,9 +19,12 @@ pub fn html(document: &Document) -> String {
     let style = format!("{STYLE}{}", html_findings::filter_style(document));
     let mut page = frame::start("GPU audit", &style);
     page += "<h1>GPU audit</h1>\n";
-    page += &format!("<p class=\"first\">{}</p>\n", safe(&document.first_line()));
+    page += &format!("<p class=\"first\">{}</p>\n", safe(&document.first_line_of_page()));
     if let Some(outlook) = document.outlook() {
         page += &format!("<p>{}</p>\n", safe(&outlook));
+    }
+    if let Some(line) = document.missing_price() {
+        page += &format!("<p>{}</p>\n", safe(&line));
     }
     page += &tiles(document);
     page += "<h2>GPUs by state</h2>\n";
@@ -67,6 +71,9 @@ fn tiles(document: &Document) -> String {
             "GPU-hours per month recovered"
         },
         match (head.removed_usd_micros_per_month.unwrap_or(0), returned) {
+            (0, None) if head.removed_gpu_hours_per_month == head.returned.gpu_hours_per_month => {
+                "nodes that can be removed".to_owned()
+            }
             (0, Some(1..)) => {
                 "GPUs that you already pay for and that pending pods could use".to_owned()
             }
@@ -107,7 +114,10 @@ fn states(document: &Document) -> String {
             _ => "free",
         };
         let money = match (state.usd_micros_per_month, state.usd_micros_so_far) {
-            (Some(micros), _) => format!(", {} a month", rounded_usd(micros)),
+            (Some(micros), _) => {
+                let unpriced = state.unpriced_gpu_hours_per_month;
+                format!(", {} a month", at_least(Some(micros), unpriced))
+            }
             (None, Some(micros)) => format!(", {} so far", rounded_usd(micros)),
             (None, None) => String::new(),
         };

@@ -1,5 +1,6 @@
 //! Findings of the HTML report: grouped by check, with filters that need no script. Each filter is
-//! a list of choices; a rule of the style sheet hides what the chosen one excludes.
+//! a list of choices; a rule of the style sheet hides what the chosen one excludes. A check has one
+//! severity and a namespace one team, so that few rules tell what is left of several filters.
 
 use std::collections::BTreeSet;
 
@@ -7,6 +8,7 @@ use dovetail_auditing::document::{Document, FindingOut};
 use dovetail_auditing::patch::PatchOut;
 use dovetail_auditing::terms::severity_words;
 use dovetail_auditing::words::object_words;
+use dovetail_console::table::counted;
 
 use super::grouped::{CheckGroup, grouped};
 use crate::text::html as safe;
@@ -14,31 +16,83 @@ use crate::text::html as safe;
 /// The value of a finding by which it can be filtered.
 type Value = fn(&FindingOut) -> String;
 
-/// What findings can be filtered by: the name in the page, and the value of a finding.
-const FILTERS: [(&str, Value); 4] = [
-    ("severity", |finding| finding.severity.to_owned()),
-    ("team", |finding| finding.team.clone().unwrap_or_default()),
-    ("namespace", |finding| finding.object.namespace.clone()),
-    ("check", |finding| finding.check.id.to_owned()),
-];
-
-/// The values of a filter, in order; a finding without one is in no choice but “all”.
-fn values(document: &Document, value: Value) -> Vec<String> {
-    let open = document.findings.iter().filter(|finding| finding.suppressed.is_none());
-    let values: BTreeSet<String> = open.map(value).filter(|value| !value.is_empty()).collect();
-    values.into_iter().collect()
+/// What findings can be filtered by.
+struct Filter {
+    /// In the page.
+    name: &'static str,
+    value: Value,
+    /// Whether findings of one check differ in it: then it chooses among the totals of a check.
+    is_within_checks: bool,
+    /// In order; a finding without one is in no choice but “all”.
+    values: Vec<String>,
 }
 
-/// A rule for each choice: what is not of it is hidden, and a check whose findings are all hidden.
-pub(super) fn filter_style(document: &Document) -> String {
-    let mut style = String::new();
-    for (name, value) in FILTERS {
-        for place in 0..values(document, value).len() {
-            let chosen = format!("body:has(#{name} option[value=\"{place}\"]:checked)");
+impl Filter {
+    /// The place of the value of a finding.
+    fn place(&self, finding: &FindingOut) -> Option<usize> {
+        self.values.binary_search(&(self.value)(finding)).ok()
+    }
+
+    /// Where a choice is made: a place, or “all”.
+    fn chosen(&self, choice: &str) -> String {
+        format!("body:has(#{} option[value=\"{choice}\"]:checked)", self.name)
+    }
+
+    /// A rule for each choice: what is not of it is hidden, and a check whose findings are all
+    /// hidden.
+    fn style(&self) -> String {
+        let name = self.name;
+        let mut style = String::new();
+        if self.is_within_checks && !self.values.is_empty() {
+            let chosen = self.chosen("all");
+            style += &format!("{chosen} .total:not(.{name}-all) {{ display: none; }}\n");
+        }
+        let what = if self.is_within_checks { ":is(.finding, .total)" } else { ".finding" };
+        for place in 0..self.values.len() {
+            let chosen = self.chosen(&place.to_string());
             let class = format!("{name}-{place}");
-            style += &format!("{chosen} .finding:not(.{class}) {{ display: none; }}\n");
+            style += &format!("{chosen} {what}:not(.{class}) {{ display: none; }}\n");
             style += &format!("{chosen} .check:not(:has(.{class})) {{ display: none; }}\n");
         }
+        style
+    }
+}
+
+/// By severity, team, namespace and check.
+fn filters(document: &Document) -> [Filter; 4] {
+    let filter = |name: &'static str, is_within_checks: bool, value: Value| {
+        let values: BTreeSet<String> = open(document).map(value).collect();
+        let values = values.into_iter().filter(|value| !value.is_empty()).collect();
+        Filter { name, value, is_within_checks, values }
+    };
+    [
+        filter("severity", false, |finding| finding.severity.to_owned()),
+        filter("team", true, |finding| finding.team.clone().unwrap_or_default()),
+        filter("namespace", true, |finding| finding.object.namespace.clone()),
+        filter("check", false, |finding| finding.check.id.to_owned()),
+    ]
+}
+
+fn open(document: &Document) -> impl Iterator<Item = &FindingOut> {
+    document.findings.iter().filter(|finding| finding.suppressed.is_none())
+}
+
+/// What each filter hides, and two that exclude each other.
+pub(super) fn filter_style(document: &Document) -> String {
+    let filters = filters(document);
+    let [_, team, namespace, _] = &filters;
+    let mut style: String = filters.iter().map(Filter::style).collect();
+    let mut namespaces = vec![BTreeSet::new(); team.values.len()];
+    for finding in open(document) {
+        if let (Some(team), Some(namespace)) = (team.place(finding), namespace.place(finding)) {
+            namespaces[team].insert(namespace);
+        }
+    }
+    for (place, own) in namespaces.iter().enumerate() {
+        let own: String = own.iter().map(|own| format!(", [value=\"{own}\"]")).collect();
+        let chosen = team.chosen(&place.to_string());
+        let of_others = format!("option:checked:not([value=\"all\"]{own})");
+        style += &format!("{chosen}:has(#namespace {of_others}) .check {{ display: none; }}\n");
     }
     style
 }
@@ -48,32 +102,17 @@ pub(super) fn findings(document: &Document) -> String {
     if groups.is_empty() {
         return "<p>No check found anything to fix.</p>\n".to_owned();
     }
-    let choices: Vec<(&str, Vec<String>, Value)> = FILTERS
-        .into_iter()
-        .map(|(name, value)| (name, values(document, value), value))
-        .filter(|(_, values, _)| !values.is_empty())
-        .collect();
-    let select = |(name, values, _): &(&str, Vec<String>, Value)| {
-        let option = |(place, value): (usize, &String)| {
-            format!("<option value=\"{place}\">{}</option>", safe(value))
-        };
-        let options: String = values.iter().enumerate().map(option).collect();
-        format!(
-            "<label>{name} <select id=\"{name}\"><option value=\"all\">all</option>{options}</select></label>\n"
-        )
-    };
+    let filters = filters(document);
     let classes = |finding: &FindingOut| {
-        let class = |(name, values, value): &(&str, Vec<String>, Value)| {
-            let place = values.iter().position(|known| *known == value(finding))?;
-            Some(format!(" {name}-{place}"))
-        };
-        choices.iter().filter_map(class).collect::<String>()
+        let class = |filter: &Filter| Some(format!(" {}-{}", filter.name, filter.place(finding)?));
+        filters.iter().filter_map(class).collect::<String>()
     };
     let mut text = "<form class=\"filters\">\n".to_owned();
-    text += &choices.iter().map(select).collect::<String>();
+    text += &filters.iter().map(select).collect::<String>();
     text += "</form>\n";
+    let [_, team, namespace, _] = &filters;
     for group in &groups {
-        text += &head(group);
+        text += &head(group, team, namespace);
         for of in &group.findings {
             text += &finding(of, &classes(of));
         }
@@ -82,18 +121,68 @@ pub(super) fn findings(document: &Document) -> String {
     text
 }
 
-fn head(group: &CheckGroup<'_>) -> String {
-    let severity = severity_words(group.check.severity);
-    let worth = group.worth_words().map_or_else(String::new, |worth| {
-        format!(", <span class=\"money\">{}</span>", safe(&worth))
-    });
+/// The choices of a filter; nothing where there is none.
+fn select(filter: &Filter) -> String {
+    if filter.values.is_empty() {
+        return String::new();
+    }
+    let name = filter.name;
+    let option = |(place, value): (usize, &String)| {
+        format!("<option value=\"{place}\">{}</option>", safe(value))
+    };
+    let options: String = filter.values.iter().enumerate().map(option).collect();
     format!(
-        "<details class=\"check\"><summary><span class=\"badge {severity}\">{severity}</span><strong>{}</strong> {}{worth}\
-         <br><small>{}</small></summary>\n",
+        "<label>{name} <select id=\"{name}\"><option value=\"all\">all</option>{options}\
+         </select></label>\n"
+    )
+}
+
+fn head(group: &CheckGroup<'_>, team: &Filter, namespace: &Filter) -> String {
+    let severity = severity_words(group.check.severity);
+    format!(
+        "<details class=\"check\"><summary><span class=\"badge {severity}\">{severity}</span>\
+         <strong>{}</strong> {}{}</summary>\n",
         group.check.id,
         safe(group.check.title),
-        safe(&group.objects())
+        totals(group, team, namespace)
     )
+}
+
+/// The total of a check, and those of its findings that a filter leaves. One is shown: that of the
+/// chosen team and namespace.
+fn totals(group: &CheckGroup<'_>, team: &Filter, namespace: &Filter) -> String {
+    let all = group.findings.len();
+    let mut of_all = "team-all namespace-all".to_owned();
+    let mut parts = String::new();
+    for (place, part) in group.split_by(|finding| team.place(finding)) {
+        match part.findings.len() == all {
+            true => of_all += &format!(" team-{place}"),
+            false => parts += &total(&part, all, &format!("team-{place} namespace-all")),
+        }
+    }
+    for (place, part) in group.split_by(|finding| namespace.place(finding)) {
+        let own = part.findings.first().and_then(|finding| team.place(finding));
+        let own = own.map_or_else(String::new, |own| format!(" team-{own}"));
+        match part.findings.len() == all {
+            // So is its team.
+            true => of_all += &format!(" namespace-{place}"),
+            false => parts += &total(&part, all, &format!("team-all{own} namespace-{place}")),
+        }
+    }
+    total(group, all, &of_all) + &parts
+}
+
+/// What findings of a check are worth, and of which objects they are.
+fn total(part: &CheckGroup<'_>, all: usize, classes: &str) -> String {
+    let worth = part.worth_words().map_or_else(String::new, |worth| {
+        format!(", <span class=\"money\">{}</span>", safe(&worth))
+    });
+    let shown = match part.findings.len() == all {
+        true => String::new(),
+        false => format!("; {} of {} shown", part.findings.len(), counted(all, "finding")),
+    };
+    let objects = safe(&part.objects());
+    format!("<span class=\"total {classes}\">{worth}<br><small>{objects}{shown}</small></span>")
 }
 
 fn finding(finding: &FindingOut, classes: &str) -> String {

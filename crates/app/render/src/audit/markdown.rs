@@ -17,6 +17,8 @@ pub fn markdown(document: &Document) -> String {
         text += &format!("{}\n\n", safe(&outlook));
     }
     text += &format!("{}\n\n", safe(&document.second_line()));
+    let line = |line: String| format!("{}\n\n", safe(&line));
+    text += &document.missing_price().map(line).unwrap_or_default();
     text += "Waste per month after each layer of fixes:\n\n";
     text += &format!("| {} |\n|---|--:|--:|--:|--:|\n", RungOut::HEADER.join(" | "));
     document.ladder.iter().for_each(|rung| text += &row(&rung.cells()));

@@ -2,6 +2,7 @@
 //! source as YAML, and an index of what each of them restarts and risks.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -18,19 +19,21 @@ const MOST_LETTERS: usize = 80;
 
 const INDEX: &str = "index.md";
 
-/// Refuses a folder that holds something, before long work; makes one that is missing.
+/// Refuses a folder that holds something, before long work. One that is missing is made by
+/// [`write()`], so that an interrupted audit leaves none behind.
 ///
 /// # Errors
 /// Names the folder, and what is in it.
 pub fn check(folder: &Path) -> Result<()> {
     let name = folder.display();
-    fs::create_dir_all(folder).with_context(|| {
-        format!(
-            "--patches {name}: cannot create the folder; pass the path of a new or empty folder"
-        )
-    })?;
-    let mut files = fs::read_dir(folder)
-        .with_context(|| format!("--patches {name}: cannot read the folder"))?;
+    let mut files = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        files => files.with_context(|| {
+            format!(
+                "--patches {name}: cannot read the folder; pass the path of a new or empty folder"
+            )
+        })?,
+    };
     match files.next() {
         None => Ok(()),
         Some(file) => {
@@ -45,11 +48,17 @@ pub fn check(folder: &Path) -> Result<()> {
     }
 }
 
-/// Writes all patches; answers with their number.
+/// Writes all patches, into a folder that is made if it is missing; answers with their number.
 ///
 /// # Errors
-/// Names the file that cannot be written.
+/// Names the folder or the file that cannot be written.
 pub fn write(folder: &Path, document: &Document) -> Result<usize> {
+    fs::create_dir_all(folder).with_context(|| {
+        let name = folder.display();
+        format!(
+            "--patches {name}: cannot create the folder; pass the path of a new or empty folder"
+        )
+    })?;
     let put = |name: &str, text: &str| {
         let path = folder.join(name);
         fs::write(&path, text).with_context(|| format!("{}: cannot be written", path.display()))

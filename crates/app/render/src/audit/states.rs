@@ -1,7 +1,8 @@
 //! States of GPUs in words.
 
 use dovetail_auditing::document::{Document, StateOut};
-use dovetail_units::amount::{rounded_usd, tenths};
+use dovetail_auditing::figures::at_least;
+use dovetail_units::amount::{rounded, rounded_usd, tenths};
 
 /// A state as people read it, from its name in the JSON.
 pub(crate) fn state_words(name: &str) -> String {
@@ -43,7 +44,8 @@ pub(crate) fn state_name(document: &Document, state: &StateOut) -> String {
     noted(document, state, None)
 }
 
-/// In brackets also how much of it is too recent to be taken for a month.
+/// In brackets also how much of it is too recent to be taken for a month, and how much its amount
+/// leaves out.
 fn noted(document: &Document, state: &StateOut, waste: Option<String>) -> String {
     let words = match state.state.as_str() {
         // Without pods nobody knows of any GPU whether it is allocated.
@@ -53,7 +55,10 @@ fn noted(document: &Document, state: &StateOut, waste: Option<String>) -> String
     let recent = state.gpus - state.lasting_gpus;
     let is_mixed = recent > 0.05 && state.lasting_gpus > 0.05;
     let recent = is_mixed.then(|| format!("{} too recent", tenths(recent)));
-    let notes: Vec<String> = waste.into_iter().chain(recent).collect();
+    let unpriced = state.unpriced_gpu_hours_per_month;
+    let is_partly_priced = state.usd_micros_per_month.is_some() && unpriced > 0.05;
+    let unpriced = is_partly_priced.then(|| format!("{} GPU-h unpriced", rounded(unpriced)));
+    let notes: Vec<String> = waste.into_iter().chain(recent).chain(unpriced).collect();
     match notes.is_empty() {
         true => words,
         false => format!("{words} ({})", notes.join(", ")),
@@ -63,7 +68,7 @@ fn noted(document: &Document, state: &StateOut, waste: Option<String>) -> String
 /// What a state costs a month, or has cost so far where nothing may be extrapolated.
 pub(crate) fn money_of(state: &StateOut) -> String {
     match (state.usd_micros_per_month, state.usd_micros_so_far) {
-        (Some(micros), _) => rounded_usd(micros),
+        (Some(micros), _) => at_least(Some(micros), state.unpriced_gpu_hours_per_month),
         (None, Some(micros)) => format!("{} so far", rounded_usd(micros)),
         (None, None) => "-".to_owned(),
     }

@@ -2,9 +2,10 @@
 
 use dovetail_audit::Severity;
 use dovetail_auditing::document::{Document, StateOut};
+use dovetail_auditing::figures::at_least;
 use dovetail_console::style::Style;
 use dovetail_console::table::{COLUMNS, cut, plural, wrapped};
-use dovetail_units::amount::{percent, rounded_usd, tenths, usd};
+use dovetail_units::amount::{percent, tenths, usd};
 
 use super::grouped::{CheckGroup, count_of, grouped};
 use super::states::{money_of, state_label};
@@ -29,6 +30,7 @@ pub fn summary(document: &Document, style: Style) -> String {
         *line = style.strong(line);
     }
     head.extend(document.outlook().map(|text| lines(&text)).unwrap_or_default());
+    head.extend(document.missing_price().map(|text| lines(&text)).unwrap_or_default());
     head.extend(since_baseline(document));
     let fixes = fixes(document, style);
     let tail = tail(document);
@@ -101,8 +103,8 @@ fn states(document: &Document, room: usize) -> Vec<String> {
         let gpus = rest.iter().map(|state| state.gpus).sum();
         let known = rest.iter().filter_map(|state| state.usd_micros_per_month);
         let micros = known.reduce(|sum, micros| sum + micros);
-        let money = micros.map_or_else(|| "-".to_owned(), rounded_usd);
-        lines.push(row(format!("{} other states", rest.len()), gpus, money));
+        let unpriced = rest.iter().map(|state| state.unpriced_gpu_hours_per_month).sum();
+        lines.push(row(format!("{} other states", rest.len()), gpus, at_least(micros, unpriced)));
     }
     lines
 }

@@ -20,6 +20,7 @@ pub fn terminal(document: &Document, style: Style) -> String {
     let mut text = wrapped(&document.first_line(), 0);
     text += &document.outlook().map(|line| wrapped(&line, 0)).unwrap_or_default();
     text += &wrapped(&document.second_line(), 0);
+    text += &document.missing_price().map(|line| wrapped(&line, 0)).unwrap_or_default();
     text += &prices(document);
     text += &notes(document);
     text += &states(document);

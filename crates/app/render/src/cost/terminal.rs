@@ -27,6 +27,7 @@ pub fn terminal(document: &Document) -> String {
 
 fn rows(document: &Document) -> String {
     let all = document.headline.cost_usd_micros.unwrap_or(0);
+    let is_partly_unpriced = document.total.leaves_out();
     let range = |row: &RowOut| match (row.lowest_usd_micros, row.highest_usd_micros) {
         (Some(lowest), Some(highest)) if lowest != highest => {
             format!("${} to ${}", whole(dollars(lowest)), whole(dollars(highest)))
@@ -37,10 +38,19 @@ fn rows(document: &Document) -> String {
         let mut cells: Vec<String> =
             document.by.iter().map(|part| row.key.get(part).cloned().unwrap_or_default()).collect();
         let share = row.cost_usd_micros.filter(|_| all > 0);
+        // Of what has no price the row's amounts are without.
+        let sign = if row.leaves_out() { "≥ " } else { "" };
+        let amount = |micros: Option<i64>| match micros {
+            Some(_) => format!("{sign}{}", usd(micros)),
+            None => usd(None),
+        };
         cells.push(brief(row.gpu_hours));
-        cells.push(usd(row.cost_usd_micros));
+        if is_partly_unpriced {
+            cells.push(brief(row.unpriced_gpu_hours));
+        }
+        cells.push(amount(row.cost_usd_micros));
         cells.push(share.map_or_else(|| "-".to_owned(), |cost| percent(cost as f64 / all as f64)));
-        cells.push(usd(row.waste_usd_micros));
+        cells.push(amount(row.waste_usd_micros));
         cells.push(range(row));
         cells
     };
@@ -54,7 +64,11 @@ fn rows(document: &Document) -> String {
     }
     lines.push(total);
     let mut header: Vec<&str> = document.by.iter().map(String::as_str).collect();
-    header.extend(["GPU-hours", "cost", "share", "waste", "cost by method"]);
+    header.push("GPU-hours");
+    if is_partly_unpriced {
+        header.push("unpriced");
+    }
+    header.extend(["cost", "share", "waste", "cost by method"]);
     if fits(&header, &lines) {
         return table(&header, lines);
     }

@@ -311,7 +311,7 @@ async fn a_job_that_is_suspended_for_a_queue_runs_again_when_there_is_room() {
     assert_eq!(says["dovetail.dev/suspended"], Value::Null, "{says}");
     until("its events", async || {
         let suspended = told(&events, "Job", "Reclaimed").await;
-        let is_told = suspended.iter().any(|text| text.starts_with("Suspended for a queue"));
+        let is_told = suspended.iter().any(|text| text.starts_with("Suspended to return quota"));
         let resumed = told(&events, "Job", "Resumed").await;
         is_told && resumed.iter().any(|text| text.starts_with("The pods have terminated"))
     })
@@ -373,7 +373,7 @@ async fn a_job_set_that_is_suspended_for_a_queue_runs_again_when_there_is_room()
     as_the_set_says(&control_plane, false).await;
     until("its events", async || {
         let suspended = told(&events, "JobSet", "Reclaimed").await;
-        suspended.iter().any(|text| text.starts_with("Suspended for a queue"))
+        suspended.iter().any(|text| text.starts_with("Suspended to return quota"))
             && !told(&events, "JobSet", "Resumed").await.is_empty()
     })
     .await;

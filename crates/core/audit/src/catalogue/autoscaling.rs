@@ -41,7 +41,7 @@ pub(super) const CHECKS: &[Check] = &[
                       it.",
         evidence: "nodes and hours",
         fix: FixKind::NodePool,
-        fix_example: "disruption: {consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 5m}",
+        fix_example: "disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: 5m}",
         layer: Layer::ScaleToZero,
         worth: Worth::Capacity,
         is_inferred: false,

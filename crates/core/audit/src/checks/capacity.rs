@@ -54,6 +54,10 @@ fn not_ready(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
         let mut finding = Finding::new(check, &node.pool)
             .with("not ready", &node.node.name)
             .affecting([node_ref(node)]);
+        // Its pods need a node, this one or another.
+        if node.without_gpu_pods_since_ms.is_none() {
+            finding.stays.insert(node.node.name.to_string());
+        }
         finding.claims = claims_on(node, None, &[DeviceState::Unavailable], view.facts.period);
         found.push(finding);
     }

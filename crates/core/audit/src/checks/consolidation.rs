@@ -139,6 +139,40 @@ impl<'f> ResourceCluster<'f> {
             && of.pod.should_be_gone_ms.is_none()
     }
 
+    /// Whether so many pods that wait, each with so many GPUs, would all start if the pods of these
+    /// nodes that can move were placed again, everybody else where he is.
+    pub(super) fn would_pack(
+        &self,
+        nodes: &BTreeSet<&'f str>,
+        (workload, gpus): (&'f Workload, i64),
+        pods: usize,
+    ) -> bool {
+        let Some(first) = nodes.first() else { return false };
+        let mut world = self.world(&BTreeSet::new());
+        for (place, of) in self.standing.iter().enumerate() {
+            if of.gpus > 0 && nodes.contains(of.node) && self.can_move(of) {
+                world.holdings.retain(|holding| holding.id != HoldingId(place as u64 + 1));
+                let id = JobId(place as u64);
+                let requirement = Arc::new(self.requirement(of));
+                world.jobs.push(Job::single(id, &of.pod.name, 0, requirement));
+            }
+        }
+        let waiting = workload.pods.iter().filter(|pod| pod.node.is_none()).take(pods);
+        let first_place = self.standing.len() as u64;
+        for (pod, place) in waiting.zip(first_place..) {
+            let of = RunningPod { workload, pod, node: first, gpus };
+            let requirement = Arc::new(self.requirement(&of));
+            world.jobs.push(Job::single(JobId(place), &pod.name, 0, requirement));
+        }
+        // The largest first, as people would pack them.
+        let gpus_of = |job: &Job| job.min_gpu_milli();
+        world.jobs.sort_by_key(|job| (std::cmp::Reverse(gpus_of(job)), job.id));
+        for (place, job) in world.jobs.iter_mut().enumerate() {
+            job.submit_ms = place as u64;
+        }
+        placed(&world).len() == world.jobs.len()
+    }
+
     fn pods_of(&self, node: &str) -> impl Iterator<Item = usize> + use<'_, 'f> {
         self.of_nodes.get(node).into_iter().flatten().copied()
     }

@@ -111,16 +111,15 @@ pub(super) fn half_used(view: &View<'_>, check: &'static Check, found: &mut Vec<
         let used = |pod: &Pod| pod.uses.iter().filter(|used| !used.never_computed()).count();
         let most = pods.iter().map(|pod| used(pod)).max().unwrap_or(0);
         let asked = pods.iter().map(|pod| pod.uses.len()).min().unwrap_or(0);
-        // Each pod for itself; one that stands still altogether has a check of its own.
-        let partly = |pod: &Pod| (1..pod.uses.len()).contains(&used(pod));
-        let count = pods.iter().filter(|pod| partly(pod)).count();
-        if count == 0 {
+        // The pods share a template, which cannot ask for less than one of them used. Pods that all
+        // stand still altogether have a check of their own.
+        if !(1..asked).contains(&most) {
             continue;
         }
-        let is_all = most < asked;
-        let unused = pods.iter().filter(|pod| is_all || partly(pod)).flat_map(|pod| {
+        let unused = pods.iter().flat_map(|pod| {
             let units = pod.uses.iter().zip(&pod.devices);
-            units.filter(|(used, _)| used.never_computed()).map(|(_, devices)| devices.clone())
+            let unused = units.filter(|(used, _)| used.never_computed());
+            unused.map(|(_, devices)| devices.clone()).take(pod.uses.len() - most)
         });
         let mut rest = pods.iter().flat_map(|pod| &pod.uses).filter(|used| !used.never_computed());
         let computed = match rest.all(|used| used.active_ms > 0) {
@@ -131,14 +130,10 @@ pub(super) fn half_used(view: &View<'_>, check: &'static Check, found: &mut Vec<
             .with("GPUs of one pod", asked)
             .with(computed, most)
             .with("measured", period(view));
-        if !is_all {
-            let some = format!("{count} of {}", pods.len());
-            finding = finding.with("pods that leave GPUs unused", some);
-        }
-        if let [(resource, _)] = workload.gpus_per_pod().into_iter().collect::<Vec<_>>()[..]
-            && is_all
-        {
-            finding = finding.mended_in(workload, mend::gpus(workload, resource, most as i64));
+        if let [(resource, _)] = workload.gpus_per_pod().into_iter().collect::<Vec<_>>()[..] {
+            finding = finding
+                .for_example(format!("resources: {{limits: {{{resource}: {most}}}}}"))
+                .mended_in(workload, mend::gpus(workload, resource, most as i64));
         }
         finding.claims = idle_claims(view, number, unused, (1, 1));
         found.push(finding.affecting(pods.iter().map(|pod| pod_ref(workload, pod))));
@@ -152,7 +147,9 @@ pub(super) fn never_used(view: &View<'_>, check: &'static Check, found: &mut Vec
             matches!(workload.class, Some(WorkloadClass::Inference | WorkloadClass::Interactive));
         let never = |pod: &&Pod| pod.uses.iter().all(GpuUse::never_computed);
         let still: Vec<&Pod> = pods.iter().copied().filter(never).collect();
-        if has_own || still.is_empty() {
+        // One replica of several that are alike is no workload without use: fewer replicas are.
+        let is_part = still.len() < pods.len();
+        if has_own || still.is_empty() || is_part && is_replicated(workload) {
             continue;
         }
         let count = match still.len() == pods.len() {
@@ -162,7 +159,12 @@ pub(super) fn never_used(view: &View<'_>, check: &'static Check, found: &mut Vec
         let mut finding = Finding::new(check, &workload.owner)
             .with("pods whose GPUs were never active", count)
             .with("measured", period(view))
-            .mended_in(workload, (still.len() == pods.len()).then_some(PatchChange::Stop));
+            .mended_in(workload, (!is_part).then_some(PatchChange::Stop));
+        if is_part {
+            finding = finding.for_example(
+                "find out why these pods do not use their GPUs, and request fewer pods if the others do the work",
+            );
+        }
         let units = still.iter().flat_map(|pod| all_units(pod));
         finding.claims = idle_claims(view, number, units, (1, 1));
         found.push(finding.affecting(still.iter().map(|pod| pod_ref(workload, pod))));
@@ -291,7 +293,9 @@ pub(super) fn idle_notebook(view: &View<'_>, check: &'static Check, found: &mut 
 pub(super) fn idle_replicas(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let minutes = view.facts.thresholds.idle_server_minutes;
     for (workload, number) in view.facts.workloads.iter().zip(0..) {
-        if workload.class != Some(WorkloadClass::Inference) || !workload.has_gpus() {
+        let is_server = workload.class == Some(WorkloadClass::Inference);
+        let may_be_one = workload.class.is_none() && is_replicated(workload);
+        if !(is_server || may_be_one) || !workload.has_gpus() {
             continue;
         }
         let idle = idle_pods(view, workload, minutes * MINUTE_MS);
@@ -304,6 +308,12 @@ pub(super) fn idle_replicas(view: &View<'_>, check: &'static Check, found: &mut 
             .with("measured", period(view));
         found.push(with_idle(finding, view, (workload, number), &idle));
     }
+}
+
+/// Whether its pods are alike and any number of them will do.
+fn is_replicated(workload: &Workload) -> bool {
+    matches!(&*workload.owner.kind, "Deployment" | "ReplicaSet" | "Rollout")
+        && !matches!(workload.class, Some(WorkloadClass::Training | WorkloadClass::Batch))
 }
 
 /// Whether none of the replicas of a server computes, as far as it was measured.

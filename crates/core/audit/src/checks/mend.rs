@@ -107,7 +107,18 @@ pub(super) fn shared_memory(workload: &Workload) -> Vec<PatchChange> {
     works.map(change).collect()
 }
 
-/// Tolerations of what keeps pods away from the kind of node that asks for the fewest.
+/// Parts of keys and values of taints that keep pods from nodes that do not work.
+const HEALTH: [&str; 8] =
+    ["unhealthy", "xid", "broken", "faulty", "maintenance", "out-of-service", "ecc", "repair"];
+
+/// Whether a taint keeps pods from a node because something of it does not work.
+pub(super) fn tells_of_health(taint: &Taint) -> bool {
+    let texts = [&taint.key, &taint.value].map(|text| text.to_ascii_lowercase());
+    HEALTH.iter().any(|part| texts.iter().any(|text| text.contains(part)))
+}
+
+/// Tolerations of what keeps pods away from the kind of node that asks for the fewest; none of
+/// taints of nodes that do not work.
 pub(super) fn tolerate(
     view: &View<'_>,
     workload: &Workload,
@@ -118,6 +129,7 @@ pub(super) fn tolerate(
         taints.cloned().collect()
     };
     let nodes = view.nodes_meant_for(workload, resource).map(missing);
+    let nodes = nodes.filter(|taints| !taints.iter().any(tells_of_health));
     let taints = nodes.min_by_key(|taints| (taints.len(), taints.clone()))?;
     Some(PatchChange::Tolerate { taints })
 }

@@ -34,15 +34,17 @@ pub(super) fn lacks_quota(view: &View<'_>, check: &'static Check, found: &mut Ve
         let mut world = world.clone();
         world.queues.clear();
         world.jobs.iter_mut().for_each(|job| job.queue.clear());
-        let mut by_namespace: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut by_namespace: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
         for job in newly_started(demand, &binds(&world), starts_now) {
-            *by_namespace.entry(place_of(job).0).or_default() += 1;
+            let (jobs, since_ms) = by_namespace.entry(place_of(job).0).or_insert((0, u64::MAX));
+            (*jobs, *since_ms) = (*jobs + 1, job.submit_ms.min(*since_ms));
         }
-        for (namespace, jobs) in by_namespace {
+        for (namespace, (jobs, since_ms)) in by_namespace {
             let object = ObjectRef::new("Namespace", "", namespace);
             let jobs = format!("{jobs} that request {}", demand.resource);
             let mut finding = Finding::new(check, &object).with("jobs that would start", jobs);
             finding.claims = free_for(view, &demand.resource, FreeCause::Quota);
+            finding.since_ms = Some(since_ms).filter(|since_ms| *since_ms > 0);
             found.push(finding);
         }
     }

@@ -9,7 +9,7 @@ use dovetail_units::amount::gib;
 use super::{Run, View, advised, claims_on, measured, mend, pods_of};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
-use crate::facts::{ContainerKind, Workload, WorkloadClass};
+use crate::facts::{ContainerKind, MemoryKills, Workload, WorkloadClass};
 use crate::finding::Finding;
 use crate::patch::PatchChange;
 
@@ -164,7 +164,8 @@ fn stranded(view: &View<'_>, workload: &Workload, resource: &str) -> Vec<Attribu
 fn killed_for_memory(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let limits = &view.facts.thresholds;
     for workload in view.gpu_workloads() {
-        let is_often = |kills: &u32| u64::from(*kills) > limits.tolerated_memory_kills;
+        let is_often =
+            |kills: &MemoryKills| u64::from(kills.proven) > limits.tolerated_memory_kills;
         let Some(kills) = workload.memory_kills.filter(is_often) else { continue };
         let mut finding = Finding::new(check, &workload.owner)
             .with("kills in seven days", kills)

@@ -6,6 +6,7 @@ use dovetail_account::device_time::DeviceState;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{FreeCause, NodeAvailability, Taint, TaintEffect, canonical_gpu_model};
 
+use super::consolidation::{ResourceCluster, WHOLE, standing};
 use super::measured::is_idle_server;
 use super::taints::{keeping_away, tolerates};
 use super::{Run, View, claims_on, mend, node_ref, pending, pod_ref, pods_of};
@@ -38,6 +39,10 @@ pub(super) const RUNS: &[Run] = &[
 /// up to 10^9.
 const PRIORITISE: PatchChange =
     PatchChange::Prioritise { class: "gpu-inference", value: 1_000_000 };
+
+/// What fixes a pod that only nodes with unhealthy GPUs could take.
+const REPAIR_FIRST: &str =
+    "tolerations: []  # none: the taints mark unhealthy nodes, which need a repair first";
 
 /// Whether a taint lets a workload have a resource. Where its key is the name of the resource,
 /// Kubernetes may add the toleration to pods whose containers ask for that; a pod without it that
@@ -126,10 +131,14 @@ fn tolerates_no_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
             let Some(first) = obstacles.and_then(|obstacles| obstacles.into_iter().next()) else {
                 continue;
             };
+            let change = mend::tolerate(view, workload, resource);
             let mut finding = Finding::new(check, &workload.owner)
                 .with("resource", resource)
-                .with("taint not tolerated", first)
-                .mended_in(workload, mend::tolerate(view, workload, resource));
+                .with("taint not tolerated", first);
+            if change.is_none() {
+                finding = finding.for_example(REPAIR_FIRST);
+            }
+            finding = finding.mended_in(workload, change);
             if workload.pods.iter().any(|pod| pod.node.is_none()) {
                 finding.claims = kept_from(view, workload, resource);
             }
@@ -395,8 +404,44 @@ pub(super) fn free_gpus<'a>(
     pieces
 }
 
+/// Asks the engine whether pods would start if others moved, within a number of tries: each is a
+/// world of its own.
+struct Packing<'f> {
+    view: &'f View<'f>,
+    tries_left: usize,
+}
+
+impl<'f> Packing<'f> {
+    fn new(view: &'f View<'f>) -> Self {
+        Self { view, tries_left: MOST_TRIES }
+    }
+
+    /// How many of at most so many pending pods would start: all that are asked about, one, or none
+    /// that is known.
+    fn started(
+        &mut self,
+        nodes: &BTreeSet<&'f str>,
+        (workload, resource, gpus): (&'f Workload, &'f str, i64),
+        most: usize,
+    ) -> usize {
+        if !WHOLE.contains(&resource) || self.tries_left == 0 || most == 0 {
+            return 0;
+        }
+        self.tries_left -= 1;
+        let standing = standing(self.view.facts, resource);
+        let cluster = ResourceCluster::of(self.view.facts, resource, &standing);
+        let least = if workload.is_gang { most } else { 1 };
+        let counts = [most, least];
+        counts
+            .into_iter()
+            .find(|pods| cluster.would_pack(nodes, (workload, gpus), *pods))
+            .unwrap_or(0)
+    }
+}
+
 fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     pending::in_pieces(view, check, found);
+    let mut packing = Packing::new(view);
     let (free, cordoned) =
         (free_gpus(view, NodeAvailability::Ready), free_gpus(view, NodeAvailability::Cordoned));
     for workload in view.gpu_workloads() {
@@ -434,9 +479,19 @@ fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
                 let claims = pieces.iter();
                 let claims =
                     claims.flat_map(|(node, _)| claims_on(node, None, &states, view.facts.period));
-                finding.claims = claims.collect();
-                let started = gpus.saturating_mul(pods.min(all / gpus.max(1)));
-                finding.most_milli = Some(started.saturating_mul(WHOLE_DEVICE_MILLI));
+                let nodes = pieces.iter().map(|(node, _)| &*node.node.name).collect();
+                let most = usize::try_from(pods.min(all / gpus.max(1))).unwrap_or(0);
+                let started = packing.started(&nodes, (workload, resource, gpus), most);
+                if started > 0 {
+                    finding.claims = claims.collect();
+                    let started = gpus.saturating_mul(started as i64);
+                    finding.most_milli = Some(started.saturating_mul(WHOLE_DEVICE_MILLI));
+                } else {
+                    finding = finding.with(
+                        "moving pods",
+                        "no arrangement of the pods that can move was found that starts one more",
+                    );
+                }
             }
             found.push(finding);
         }

@@ -51,7 +51,8 @@ fn replicas_of_each(node: &Node, offered: i64) -> i64 {
     let gpus = i64::try_from(node.devices.len()).unwrap_or(0);
     let product = node.node.labels.get(labels::NVIDIA_PRODUCT);
     // There the name of whole GPUs is that of instances.
-    let is_mig = product.is_some_and(|product| product.contains("-MIG-"));
+    let is_mig = product.is_some_and(|product| product.contains("-MIG-"))
+        || node.node.labels.contains_key(labels::GKE_PARTITION);
     match by_label > 1 || gpus == 0 || is_mig || offered % gpus != 0 {
         true => by_label,
         false => offered / gpus,

@@ -261,11 +261,7 @@ const REQUEST: [Case; 12] = [
         // Three tenths of the time, or as much CPU as it needs.
         |f| throttled(f, 7 * HOUR_MS, 6_000),
     ),
-    (
-        "REQ-10",
-        |f| f.workloads[TRAIN].memory_kills = Some(3),
-        |f| f.workloads[TRAIN].memory_kills = Some(2),
-    ),
+    ("REQ-10", |f| killed(f, 3), |f| killed(f, 2)),
     (
         "REQ-11",
         |f| f.workloads[TRAIN].template.containers.push(helper(ContainerKind::Sidecar, 1)),
@@ -408,6 +404,11 @@ const GOVERNANCE: [Case; 4] = [
     ("GOV-03", |f| owned(f, 3 * HOUR_MS), |f| owned(f, 2 * HOUR_MS)),
     ("GOV-04", |f| f.has_gpu_admission_policy = Some(false), |f| f.has_gpu_admission_policy = None),
 ];
+
+/// So many containers of the training were killed for memory.
+fn killed(facts: &mut Facts, proven: u32) {
+    facts.workloads[TRAIN].memory_kills = Some(MemoryKills { proven, may_be_more: false });
+}
 
 /// Keeps its pods in place, and half of its node's GPUs in use or less.
 fn held(facts: &mut Facts, gpus: i64) {
@@ -681,6 +682,22 @@ fn ten_thousand_pods_of_one_owner_are_one_finding() {
     let shape: Vec<_> =
         found.iter().map(|f| (f.check.id, &*f.object.name, f.affected.len())).collect();
     assert_eq!(shape, [("SCH-01", "gpus", 2), ("SCH-02", "web", 10_000)]);
+}
+
+#[test]
+fn a_number_of_kills_that_may_be_too_low_is_said_to_be_the_least() {
+    for (may_be_more, told) in [(false, "3"), (true, "at least 3")] {
+        let mut facts = healthy();
+        facts.workloads[TRAIN].memory_kills = Some(MemoryKills { proven: 3, may_be_more });
+        let found = audit(&facts);
+        assert_eq!(found[0].check.id, "REQ-10");
+        let kills = found[0].evidence.iter().find(|of| of.what == "kills in seven days");
+        assert_eq!(kills.expect("they are told").value, told);
+    }
+    // What may have been a kill is none.
+    let mut facts = healthy();
+    facts.workloads[TRAIN].memory_kills = Some(MemoryKills { proven: 1, may_be_more: true });
+    assert!(audit(&facts).is_empty());
 }
 
 #[test]

@@ -91,6 +91,14 @@ impl<'f> Times<'f> {
         Lasting::after(since_ms, self.facts.now_ms, self.thresholds().empty_node_minutes)
     }
 
+    /// Of GPUs that a node has lost: since when nobody knows, but not before there was the node.
+    pub(super) fn lost(&self, node: &str) -> Lasting {
+        let now_ms = self.facts.now_ms;
+        let is_young = |joined_ms: &u64| now_ms.saturating_sub(*joined_ms) < LEAST_MS;
+        let joined_ms = self.nodes.get(node).and_then(|node| node.joined_ms).filter(is_young);
+        Lasting { since_ms: joined_ms, goes_on: joined_ms.is_none() }
+    }
+
     pub(super) fn free(
         &self,
         node: &str,

@@ -80,7 +80,8 @@ pub(super) fn parts_of<'m>(
     let starts =
         condition == NodeAvailability::Starting && node.units.iter().all(|of| of.count == 0);
     let unavailable_milli = if starts { 0 } else { node.unavailable_milli.clamp(0, all_milli) };
-    let mut parts = vec![plain(unavailable_milli, DeviceState::Unavailable, Lasting::ALWAYS)];
+    let lost = times.lost(&node.node);
+    let mut parts = vec![plain(unavailable_milli, DeviceState::Unavailable, lost)];
     for units in &node.units {
         let mut taken = 0;
         for (place, held) in held.iter().filter(|(_, held)| held.resource == units.resource) {

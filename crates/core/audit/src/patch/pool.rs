@@ -47,12 +47,14 @@ pub(super) fn change(source: &SourceObject, change: &PatchChange, edits: &mut Ed
         PatchChange::RemoveEmptyNodes => {
             let text = |field: &str| now.at(&["spec", "disruption", field]).and_then(Json::text);
             let removes = ["WhenEmpty", "WhenEmptyOrUnderutilized", "WhenUnderutilized"];
-            let is_on = text("consolidationPolicy").is_some_and(|policy| removes.contains(&policy));
+            let policy = text("consolidationPolicy");
+            let is_on = policy.is_some_and(|policy| removes.contains(&policy));
             if is_on && text("consolidateAfter").is_some_and(|after| after != "Never") {
                 return false;
             }
             let place = |field: &str| path(&["spec", "disruption", field]);
-            if !is_on {
+            // The other policies also evict the pods of underutilized nodes.
+            if policy != Some("WhenEmpty") {
                 edits.set(place("consolidationPolicy"), "WhenEmpty".into());
             }
             edits.set(place("consolidateAfter"), "5m".into());
@@ -209,7 +211,8 @@ fn read(item: &Json) -> Option<Taint> {
     Some(Taint { key: text("key"), value: text("value"), effect })
 }
 
-fn taint_text(taint: &Taint) -> String {
+/// A taint as kubectl writes it.
+pub(super) fn taint_text(taint: &Taint) -> String {
     let equals = if taint.value.is_empty() { "" } else { "=" };
     format!("{}{equals}{}:{}", taint.key, taint.value, taint.effect.name())
 }

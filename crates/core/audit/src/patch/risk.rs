@@ -1,14 +1,15 @@
 //! What is at risk when a patch is applied, beside what it restarts.
 
+use dovetail_model::{Taint, is_gpu_resource};
+
 use super::change::PatchChange;
-use crate::facts::{Facts, ObjectRef, Workload, WorkloadClass};
+use super::pool::taint_text;
+use super::template::amount_text;
+use crate::facts::{Budget, Facts, ObjectRef, Workload, WorkloadClass};
 use crate::finding::Finding;
 
 /// The risks of a change that fixes a finding.
 pub(super) fn of(facts: &Facts, finding: &Finding, change: &PatchChange) -> Vec<String> {
-    let needs_workload = matches!(change, PatchChange::Gpus { .. } | PatchChange::Stop);
-    let mut workloads = facts.workloads.iter().filter(|_| needs_workload);
-    let workload = workloads.find(|workload| workload.owner == finding.object);
     let risk: Option<String> = match change {
         PatchChange::Uncordon => Some(uncordoned(facts, finding)),
         PatchChange::Drain => Some(
@@ -22,13 +23,11 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &PatchChange) -> Vec<
              (kubectl top pod)"
                 .to_owned(),
         ),
-        PatchChange::Gpus { .. } if finding.check.id == "REQ-11" => Some(
-            "a container that does use GPUs, to compile or to warm up for example, may fail with fewer"
-                .to_owned(),
-        ),
-        PatchChange::Gpus { count, .. } if workload.is_some_and(trains) => Some(format!(
-            "a launcher that starts one process per GPU must start {count}: also change --nproc_per_node or the equivalent"
-        )),
+        PatchChange::Gpus { .. }
+        | PatchChange::Stop
+        | PatchChange::SharedMemory { .. }
+        | PatchChange::DropAnnotation { .. } => of_pods(facts, finding, change),
+        PatchChange::Tolerate { taints } => tolerated(taints),
         PatchChange::HideGpus { .. } => {
             Some("a container that uses GPUs without requesting them loses access to them".to_owned())
         }
@@ -36,26 +35,7 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &PatchChange) -> Vec<
             "finished pods are deleted after 10 minutes, and their logs with them: collect logs elsewhere first"
                 .to_owned(),
         ),
-        PatchChange::Stop
-            if finding.object.kind == "Notebook" || workload.is_some_and(is_interactive) =>
-        {
-            Some(format!("the state in memory is lost, and {}", lost_files(workload)))
-        }
-        PatchChange::Stop if workload.is_some_and(is_inference) => {
-            Some("requests fail until it is started again".to_owned())
-        }
-        PatchChange::Stop if finding.object.kind == "Pod" => Some(
-            "the pod has no controller, so nothing recreates it: its work is terminated, and its files are lost"
-                .to_owned(),
-        ),
-        PatchChange::Stop => {
-            Some("its running pods are deleted and lose their progress".to_owned())
-        }
-        PatchChange::LetOneGo if protects_one(facts, &finding.object) => Some(
-            "it has one replica: a drain then evicts it, and no requests are served until another one is ready; run \
-             two first"
-                .to_owned(),
-        ),
+        PatchChange::LetOneGo => evicted_one_by_one(facts, &finding.object),
         PatchChange::Prioritise { .. } => Some(
             "pods of a higher priority preempt others when GPUs run short, training without checkpoints included"
                 .to_owned(),
@@ -76,8 +56,106 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &PatchChange) -> Vec<
     risk.into_iter().collect()
 }
 
-fn is_inference(workload: &Workload) -> bool {
-    workload.class == Some(WorkloadClass::Inference)
+/// The risk of a change of the pods of a workload.
+fn of_pods(facts: &Facts, finding: &Finding, change: &PatchChange) -> Option<String> {
+    let mut workloads = facts.workloads.iter();
+    let workload = workloads.find(|workload| workload.owner == finding.object);
+    let class = match finding.object.kind.as_str() {
+        "Notebook" => Some(WorkloadClass::Interactive),
+        _ => workload.and_then(|workload| workload.class),
+    };
+    match change {
+        PatchChange::Gpus { .. } if finding.check.id == "REQ-11" => Some(
+            "a container that does use GPUs, to compile or to warm up for example, may fail with fewer"
+                .to_owned(),
+        ),
+        PatchChange::Gpus { count, .. } if class == Some(WorkloadClass::Training) => Some(format!(
+            "a launcher that starts one process per GPU must start {count}: also change --nproc_per_node or the equivalent"
+        )),
+        PatchChange::Stop => Some(stopped(workload, class, &finding.object)),
+        PatchChange::DropAnnotation { .. } => Some(format!(
+            "the autoscaler may then evict its pods at any time: {}",
+            lost_by_eviction(workload, class, &finding.object)
+        )),
+        PatchChange::SharedMemory { container, bytes } => {
+            Some(memory_in_use(workload, container, *bytes))
+        }
+        _ => None,
+    }
+}
+
+/// What is lost when no pods run any longer.
+fn stopped(
+    workload: Option<&Workload>,
+    class: Option<WorkloadClass>,
+    object: &ObjectRef,
+) -> String {
+    match class {
+        Some(WorkloadClass::Interactive) => {
+            format!("the state in memory is lost, and {}", lost_files(workload))
+        }
+        Some(WorkloadClass::Inference) => "requests fail until it is started again".to_owned(),
+        _ if object.kind == "Pod" => {
+            "the pod has no controller, so nothing recreates it: its work is terminated, and its files are lost"
+                .to_owned()
+        }
+        _ => "its running pods are deleted and lose their progress".to_owned(),
+    }
+}
+
+/// What is lost when one of its pods is evicted.
+fn lost_by_eviction(
+    workload: Option<&Workload>,
+    class: Option<WorkloadClass>,
+    object: &ObjectRef,
+) -> String {
+    let saves = workload.is_some_and(|workload| workload.template.saves_progress);
+    let lost = match class {
+        _ if object.kind == "Pod" => {
+            "no controller recreates them, so their work and their files are lost"
+        }
+        Some(WorkloadClass::Interactive) => {
+            return format!("the state in memory is lost, and {}", lost_files(workload));
+        }
+        Some(WorkloadClass::Training) if saves => {
+            "training loses its progress since the last checkpoint"
+        }
+        Some(WorkloadClass::Training) => "training without checkpoints loses its progress",
+        Some(WorkloadClass::Batch) => "work without checkpoints starts again from the beginning",
+        Some(WorkloadClass::Inference) => "requests fail until another replica is ready",
+        None => "the state in memory is lost, and work without checkpoints loses its progress",
+    };
+    lost.to_owned()
+}
+
+/// Files in memory are memory of the container that wrote them.
+fn memory_in_use(workload: Option<&Workload>, container: &str, bytes: i64) -> String {
+    let containers = workload.into_iter().flat_map(|workload| &workload.template.containers);
+    let mut of_name = containers.filter(|of| of.name == container);
+    let size = amount_text("memory", bytes);
+    match of_name.any(|of| of.limits.contains_key("memory")) {
+        true => format!(
+            "files in /dev/shm count toward the memory limit of the container, which is OOM-killed if they fill it: \
+             raise the memory request and limit by {size}, too"
+        ),
+        false => format!(
+            "files in /dev/shm are memory of the container and of its node: raise the memory request by {size}, too"
+        ),
+    }
+}
+
+/// A taint that has not the name of a GPU resource may be there for a reason.
+fn tolerated(taints: &[Taint]) -> Option<String> {
+    let others = taints.iter().filter(|taint| !is_gpu_resource(&taint.key));
+    let named: Vec<String> = others.map(taint_text).collect();
+    let taints = if named.len() == 1 { "the taint" } else { "the taints" };
+    (!named.is_empty()).then(|| {
+        format!(
+            "{taints} {} may reserve these nodes for another team, or keep pods from unhealthy GPUs: find out why the \
+             nodes are tainted first",
+            named.join(", ")
+        )
+    })
 }
 
 /// Nodes are cordoned for a reason, and a node without work costs the same once it is open.
@@ -122,18 +200,38 @@ pub(super) fn of_created(object: &ObjectRef) -> Vec<String> {
     vec![risk.to_owned()]
 }
 
+/// The workloads that a budget protects.
+fn protected<'f>(facts: &'f Facts, budget: &Budget) -> impl Iterator<Item = &'f Workload> {
+    facts.workloads.iter().filter(|workload| workload.owner == budget.protects)
+}
+
 fn protects_one(facts: &Facts, budget: &ObjectRef) -> bool {
     let mut budgets = facts.budgets.iter().filter(|of| of.object == *budget);
-    budgets.any(|of| {
-        let protected = facts.workloads.iter().filter(|workload| workload.owner == of.protects);
-        protected.map(|workload| workload.replicas).sum::<u32>() == 1
-    })
+    budgets.any(|of| protected(facts, of).map(|workload| workload.replicas).sum::<u32>() == 1)
 }
 
-fn trains(workload: &Workload) -> bool {
-    workload.class == Some(WorkloadClass::Training)
-}
-
-fn is_interactive(workload: &Workload) -> bool {
-    workload.class == Some(WorkloadClass::Interactive)
+/// What is lost when a budget lets pods go one by one.
+fn evicted_one_by_one(facts: &Facts, budget: &ObjectRef) -> Option<String> {
+    let protects = |class: WorkloadClass| {
+        let mut budgets = facts.budgets.iter().filter(|of| of.object == *budget);
+        budgets.any(|of| protected(facts, of).any(|workload| workload.class == Some(class)))
+    };
+    let risk = match () {
+        () if protects(WorkloadClass::Training) => {
+            "a drain then evicts its pods one by one: training without checkpoints loses its progress, and pods that \
+             wait for each other all wait for the new one"
+        }
+        () if protects(WorkloadClass::Interactive) => {
+            "a drain then evicts its pods one by one: the state in memory is lost"
+        }
+        () if protects(WorkloadClass::Batch) => {
+            "a drain then evicts its pods one by one: work without checkpoints starts again from the beginning"
+        }
+        () if protects_one(facts, budget) => {
+            "it has one replica: a drain then evicts it, and no requests are served until another one is ready; run \
+             two first"
+        }
+        () => return None,
+    };
+    Some(risk.to_owned())
 }

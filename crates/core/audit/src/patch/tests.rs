@@ -6,7 +6,7 @@ use dovetail_model::{SelectorTerm, Taint, TaintEffect, requirement::Operator};
 
 use super::*;
 use crate::catalogue::check;
-use crate::facts::{Container, Workload};
+use crate::facts::{Budget, BudgetLimit, Container, Workload, WorkloadClass};
 
 const GPU: &str = "nvidia.com/gpu";
 
@@ -302,4 +302,116 @@ fn names_that_no_server_takes_get_no_patch() {
     nodes.affected = ["g1", "$(id)", "-all"].map(|name| ObjectRef::new("Node", "", name)).into();
     let found = patches(&Facts::default(), &[&nodes], None);
     assert_eq!(found[0].command(None).as_deref(), Some("kubectl uncordon g1"));
+}
+
+/// The risks of a change of the pods of a workload.
+fn risks(workload: Workload, change: PatchChange) -> Vec<String> {
+    let mut finding = finding(vec![change.clone()]);
+    finding.object = workload.owner.clone();
+    risk::of(&Facts { workloads: vec![workload], ..Facts::default() }, &finding, &change)
+}
+
+fn of_kind(kind: &str, class: Option<WorkloadClass>) -> Workload {
+    Workload { owner: ObjectRef::new(kind, "prod", "serve"), class, ..workload() }
+}
+
+#[test]
+fn pods_that_may_be_evicted_are_at_risk_by_what_they_do() {
+    let drop = || PatchChange::DropAnnotation { key: "karpenter.sh/do-not-disrupt".into() };
+    for (kind, class, lost) in [
+        ("PyTorchJob", Some(WorkloadClass::Training), "training without checkpoints loses"),
+        ("Job", Some(WorkloadClass::Batch), "starts again from the beginning"),
+        ("Deployment", Some(WorkloadClass::Inference), "requests fail until another replica"),
+        ("Deployment", Some(WorkloadClass::Interactive), "the state in memory is lost, and its"),
+        ("Notebook", None, "the state in memory is lost, and its files"),
+        ("Fleet", None, "work without checkpoints loses its progress"),
+        ("Pod", None, "no controller recreates them"),
+    ] {
+        let risk = risks(of_kind(kind, class), drop()).concat();
+        assert!(risk.contains("autoscaler may then evict") && risk.contains(lost), "{risk}");
+    }
+    let mut saves = of_kind("PyTorchJob", Some(WorkloadClass::Training));
+    saves.template.saves_progress = true;
+    let risk = risks(saves, drop()).concat();
+    assert!(risk.contains("since the last checkpoint"), "{risk}");
+}
+
+#[test]
+fn a_budget_that_lets_pods_go_is_a_risk_by_what_it_protects() {
+    let risk = |class: Option<WorkloadClass>, replicas: u32| {
+        let protected = Workload { replicas, ..of_kind("Deployment", class) };
+        let budget = Budget {
+            object: ObjectRef::new("PodDisruptionBudget", "prod", "serve"),
+            protects: protected.owner.clone(),
+            limit: BudgetLimit::MaxUnavailable(0),
+        };
+        let mut finding = finding(Vec::new()).mended_by(PatchChange::LetOneGo);
+        finding.object = budget.object.clone();
+        let facts = Facts { workloads: vec![protected], budgets: vec![budget], ..Facts::default() };
+        risk::of(&facts, &finding, &PatchChange::LetOneGo).concat()
+    };
+    for replicas in [1, 4] {
+        let training = risk(Some(WorkloadClass::Training), replicas);
+        assert!(training.contains("loses its progress"), "{training}");
+        assert!(!training.contains("requests"), "{training}");
+    }
+    assert!(risk(Some(WorkloadClass::Interactive), 1).contains("the state in memory is lost"));
+    assert!(risk(Some(WorkloadClass::Batch), 2).contains("starts again"));
+    assert!(risk(Some(WorkloadClass::Inference), 1).contains("no requests are served"));
+    assert_eq!(risk(Some(WorkloadClass::Inference), 2), "");
+}
+
+#[test]
+fn taints_of_another_name_than_the_gpus_may_be_there_for_a_reason() {
+    let of = |keys: &[&str]| {
+        let taint = |key: &&str| Taint {
+            key: (*key).into(),
+            value: String::new(),
+            effect: TaintEffect::NoSchedule,
+        };
+        risks(
+            of_kind("Deployment", None),
+            PatchChange::Tolerate { taints: keys.iter().map(taint).collect() },
+        )
+    };
+    assert_eq!(of(&[GPU]), [""; 0]);
+    let risk = of(&[GPU, "team-b"]).concat();
+    assert!(risk.starts_with("the taint team-b:NoSchedule may reserve these nodes"), "{risk}");
+    let risk = of(&["spot", "team-b"]).concat();
+    assert!(risk.starts_with("the taints spot:NoSchedule, team-b:NoSchedule may"), "{risk}");
+}
+
+#[test]
+fn shared_memory_is_memory_of_its_container() {
+    let change = || PatchChange::SharedMemory { container: "main".into(), bytes: 16 << 30 };
+    let risk = risks(of_kind("Deployment", None), change()).concat();
+    assert!(risk.ends_with("raise the memory request by 16Gi, too"), "{risk}");
+    let mut limited = of_kind("Deployment", None);
+    limited.template.containers[0].limits.insert("memory".into(), 64 << 30);
+    let risk = risks(limited, change()).concat();
+    assert!(risk.contains("OOM-killed") && risk.contains("limit by 16Gi, too"), "{risk}");
+}
+
+#[test]
+fn only_empty_nodes_of_a_pool_are_removed() {
+    let patch = |disruption: Json| {
+        let pool =
+            source("NodePool", "karpenter.sh/v1", Json::object([("disruption", disruption)]));
+        let mut finding = finding(Vec::new()).mended_by(PatchChange::RemoveEmptyNodes);
+        finding.object = pool.object.clone();
+        let all = patches(&Facts::default(), &[&finding], Some(&pool));
+        all.first().map(|patch| patch.body().expect("a body").to_line())
+    };
+    let of = |policy: &str, after: &str| {
+        patch(Json::object([
+            ("consolidationPolicy", text(policy)),
+            ("consolidateAfter", text(after)),
+        ]))
+    };
+    let only_after = r#"{"spec":{"disruption":{"consolidateAfter":"5m"}}}"#;
+    let both =
+        r#"{"spec":{"disruption":{"consolidateAfter":"5m","consolidationPolicy":"WhenEmpty"}}}"#;
+    assert_eq!(of("WhenEmpty", "Never").as_deref(), Some(only_after));
+    assert_eq!(of("WhenEmptyOrUnderutilized", "Never").as_deref(), Some(both));
+    assert_eq!(of("WhenEmptyOrUnderutilized", "30s"), None);
 }

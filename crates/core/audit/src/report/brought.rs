@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::DeviceState;
+use dovetail_model::FreeCause;
 
 use super::amounts::Times;
 use super::room::Freed;
@@ -76,7 +77,8 @@ pub(super) fn brought(
     let freed = freed(states, &mended, &unexplained);
     let mut starting = Starting::new(facts, moment, &freed);
     let mut opened = opened(moment, states, &mended, &mut starting);
-    let needed: BTreeSet<usize> = opened.keys().map(|(_, node)| *node).collect();
+    let needed = opened.keys().map(|(_, node)| *node).chain(wanted_nodes(states, &mended));
+    let needed: BTreeSet<usize> = needed.collect();
     let mut room = room(&freed, &mut starting);
     let mut all_returned = Times::new();
     let stays = stays(facts, findings);
@@ -178,10 +180,24 @@ fn stays<'f>(facts: &'f Facts, findings: &'f [Finding]) -> BTreeSet<&'f str> {
     prepaid.chain(findings.iter().flat_map(|finding| &finding.stays).map(String::as_str)).collect()
 }
 
-/// Free time that waiting work would use, were the cause out of its way; else nothing.
+/// Nodes of which pending pods would use a free part, at once or with other nodes or moves beside.
+fn wanted_nodes(states: &DeviceStates, mended: &[&Taken]) -> BTreeSet<usize> {
+    let is_of_demand = |waste: &&DeviceWaste| match waste.interval.state {
+        DeviceState::Free(Some(cause)) => cause.is_of_demand(),
+        _ => false,
+    };
+    let wanted = mended.iter().map(|taken| &taken.waste).filter(is_of_demand);
+    wanted.map(|waste| states.node_of[waste.device as usize]).collect()
+}
+
+/// Free time that waiting work would use, were the cause out of its way; else nothing. Pieces that
+/// are too small, and gangs that lack nodes, need other pods to move, or more nodes.
 fn wanted_by_pending_pods(waste: &DeviceWaste) -> i128 {
+    let is_at_once = |cause: FreeCause| {
+        cause.is_of_demand() && !matches!(cause, FreeCause::Fragmented | FreeCause::GangShort)
+    };
     match waste.interval.state {
-        DeviceState::Free(Some(cause)) if cause.is_of_demand() => waste.time(),
+        DeviceState::Free(Some(cause)) if is_at_once(cause) => waste.time(),
         _ => 0,
     }
 }

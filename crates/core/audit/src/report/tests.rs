@@ -118,10 +118,9 @@ fn a_cordoned_node_costs_what_nobody_holds_of_it() {
     let rungs: Vec<_> = report.ladder.iter().map(|rung| (rung.layer, rung.findings)).collect();
     assert!(rungs.contains(&(Some(Layer::Guard), 2)), "{rungs:?}");
     let last = report.ladder.last().unwrap();
-    // The lost node can go; the cordoned one stays paid as long as somebody holds three of its
-    // GPUs.
+    // Both stay paid: pods on them need a node.
     assert_eq!(first.brought.worth, Worth::Capacity);
-    assert_eq!(last.paid_gpu_milli_ms, hours(16));
+    assert_eq!(last.paid_gpu_milli_ms, hours(20));
     assert_eq!((last.waste.gpu_milli_ms, report.unexplained_gpu_milli_ms()), (0, 0));
 }
 
@@ -145,6 +144,26 @@ fn a_node_that_pending_pods_need_does_not_leave_the_bill() {
     assert_eq!(removed(8), Some(Money::ZERO));
     // No node has so many.
     assert_eq!(removed(16), Some(Money::micros(5_760_000_000)));
+}
+
+/// Half of a gang fits: its node is neither removed nor used before another one is there.
+#[test]
+fn a_node_that_a_gang_waits_for_stays_on_the_bill_and_returns_nothing() {
+    let (mut facts, mut moment) = cluster(&[(8, NodeAvailability::Ready, 0)]);
+    let device = DeviceRequest::Whole { count: 8, same_island: false };
+    let requirement = Requirement { device, ..Requirement::default() };
+    let mut job = Job::single(JobId(7), "team/train", 0, requirement.into());
+    (job.pod_sets[0].min, job.pod_sets[0].max) = (2, 2);
+    moment.demand[0].world.jobs.push(job);
+    let states = device_states(&mut facts, &moment).unwrap();
+    let price = NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) };
+    let found = report(&facts, &moment, states, &[price], &SuppressionPolicy::default());
+    let gang = found.findings.iter().find(|of| of.finding.check.id == "SCH-13");
+    let gang = gang.expect("the gang would start with one node more");
+    assert_eq!(gang.settled.claimed.cost(), Some(Money::micros(5_760_000_000)));
+    let brought = found.findings.iter().map(|of| of.brought);
+    assert!(brought.clone().all(|of| of.removed.gpu_milli_ms == 0), "{:#?}", found.findings);
+    assert!(brought.clone().all(|of| of.returned.gpu_milli_ms == 0));
 }
 
 /// What AUT-06 brings of each pool where jobs wait for so many GPUs each: what comes back, and what

@@ -173,6 +173,9 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
 
 /// The audit of whatever the flags name.
 fn audited(app: &App, flags: &AuditFlags) -> Result<Document> {
+    if flags.source.example {
+        flags.server.refuse_period_of_example(&flags.prometheus)?;
+    }
     let policy = match &flags.ignore_file {
         Some(path) => ignore_file::read(path)?,
         None => Default::default(),

@@ -22,7 +22,7 @@ use dovetail_serve::{
 use dovetail_settings::duration::DurationFlag;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::scheduler::LogLevel;
-use dovetail_sources::kubeconfig::ConnectionFlags;
+use dovetail_sources::kubeconfig::{ConnectionFlags, NoKubeconfig};
 use dovetail_store::Address;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
@@ -41,8 +41,8 @@ pub(crate) struct ServeFlags {
     /// Ledger: a file, or postgres://USER@HOST/DATABASE; created if it does not exist
     #[arg(long, value_name = "LEDGER", default_value = "dovetail.db")]
     store: String,
-    /// Kubeconfig file of the cluster to read [default: with --context, $KUBECONFIG or
-    /// ~/.kube/config; otherwise none]
+    /// Kubeconfig file of the cluster to read [default: $KUBECONFIG, ~/.kube/config, or the pod's
+    /// service account; with --prometheus URL or --exporter URL, none]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig [default: its current context]; without --kubeconfig, the file is
@@ -132,11 +132,22 @@ pub(crate) fn command(app: App, flags: ServeFlags) -> Result<()> {
     })
 }
 
+/// The cluster that flags select; else the default one, unless what they name needs none.
 fn connection(flags: &ServeFlags) -> Option<ConnectionFlags> {
+    if flags.in_cluster {
+        return Some(ConnectionFlags::of_pod());
+    }
     let named = ConnectionFlags::of(flags.kubeconfig.clone(), flags.context.clone());
-    match flags.in_cluster {
-        true => Some(ConnectionFlags::of_pod()),
-        false => Some(named).filter(ConnectionFlags::is_given),
+    (named.is_given() || flags.collect.needs_cluster()).then_some(named)
+}
+
+/// A missing kubeconfig, with what can be read without one.
+fn with_prometheus(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast_ref::<NoKubeconfig>() {
+        Some(missing) => {
+            anyhow::anyhow!("{missing}, or pass --prometheus URL to read only a Prometheus server")
+        }
+        None => error,
     }
 }
 
@@ -156,7 +167,9 @@ async fn entrance(
 ) -> Result<(AccessGuard, ListenAddress)> {
     // A connection that cannot be made is told now, not in the log; nothing is sent yet.
     let config = match connection {
-        Some(connection) => Some((connection, connection.connect().await?)),
+        Some(connection) => {
+            Some((connection, connection.connect().await.map_err(with_prometheus)?))
+        }
         None => None,
     };
     let reviewer: Option<Arc<dyn Reviewer>> = match (flags.accept_cluster_tokens, config) {

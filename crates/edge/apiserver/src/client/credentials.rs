@@ -27,6 +27,23 @@ pub(super) fn install_hint(error: &(dyn Error + 'static), hint: Option<&str>) ->
     (is_missing && !hint.is_empty()).then(|| format!("; install hint of the kubeconfig: {hint}"))
 }
 
+/// Whether the client has no credentials because it does not support the auth-provider of the
+/// kubeconfig, where that has one.
+pub(super) fn is_of_provider(error: &(dyn Error + 'static)) -> bool {
+    matches!(about_credentials(error), Some(AuthError::AuthExec(_)))
+}
+
+/// Why an auth-provider gives no credentials, and a plugin that gives them instead.
+pub(super) fn instead_of_provider(name: &str) -> (&'static str, &'static str) {
+    const REMOVED: &str = "is no longer supported by Kubernetes since 1.26";
+    match name {
+        "gcp" => (REMOVED, "gke-gcloud-auth-plugin"),
+        "azure" => (REMOVED, "kubelogin"),
+        "oidc" => ("is a legacy method, and it has no ID token", "kubectl oidc-login"),
+        _ => ("is a legacy method that dovetail does not support", "kubectl oidc-login"),
+    }
+}
+
 fn about_credentials<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e AuthError> {
     let mut cause = Some(error);
     while let Some(one) = cause {
@@ -39,7 +56,7 @@ fn about_credentials<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e AuthErr
 }
 
 /// The beginning of a text of others, on one line.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").chars().filter(|c| !c.is_control()).take(MOST_SHOWN).collect()
 }

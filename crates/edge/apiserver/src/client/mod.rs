@@ -51,6 +51,20 @@ pub enum ClientError {
         #[source]
         source: NoCredentials,
     },
+    /// The kubeconfig names an auth-provider, which gives no credentials.
+    #[error(
+        "cannot set up a client for the API server at {server}: the kubeconfig's auth-provider \
+         `{provider}` {problem}: configure an exec credential plugin, for example `{plugin}`"
+    )]
+    Legacy {
+        /// Address of the server.
+        server: String,
+        provider: String,
+        /// Why it gives none.
+        problem: &'static str,
+        /// A plugin that gives them instead.
+        plugin: &'static str,
+    },
     /// The command that the kubeconfig has run for credentials does not end.
     #[error(
         "cannot set up a client for the API server at {server}: the kubeconfig's command `{command}` printed no \
@@ -160,7 +174,17 @@ fn with(
 pub fn client(config: Config) -> Result<Client, ClientError> {
     let (server, command) = (config.cluster_url.to_string(), command(&config));
     let hint = config.auth_info.exec.as_ref().and_then(|exec| exec.install_hint.clone());
+    let provider = config.auth_info.auth_provider.as_ref().map(|provider| provider.name.clone());
     Client::try_from(config).map_err(|error| {
+        if let Some(name) = provider.filter(|_| credentials::is_of_provider(&error)) {
+            let (problem, plugin) = credentials::instead_of_provider(&name);
+            return ClientError::Legacy {
+                server,
+                provider: credentials::shown(&name),
+                problem,
+                plugin,
+            };
+        }
         let hint = credentials::install_hint(&error, hint.as_deref()).unwrap_or_default();
         let source = NoCredentials(with_causes(&error) + &hint);
         ClientError::Unusable { server, command, source }
@@ -219,6 +243,29 @@ mod tests {
         assert!(missing.ends_with(hint), "{missing}");
         let failed = told("sh", &["-c", "exit 1"]);
         assert!(failed.contains("it failed") && !failed.contains("krew"), "{failed}");
+    }
+
+    #[tokio::test]
+    async fn an_auth_provider_without_credentials_is_named_with_what_replaces_it() {
+        let told = |name: &str| {
+            let mut config = Config::new("http://127.0.0.1:1".parse().expect("an address"));
+            let provider = json!({"name": name, "config": {}});
+            config.auth_info.auth_provider =
+                Some(serde_json::from_value(provider).expect("a provider"));
+            Clients::new(&config).err().expect("an error").to_string()
+        };
+        for (name, plugin) in [
+            ("oidc", "`kubectl oidc-login`"),
+            ("gcp", "`gke-gcloud-auth-plugin`"),
+            ("azure", "`kubelogin`"),
+            ("openstack", "`kubectl oidc-login`"),
+        ] {
+            let told = told(name);
+            let is_named = told.contains(&format!("auth-provider `{name}` is "));
+            assert!(is_named && told.ends_with(plugin), "{told}");
+            let is_removed = ["gcp", "azure"].contains(&name);
+            assert_eq!(told.contains("since 1.26"), is_removed, "{told}");
+        }
     }
 
     #[tokio::test]

@@ -96,7 +96,7 @@ const CLASSES: [&str; 4] = ["batch", "inference", "interactive", "training"];
 const MODELS: [&str; 2] = [labels::LLM_D_MODEL, "model"];
 
 /// Labels whose values stay: models, sizes, places, ways of buying, roles in a gang.
-const VALUES: [&str; 32] = [
+const VALUES: [&str; 33] = [
     labels::AMD_PRODUCT,
     labels::AMD_OLD_PRODUCT,
     labels::OLD_INSTANCE_TYPE,
@@ -126,10 +126,19 @@ const VALUES: [&str; 32] = [
     labels::REGION,
     labels::ZONE,
     // By these the pods of a gang are known: they name operators and roles, never a job.
+    labels::LEADER_WORKER_SET_WORKER_INDEX,
     labels::RAY_NODE_TYPE,
     labels::TRAINING_ROLE,
     labels::TRAINING_OPERATOR,
     labels::TRAINING_REPLICA_TYPE,
+];
+
+/// Annotations that say how many pods a gang has: numbers in them stay.
+const GANG_SIZES: [&str; 4] = [
+    labels::KUEUE_TOTAL_COUNT,
+    labels::LEADER_WORKER_SET_SIZE,
+    labels::MIN_MEMBERS,
+    labels::MAX_MEMBERS,
 ];
 
 /// Annotations whose values stay.
@@ -338,6 +347,7 @@ impl Pseudonyms {
             let text = value.as_str().unwrap_or_default();
             let value = match key.as_str() {
                 _ if ANNOTATION_SWITCHES.contains(&text) => text.to_owned(),
+                key if GANG_SIZES.contains(&key) && is_count(text) => text.to_owned(),
                 labels::IGNORE => self.ignored(text),
                 labels::HAMI_REGISTER => self.registered(text),
                 layout_change::RECORD => layout_change::told_alone(text),

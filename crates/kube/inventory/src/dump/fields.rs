@@ -143,6 +143,7 @@ pub(super) const STATUS: Fields = &[
             "status.containerStatuses.name",
             "status.containerStatuses.resources",
             "status.containerStatuses.restartCount",
+            "status.initContainerStatuses.restartCount",
             "status.nominatedNodeName",
             "status.resourceClaimStatuses",
         ],
@@ -156,6 +157,7 @@ pub(super) const STATUS: Fields = &[
             "status.containerStatuses.state.terminated.finishedAt",
             "status.declaredFeatures",
             "status.initContainerStatuses.lastState.terminated.finishedAt",
+            "status.initContainerStatuses.state.terminated.finishedAt",
             "status.phase",
         ],
     ),
@@ -178,6 +180,7 @@ pub(super) const STATUS: Fields = &[
             "status.containerStatuses.state.terminated.reason",
             "status.containerStatuses.state.waiting.reason",
             "status.initContainerStatuses.lastState.terminated.reason",
+            "status.initContainerStatuses.state.terminated.reason",
         ],
     ),
 ];

@@ -19,7 +19,7 @@ use crate::facts::model::{argument, model_of_words};
 use crate::facts::unmade::quota::{QUOTA_RESERVED, REPLICA_FAILURE, speaks_of_quota};
 
 /// Annotations that a check reads.
-const ANNOTATIONS: [&str; 26] = [
+const ANNOTATIONS: [&str; 32] = [
     labels::ARGO_CD_TRACKING,
     labels::SAFE_TO_EVICT,
     labels::SCALE_DOWN_DISABLED,
@@ -43,15 +43,29 @@ const ANNOTATIONS: [&str; 26] = [
     labels::BIND_COMPLETED,
     labels::EXTENDED_RESOURCE_CLAIM,
     labels::VOLCANO_GROUP[0],
+    labels::VOLCANO_GROUP[1],
     labels::VOLCANO_TASK,
+    labels::KUEUE_TOTAL_COUNT,
+    labels::KUEUE_SERVING,
+    labels::LEADER_WORKER_SET_SIZE,
+    labels::MIN_MEMBERS,
+    labels::MAX_MEMBERS,
     labels::MIGRATED_PLUGINS,
     layout_change::RECORD,
 ];
 
 /// Numbers and switches beside a template, wherever it stands: how many pods are made from it, and
 /// whether they are.
-const OF_TEMPLATES: [&str; 7] =
-    ["completions", "count", "minReplicas", "numOfHosts", "parallelism", "replicas", "suspend"];
+const OF_TEMPLATES: [&str; 8] = [
+    "completions",
+    "count",
+    "minReplicas",
+    "numOfHosts",
+    "parallelism",
+    "replicas",
+    "size",
+    "suspend",
+];
 
 /// A tree of fields; one without branches is kept with all that is in it.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use dovetail_audit::{Gpus, Node as FactNode, PendingDemand, Untold};
 use dovetail_cluster::world::{Change, Patience, Settings, World};
 use dovetail_model::{Bounds, Job, JobId, NodeAvailability, Queue, Snapshot, is_gpu_resource};
 use dovetail_objects::{Kind, Object, Pod};
-use dovetail_translate::Rules;
+use dovetail_translate::{NotYet, Rules};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::claims::UntoldPod;
@@ -62,22 +62,11 @@ pub(super) fn worlds(
         objects.tell(is_wanted, (resource, way), &offering, &mut world);
         let refused = || world.pods().refused().filter(move |(pod, _)| wants(pod, resource));
         let untold = untold_of(resource, refused().map(|(pod, _)| pod), untold);
-        let unjudged = refused().map(|(pod, reason)| {
-            let pod = format!("{}/{}", pod.meta.namespace, pod.meta.name);
-            match shown_by::not_read(reason, |kind| objects.was_read(kind)) {
-                Some(kind) => Unjudged {
-                    pod,
-                    reason: format!("{} objects were not read", kind.name()),
-                    command: format!("kubectl get {} -A -o json", kind.resource()),
-                },
-                None => Unjudged {
-                    pod,
-                    reason: reason.to_string(),
-                    command: shown_by::of(reason).to_owned(),
-                },
-            }
-        });
-        let unjudged: Vec<Unjudged> = unjudged.collect();
+        let short = short_gangs(&world, resource);
+        let untold = short.iter().map(|of| Untold::AtMost(of.units)).fold(untold, Untold::and);
+        let refused_pods = refused().map(|(pod, reason)| objects.unjudged(pod, reason));
+        let unjudged: Vec<Unjudged> =
+            refused_pods.chain(short.into_iter().flat_map(|of| of.pods)).collect();
         let refused = objects.refused_by_their_own(resource, &world);
         let kept = objects.kept_for_quota(&world);
         let mut snapshot = world.into_snapshot(now_ms);
@@ -177,6 +166,37 @@ fn untold_of<'p>(
     let refused = refused.map(|pod| Untold::AtMost(asked(pod).max(0)));
     let untold = untold.iter().map(|pod| pod.may_want(resource));
     refused.chain(untold).fold(Untold::default(), Untold::and)
+}
+
+/// A gang that lacks members.
+struct ShortGang {
+    /// Units that its pods ask for, those that are missing as many as the first.
+    units: i64,
+    /// Its pods that wait.
+    pods: Vec<Unjudged>,
+}
+
+/// Gangs of which some pods are pending and others do not exist: nobody can say what they would
+/// take.
+fn short_gangs(world: &World, resource: &str) -> Vec<ShortGang> {
+    let of_gang = |look: dovetail_cluster::world::GangLook<'_>| -> Option<ShortGang> {
+        let min = look.terms.as_ref().ok()?.min;
+        let waits = look.members.iter().filter(|one| one.node.is_none() && one.refused.is_none());
+        let asked = |pod: &Pod| pod.requests.extended.get(resource).copied().unwrap_or(0).max(0);
+        let waiting: Vec<&Pod> = waits.map(|one| one.pod).filter(|pod| asked(pod) > 0).collect();
+        let each = asked(waiting.first()?);
+        let missing = i64::from(min.saturating_sub(look.present));
+        let (present, name) = (look.present, look.name.to_string());
+        let pods = waiting.iter().map(|pod| Unjudged {
+            pod: format!("{}/{}", pod.meta.namespace, pod.meta.name),
+            reason: format!("gang {name} has {present} of {min} pods"),
+            command: format!("kubectl get pods -n {}", pod.meta.namespace),
+        });
+        let pods = pods.collect();
+        let units = waiting.iter().map(|pod| asked(pod)).sum::<i64>();
+        Some(ShortGang { units: units.saturating_add(missing.saturating_mul(each)), pods })
+    };
+    world.gangs().short_gangs().into_iter().filter_map(of_gang).collect()
 }
 
 /// Puts waiting jobs for which there is no quota into a queue that is at its limit: to the engine
@@ -288,6 +308,23 @@ impl SnapshotObjects {
     fn was_read(&self, kind: Kind) -> bool {
         self.lists.contains_key(&kind)
             || [kind.name(), kind.bare_name()].iter().any(|name| self.complete.contains(*name))
+    }
+
+    /// A pod that no world holds, with the reason and how to see more.
+    fn unjudged(&self, pod: &Pod, reason: &NotYet) -> Unjudged {
+        let pod = format!("{}/{}", pod.meta.namespace, pod.meta.name);
+        match shown_by::not_read(reason, |kind| self.was_read(kind)) {
+            Some(kind) => Unjudged {
+                pod,
+                reason: format!("{} objects were not read", kind.name()),
+                command: format!("kubectl get {} -A -o json", kind.resource()),
+            },
+            None => Unjudged {
+                pod,
+                reason: reason.to_string(),
+                command: shown_by::of(reason).to_owned(),
+            },
+        }
     }
 
     /// Waiting jobs of a world of which their own scheduler says that they fit nowhere, with their

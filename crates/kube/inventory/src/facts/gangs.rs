@@ -1,26 +1,34 @@
-//! Gangs by the objects that say how many of their pods start together, and how many of these have
-//! a node.
+//! Gangs by what says how many of their pods start together (an object, or the pods themselves),
+//! and how many of these have a node.
 
 use std::collections::BTreeMap;
 
 use dovetail_audit::GangCounts;
-use dovetail_objects::{Object, Pod, labels};
+use dovetail_objects::{Object, Pod, WorkloadKind, labels};
 use dovetail_translate::gang::{GangName, GangSource, gang_of};
 
 use super::inventory::Inventory;
 
+/// What describes a gang, with its namespace and name.
+type Described<'a> = (GangSource, &'a str, &'a str);
+
+const LEADER_WORKER_SET: GangSource = GangSource::Workload(WorkloadKind::LeaderWorkerSet);
+
 /// The gang of each pod that has not ended, in their order. `None` where a pod names none or two,
 /// or nothing says how many start together.
 pub(super) fn gangs(inventory: &Inventory) -> Vec<Option<GangCounts>> {
-    let groups = inventory.others.values().filter_map(|object| {
-        let Object::PodGroup(kind, group) = object else { return None };
-        let key = (GangSource::of(*kind)?, &*group.meta.namespace, &*group.meta.name);
-        Some((key, group.min_count?))
-    });
-    let groups: BTreeMap<(GangSource, &str, &str), u32> = groups.collect();
-    let min_of = |gang: &GangName, pod: &Pod| match gang.source {
-        GangSource::Plain => pod.meta.annotations.get(labels::MIN_MEMBERS)?.parse().ok(),
-        source => groups.get(&(source, &*gang.namespace, &*gang.name)).copied(),
+    let sizes: BTreeMap<Described<'_>, u32> =
+        inventory.others.values().filter_map(size_of).collect();
+    let min_of = |gang: &GangName, pod: &Pod| {
+        let described = || sizes.get(&(gang.source, &*gang.namespace, &*gang.name)).copied();
+        match gang.source {
+            GangSource::Plain => said(pod, labels::MIN_MEMBERS),
+            // Replicas of a server need each other only within a group of a LeaderWorkerSet.
+            GangSource::Kueue if serves(pod) => said(pod, labels::LEADER_WORKER_SET_SIZE),
+            GangSource::Kueue => said(pod, labels::KUEUE_TOTAL_COUNT),
+            LEADER_WORKER_SET => said(pod, labels::LEADER_WORKER_SET_SIZE).or_else(described),
+            _ => described(),
+        }
     };
     let mut gangs: BTreeMap<GangName, GangCounts> = BTreeMap::new();
     let pods = inventory.pods.list.iter().map(|record| {
@@ -36,4 +44,28 @@ pub(super) fn gangs(inventory: &Inventory) -> Vec<Option<GangCounts>> {
     });
     let names: Vec<Option<GangName>> = pods.collect();
     names.into_iter().map(|name| gangs.get(&name?).copied()).collect()
+}
+
+/// How many pods start together by an object; `None` if it does not say.
+fn size_of(object: &Object) -> Option<(Described<'_>, u32)> {
+    let (source, meta, size) = match object {
+        Object::PodGroup(kind, group) => (GangSource::of(*kind)?, &group.meta, group.min_count?),
+        // Of each group; the size of one pod is what a set has that says none.
+        Object::Workload(WorkloadKind::LeaderWorkerSet, set) => {
+            let pods = set.roles.iter().fold(0, |sum: u32, role| sum.saturating_add(role.pods));
+            (LEADER_WORKER_SET, &set.meta, Some(pods).filter(|pods| *pods > 1)?)
+        }
+        _ => return None,
+    };
+    Some(((source, &*meta.namespace, &*meta.name), size))
+}
+
+/// Whether the pods of its group of Kueue are replicas of a server.
+fn serves(pod: &Pod) -> bool {
+    pod.meta.annotations.get(labels::KUEUE_SERVING) == Some("true")
+}
+
+/// A number of pods in an annotation of a pod.
+fn said(pod: &Pod, annotation: &str) -> Option<u32> {
+    pod.meta.annotations.get(annotation)?.parse().ok()
 }

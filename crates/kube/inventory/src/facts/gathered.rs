@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::{
-    Advice, Budget, Container, Facts, HeldGpus, Moment, Namespace, Node, NodeGpus, ObjectRef,
-    Units, Workload,
+    Advice, Budget, Container, Facts, HeldGpus, MemoryKills, Moment, Namespace, Node, NodeGpus,
+    ObjectRef, Units, Workload,
 };
 use dovetail_gpus::{GpuCount, counted_as};
 use dovetail_model::{NodeAvailability, is_gpu_resource};
@@ -14,6 +14,7 @@ use super::claims::{Claimed, Doubts};
 use super::clamped::{Clamped, ClampedHolder, beyond_the_node, cut_requests};
 use super::class::{class_of, exports_gpu_metrics, is_gang, reserves_for_others};
 use super::demand::worlds;
+use super::ended_kills;
 use super::gangs::gangs;
 use super::inventory::Inventory;
 use super::lives::{PodLife, lives, not_yet_created};
@@ -295,7 +296,7 @@ impl Inventory {
                     exports_gpu_metrics: exports_gpu_metrics(labels, &group.common.images),
                     reserves_for_others: reserves_for_others(labels, &template),
                     template,
-                    memory_kills: Some(0),
+                    memory_kills: Some(MemoryKills::default()),
                     ..Workload::default()
                 });
                 wanted.push(BTreeMap::new());
@@ -311,7 +312,7 @@ impl Inventory {
             let workload = &mut workloads[of_group[record.group]];
             workload.pods.push(fact);
             if let Some(kills) = &mut workload.memory_kills {
-                *kills += record.memory_kills;
+                *kills = kills.and(record.memory_kills);
             }
         }
         for (workload, wanted) in workloads.iter_mut().zip(wanted) {
@@ -322,6 +323,7 @@ impl Inventory {
             let there = u32::try_from(workload.pods.len()).unwrap_or(u32::MAX);
             workload.replicas = all.filter(|_| !shared).unwrap_or(there);
         }
+        ended_kills::add(self, &mut workloads, &of_group);
         (workloads, of_group)
     }
 

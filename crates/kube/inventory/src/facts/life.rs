@@ -5,7 +5,7 @@ use dovetail_objects::labels;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dovetail_audit::ObjectRef;
+use dovetail_audit::{MemoryKills, ObjectRef};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::is_gpu_resource;
 use dovetail_objects::Pod;
@@ -21,20 +21,21 @@ pub(super) struct LifeRecord {
     pub(super) pod: Arc<Pod>,
     pub(super) owner: Option<(ObjectRef, String)>,
     pub(super) ended_ms: Option<u64>,
+    pub(super) memory_kills: MemoryKills,
     pub(super) gpu_milli: Option<i64>,
 }
 
 /// By namespace and name.
 pub(super) type Lives = BTreeMap<(Box<str>, Box<str>), LifeRecord>;
 
-/// Notes a pod, if it asks for GPUs: with what controls it, and when it ended. One that asks by
-/// claims alone, or by a resource that a device class may serve, of which nobody knows yet, is
-/// noted beside the others.
+/// Notes a pod, if it asks for GPUs: with what controls it, when it ended, and how often it was
+/// killed for memory. One that asks by claims alone, or by a resource that a device class may
+/// serve, of which nobody knows yet, is noted beside the others.
 pub(super) fn note(
     (lives, by_claims): (&mut Lives, &mut Lives),
     pod: &Arc<Pod>,
     owner: Option<(ObjectRef, String)>,
-    ended_ms: Option<u64>,
+    (ended_ms, memory_kills): (Option<u64>, MemoryKills),
 ) {
     let asked = || pod.requests.extended.iter().filter(|(_, count)| **count > 0);
     let fraction = labels::FRACTION.iter().any(|key| pod.meta.annotations.get(key).is_some());
@@ -47,7 +48,7 @@ pub(super) fn note(
         let whole = WHOLE.contains(&&**name).then(|| count.saturating_mul(WHOLE_DEVICE_MILLI));
         gpu_milli = gpu_milli.zip(whole).map(|(sum, more)| sum.saturating_add(more));
     }
-    let record = LifeRecord { pod: Arc::clone(pod), owner, ended_ms, gpu_milli };
+    let record = LifeRecord { pod: Arc::clone(pod), owner, ended_ms, memory_kills, gpu_milli };
     let lives = if asks { lives } else { by_claims };
     lives.insert((pod.meta.namespace.clone(), pod.meta.name.clone()), record);
 }

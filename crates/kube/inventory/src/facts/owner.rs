@@ -21,6 +21,7 @@ pub(super) struct Owners {
     pub(super) unmade: Unmade,
 }
 
+#[derive(Default)]
 struct OwnerFacts {
     controller: Option<ObjectRef>,
     controller_uid: Option<String>,
@@ -56,6 +57,19 @@ impl Owners {
         let is_top = owner.controller.is_none();
         self.known.insert(object, owner);
         Ok(is_top)
+    }
+
+    /// Pods that control owners.
+    pub(super) fn leaders(&self) -> BTreeSet<ObjectRef> {
+        let controllers = self.known.values().filter_map(|owner| owner.controller.as_ref());
+        controllers.filter(|controller| controller.kind == "Pod").cloned().collect()
+    }
+
+    /// Takes what controls a pod that controls others, and the identity of that.
+    pub(super) fn add_leader(&mut self, pod: ObjectRef, by: ObjectRef, by_uid: Option<String>) {
+        let owner =
+            OwnerFacts { controller: Some(by), controller_uid: by_uid, ..OwnerFacts::default() };
+        self.known.insert(pod, owner);
     }
 
     /// From the nearest owner up to the top, both included.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dovetail_audit::{HeldState, ObjectRef, Pod as FactPod, PodTemplate};
+use dovetail_audit::{HeldState, MemoryKills, ObjectRef, Pod as FactPod, PodTemplate};
 use dovetail_model::is_gpu_resource;
 use dovetail_objects::Pod;
 
@@ -42,7 +42,7 @@ pub(super) struct PodRecord {
     pub(super) group: usize,
     pub(super) state: HeldState,
     /// Kills for memory in the last seven days, as far as its containers still tell.
-    pub(super) memory_kills: u32,
+    pub(super) memory_kills: MemoryKills,
     /// Resource claims that it refers to.
     pub(super) claims: Vec<ClaimOf>,
     /// Whether the GPUs that it waits for are asked of resource claims or device classes.
@@ -63,11 +63,11 @@ pub(super) struct PodTemplateGroup {
 impl Pods {
     /// Takes a pod; one that is there already is replaced.
     pub(super) fn add(&mut self, read: ReadPod) {
-        let ReadPod { mut pod, controller, ended_ms, going } = read;
-        let Some(Going { common, state, fact, memory_kills, claims }) = going else {
+        let ReadPod { mut pod, controller, ended_ms, memory_kills, going } = read;
+        let Some(Going { common, state, fact, claims }) = going else {
             self.note_end(&pod, ended_ms);
             let lives = (&mut self.lives, &mut self.lives_by_claims);
-            return note(lives, &Arc::new(pod), controller, ended_ms);
+            return note(lives, &Arc::new(pod), controller, (ended_ms, memory_kills));
         };
         let key = (pod.meta.namespace.clone(), pod.meta.name.clone());
         let place = self.by_name.get(&key).copied().unwrap_or(self.list.len());
@@ -78,7 +78,8 @@ impl Pods {
             share(&mut pod, &first.pod);
         }
         let pod = Arc::new(pod);
-        note((&mut self.lives, &mut self.lives_by_claims), &pod, controller, None);
+        let lives = (&mut self.lives, &mut self.lives_by_claims);
+        note(lives, &pod, controller, (None, memory_kills));
         let record = PodRecord {
             pod,
             group,

@@ -4,18 +4,16 @@
 use dovetail_objects::labels;
 use std::collections::BTreeSet;
 
-use dovetail_audit::{HeldState, ObjectRef, Pod as FactPod, PodTemplate};
+use dovetail_audit::{HeldState, MemoryKills, ObjectRef, Pod as FactPod, PodTemplate};
 use dovetail_objects::{Pod, PodPhase};
 
 use super::claims::ClaimOf;
 use super::class::GANG_ANNOTATIONS;
 use super::detail::{ContainerStatusDetail, PodClaimDetail, PodDetail};
+use super::kills;
 use super::owner::ignores;
 use super::pods::REVISION_LABELS;
 use super::template::template;
-
-/// Kills are counted so far back.
-const KILLS_MS: u64 = 7 * 24 * 3_600_000;
 
 /// A pod, and what the audit reads of it.
 pub(super) struct ReadPod {
@@ -24,6 +22,8 @@ pub(super) struct ReadPod {
     pub(super) controller: Option<(ObjectRef, String)>,
     /// When the last of its containers ended, if one has.
     pub(super) ended_ms: Option<u64>,
+    /// Kills for memory in the last seven days, as far as its containers still tell.
+    pub(super) memory_kills: MemoryKills,
     /// `None` if it is over.
     pub(super) going: Option<Going>,
 }
@@ -34,8 +34,6 @@ pub(super) struct Going {
     pub(super) state: HeldState,
     /// What the checks see of it.
     pub(super) fact: FactPod,
-    /// Kills for memory in the last seven days, as far as its containers still tell.
-    pub(super) memory_kills: u32,
     /// Resource claims that it refers to.
     pub(super) claims: Vec<ClaimOf>,
 }
@@ -62,20 +60,18 @@ impl ReadPod {
         Self {
             controller,
             ended_ms: ended.max(),
-            going: (!pod.is_over()).then(|| Going::of(&pod, detail, now_ms)),
+            memory_kills: kills::of_pod(&detail.status, now_ms),
+            going: (!pod.is_over()).then(|| Going::of(&pod, detail)),
             pod,
         }
     }
 }
 
 impl Going {
-    fn of(pod: &Pod, detail: &PodDetail<'_>, now_ms: u64) -> Self {
+    fn of(pod: &Pod, detail: &PodDetail<'_>) -> Self {
         let template = template(pod, detail);
         let claims = claims(detail);
         let state = state(pod, detail);
-        let statuses = detail.status.container_statuses.iter();
-        let statuses = statuses.chain(&detail.status.init_container_statuses);
-        let kills: u32 = statuses.map(|status| kills_for_memory(status, now_ms)).sum();
         let annotation = |key: &&str| detail.metadata.annotation(key).is_some();
         let images = detail.spec.containers.iter().map(|c| c.image.to_string());
         Self {
@@ -88,7 +84,6 @@ impl Going {
                 claims: claims.iter().map(|claim| claim.written().into()).collect(),
             },
             state,
-            memory_kills: kills,
             claims,
         }
     }
@@ -168,18 +163,4 @@ fn is_done_but_for_helpers(statuses: &[ContainerStatusDetail], template: &PodTem
     let (workers, helpers): (Vec<_>, Vec<_>) = statuses.iter().partition(holds_gpus);
     let is_over = |status: &&ContainerStatusDetail| status.state.terminated.is_some();
     !workers.is_empty() && workers.iter().all(is_over) && !helpers.iter().all(is_over)
-}
-
-/// How often a container was killed for memory in the last seven days: where its last end was that,
-/// each of its restarts counts, as the API server keeps no more than the last.
-fn kills_for_memory(status: &ContainerStatusDetail, now_ms: u64) -> u32 {
-    if killed_for_memory(status, now_ms) { status.restart_count.max(1) } else { 0 }
-}
-
-fn killed_for_memory(status: &ContainerStatusDetail, now_ms: u64) -> bool {
-    [&status.last_state, &status.state].into_iter().any(|state| {
-        let Some(ended) = &state.terminated else { return false };
-        let ago_ms = ended.finished_at.0.map(|at_ms| now_ms.saturating_sub(at_ms));
-        ended.reason == "OOMKilled" && ago_ms.is_none_or(|ago_ms| ago_ms <= KILLS_MS)
-    })
 }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::{NodeGpus, PendingDemand, Untold};
+use dovetail_gpus::discovered_gpus;
 use dovetail_model::is_gpu_resource;
 use dovetail_objects::Node;
 use serde_json::Value;
@@ -65,8 +66,8 @@ impl UnreadPod {
 #[derive(Default)]
 pub(super) struct Unread {
     pub(super) pods: Vec<UnreadPod>,
-    /// GPUs of nodes, as far as they say a number.
-    pub(super) nodes: Vec<i64>,
+    /// Names and GPUs of nodes, as far as they say a number.
+    pub(super) nodes: Vec<(String, i64)>,
 }
 
 impl Unread {
@@ -81,13 +82,17 @@ impl Unread {
                 }
             }
             "Node" => {
-                let status = &object()["status"];
-                let of = |field: &str| amounts(&status[field]);
+                let object = object();
+                let of = |field: &str| amounts(&object["status"][field]);
                 let (capacity, allocatable) = (of("capacity"), of("allocatable"));
                 let named = capacity.keys().chain(allocatable.keys()).next().is_some();
-                let most = capacity.values().chain(allocatable.values()).copied().max();
+                let labels = serde_json::from_value(object["metadata"]["labels"].clone());
+                let counted = labels.map_or(0, |labels| discovered_gpus(&labels));
+                let said = capacity.values().chain(allocatable.values()).flatten();
+                let most = said.copied().chain([counted]).max();
                 if named {
-                    self.nodes.push(most.unwrap_or(0).max(0));
+                    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                    self.nodes.push((name.to_owned(), most.unwrap_or(0).max(0)));
                 }
             }
             _ => {}
@@ -107,15 +112,22 @@ impl Unread {
         let mut unknown = UnknownGpus {
             unread_pods: self.pods.len(),
             unread_nodes: self.nodes.len(),
-            of_unread_nodes: self.nodes.iter().sum(),
+            of_unread_nodes: self.nodes.iter().map(|(_, gpus)| gpus).sum(),
             ..UnknownGpus::default()
         };
+        // What pods hold of nodes whose GPUs are counted is not counted again.
+        let mut counted: BTreeMap<&str, i64> = BTreeMap::new();
+        for (name, gpus) in &self.nodes {
+            *counted.entry(name).or_default() += gpus;
+        }
         let placed = pods.list.iter().filter(|record| !record.pod.node.is_empty());
         for record in placed.filter(|record| !nodes.contains_key(&*record.pod.node)) {
             let held = record.pod.holds().extended.iter();
             let units = held.filter(|(name, count)| **count > 0 && is_gpu_resource(name));
             let units: i64 = units.map(|(_, count)| (*count).min(MOST)).sum();
-            unknown.on_unread_nodes += units;
+            let of_node = counted.entry(&record.pod.node).or_default();
+            unknown.on_unread_nodes += (units - *of_node).max(0);
+            *of_node = (*of_node - units).max(0);
             if units > 0 {
                 unknown.pods_on_unread_nodes += 1;
                 unknown.nodes_not_read.insert(record.pod.node.to_string());
@@ -165,6 +177,10 @@ fn pod(object: &Value) -> Option<UnreadPod> {
         let mut of_container = amounts(&container["resources"]["requests"]);
         of_container.extend(amounts(&container["resources"]["limits"]));
         for (resource, count) in of_container {
+            let Some(count) = count else {
+                // It requests GPUs, and nobody knows how many.
+                return Some(UnreadPod { node, units: None });
+            };
             let sum = units.entry(resource).or_default();
             *sum = (*sum + count.max(0)).min(MOST);
         }
@@ -172,13 +188,14 @@ fn pod(object: &Value) -> Option<UnreadPod> {
     (!units.is_empty()).then_some(UnreadPod { node, units: Some(units) })
 }
 
-/// Amounts of resources of GPUs; what is no number is none.
-fn amounts(of: &Value) -> BTreeMap<String, i64> {
+/// Amounts of resources of GPUs; `None` for what is no number.
+fn amounts(of: &Value) -> BTreeMap<String, Option<i64>> {
     let amounts = of.as_object().into_iter().flatten();
     let gpus = amounts.filter(|(name, _)| is_gpu_resource(name));
     let number = |value: &Value| match value {
         Value::String(text) => text.parse().ok(),
         value => value.as_i64(),
     };
-    gpus.map(|(name, value)| (name.clone(), number(value).unwrap_or(0).clamp(-1, MOST))).collect()
+    gpus.map(|(name, value)| (name.clone(), number(value).map(|count| count.clamp(-1, MOST))))
+        .collect()
 }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use dovetail_audit::{Facts, Finding, Form, ObjectRef, Patch, SourceObject, patches};
 
 pub use reach::PatchReach;
-use rollout::NoRoom;
+use rollout::RollOut;
 use trial::Trial;
 
 /// A patch with the findings that it fixes, by their place in the list that was given.
@@ -129,12 +129,10 @@ impl Writer<'_> {
                 continue;
             };
             let harmed = trial.harmed_by(&patch);
-            let preempts = Some(NoRoom { preempts: true }) == trial.lacks_room(&patch);
-            match (harmed.is_empty(), preempts) {
-                (true, false) => kept = with,
-                (true, true) => {
-                    let order = rollout::safe_order(&patch);
-                    found.withheld.push(Withheld { finding: *place, pods: Vec::new(), order });
+            match (harmed.is_empty(), trial.roll_out(&patch).safe_order(&patch)) {
+                (true, None) => kept = with,
+                (true, Some((order, pods))) => {
+                    found.withheld.push(Withheld { finding: *place, pods, order });
                 }
                 (false, _) => self.withhold(*place, &patch, harmed, found),
             }
@@ -142,6 +140,13 @@ impl Writer<'_> {
         for mut patch in self.patches(&kept) {
             let fixes = |place: &&usize| patch.checks.contains(&self.findings[**place].check.id);
             let findings: Vec<usize> = kept.iter().filter(fixes).copied().collect();
+            if let (Some(first), Some(withheld)) =
+                (findings.first(), order::later_pods_beyond_quota(&patch, trial.reach))
+            {
+                let (order, pods) = withheld;
+                found.withheld.push(Withheld { finding: *first, pods, order });
+                continue;
+            }
             // The object itself was judged above.
             let harmed = match patch.edited {
                 Some(_) => Vec::new(),
@@ -149,7 +154,7 @@ impl Writer<'_> {
             };
             match (harmed.is_empty(), findings.first()) {
                 (true, _) => {
-                    if trial.lacks_room(&patch).is_some() {
+                    if trial.roll_out(&patch) == RollOut::Waits {
                         patch.warnings.push(rollout::WAITS.to_owned());
                     }
                     trial.apply(&patch);

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_audit::{Form, Patch};
+use dovetail_audit::{Form, ObjectRef, Patch};
 use dovetail_model::Taint;
 
+use super::reach::PatchReach;
 use super::trial::Harmed;
 
 /// Owners that a sentence names.
@@ -47,7 +48,30 @@ pub(super) fn safe_order(patch: &Patch, harmed: &[Harmed]) -> String {
     }
 }
 
-fn words(object: &dovetail_audit::ObjectRef) -> String {
+/// What to do before a namespace gets a quota while objects in it are yet to make pods with GPUs,
+/// which the quota does not count; with these objects. `None` for other patches.
+pub(super) fn later_pods_beyond_quota(
+    patch: &Patch,
+    reach: &PatchReach,
+) -> Option<(String, Vec<ObjectRef>)> {
+    if patch.object.kind != "ResourceQuota" || !matches!(patch.form, Form::Create(_)) {
+        return None;
+    }
+    let namespace = &patch.object.namespace;
+    let later = reach.groups.iter().filter(|group| {
+        group.owner.namespace == *namespace && group.is_to_come() && group.has_gpus()
+    });
+    let owners: BTreeSet<&ObjectRef> = later.map(|group| &group.owner).collect();
+    let first = owners.first()?;
+    let order = format!(
+        "{} and possibly others create pods with GPUs later, which a quota for the present pods would reject. 1. \
+         decide how many GPUs namespace {namespace} may use with them; 2. create a ResourceQuota for that number",
+        words(first)
+    );
+    Some((order, owners.into_iter().cloned().collect()))
+}
+
+fn words(object: &ObjectRef) -> String {
     let slash = if object.namespace.is_empty() { "" } else { "/" };
     format!("{} {}{slash}{}", object.kind, object.namespace, object.name)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use dovetail_audit::{ObjectRef, Workload};
-use dovetail_model::{Node, NodeAvailability, Taint, TaintEffect};
+use dovetail_model::{Node, NodeAvailability, Taint, TaintEffect, is_gpu_resource};
 use dovetail_objects::{Object, Pod};
 use dovetail_translate::{Facts as Volumes, NodeSetting, Rules, node};
 
@@ -40,6 +40,22 @@ pub(super) struct PodGroup {
     pub(super) pods: Vec<(String, Option<usize>)>,
     /// Whether each pod belongs to one node, and is lost with it.
     pub(super) is_daemon: bool,
+    /// Whether other pods decide where its pods can run: by required affinity between pods, hard
+    /// spread constraints or host ports.
+    pub(super) has_neighbors: bool,
+}
+
+impl PodGroup {
+    /// Whether its pods request GPUs, or parts of them.
+    pub(super) fn has_gpus(&self) -> bool {
+        let mut extended = self.pod.requests.extended.iter();
+        extended.any(|(name, amount)| *amount > 0 && is_gpu_resource(name))
+    }
+
+    /// Whether its pods are yet to come.
+    pub(super) fn is_to_come(&self) -> bool {
+        self.pods.iter().all(|(name, _)| name.is_empty())
+    }
 }
 
 /// No resource is a device of its own here: GPUs are counted like any other.
@@ -91,6 +107,7 @@ impl PatchReach {
             pod: of_nodes_alone(first, is_daemon),
             pods,
             is_daemon,
+            has_neighbors: has_neighbors(first),
         });
     }
 
@@ -103,6 +120,7 @@ impl PatchReach {
             pod: of_nodes_alone(template, is_daemon),
             pods: vec![(String::new(), None)],
             is_daemon,
+            has_neighbors: has_neighbors(template),
         });
     }
 
@@ -119,6 +137,10 @@ impl PatchReach {
             }
         }
     }
+}
+
+fn has_neighbors(pod: &Pod) -> bool {
+    pod.between_pods.is_some() || !pod.spread.is_empty() || !pod.ports.is_empty()
 }
 
 /// A pod without what other pods decide, and without the node that a DaemonSet gave it: each of its

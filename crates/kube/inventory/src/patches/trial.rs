@@ -95,6 +95,7 @@ impl<'r> Trial<'r> {
 
     /// Takes a patch as applied.
     pub(super) fn apply(&mut self, patch: &Patch) {
+        self.move_pods(patch);
         for (group, change) in self.template_changes(patch) {
             let variants = &mut self.variants[group];
             let new: Vec<Pod> = variants.iter().map(|pod| change.applied(pod)).collect();
@@ -150,6 +151,10 @@ impl<'r> Trial<'r> {
     fn harmed_by_nodes(&mut self, change: &NodeChange) -> Vec<Harmed> {
         let changed = self.places_of(change);
         let before: Vec<(usize, usize, Vec<[bool; 2]>)> = self.at_stake(&changed);
+        let with_gpus = match change.added.is_empty() {
+            true => Vec::new(),
+            false => self.with_gpus_on(&changed),
+        };
         let as_before = |place: &usize| (*place, self.nodes[*place].clone(), self.closed[*place]);
         let as_before: Vec<(usize, Node, bool)> = changed.iter().map(as_before).collect();
         self.change_nodes(change);
@@ -160,11 +165,36 @@ impl<'r> Trial<'r> {
             let after = self.usable(group, &pod, Some(&changed)).0;
             harmed.extend(of_group(group, &lost(&before, &after)));
         }
+        // No taint before every pod with GPUs that can use the node tolerates it.
+        for (place, variant, node) in with_gpus {
+            let group = &self.reach.groups[place];
+            let requirement = Arc::new(self.requirement(&self.variants[place][variant]));
+            let is_known = harmed.iter().any(|harmed: &Harmed| harmed.owner == group.owner);
+            if !is_known && !self.fits(&requirement, node) {
+                harmed.extend(of_group(group, &(0..group.pods.len()).collect()));
+            }
+        }
         for (place, node, closed) in as_before {
             (self.nodes[place], self.closed[place]) = (node, closed);
             self.tell(place);
         }
         harmed
+    }
+
+    /// Groups and variants whose pods have GPUs and can use some of these nodes, with each node.
+    fn with_gpus_on(&mut self, nodes: &BTreeSet<usize>) -> Vec<(usize, usize, usize)> {
+        let mut found = Vec::new();
+        for (place, group) in self.reach.groups.iter().enumerate() {
+            if group.is_daemon || !group.has_gpus() {
+                continue;
+            }
+            for variant in 0..self.variants[place].len() {
+                let requirement = Arc::new(self.requirement(&self.variants[place][variant]));
+                let fit = nodes.iter().filter(|node| self.fits(&requirement, **node));
+                found.extend(fit.map(|node| (place, variant, *node)));
+            }
+        }
+        found
     }
 
     /// Groups and variants whose pods may depend on some of these nodes, with what they can use.
@@ -245,6 +275,12 @@ impl<'r> Trial<'r> {
         });
         self.rooms.insert(key, has_room);
         has_room
+    }
+
+    /// Counts a pod on a node.
+    pub(super) fn hold(&mut self, node: usize, asked: &Resources) {
+        self.used[node].add_times(asked, 1);
+        self.rooms.clear();
     }
 
     pub(super) fn requirement(&self, pod: &Pod) -> Requirement {

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::{
-    BudgetLimit, HeldState, MONTH_MS, ObjectRef, Scoring, ServedModel, SharedMemory, WorkloadClass,
-    device_states,
+    BudgetLimit, HeldState, MONTH_MS, MemoryKills, ObjectRef, Scoring, ServedModel, SharedMemory,
+    WorkloadClass, device_states,
 };
-use dovetail_inventory::dump::read_objects;
+use dovetail_inventory::dump::{Keeper, read_objects};
 use dovetail_inventory::facts::{Gathered, Inventory};
 use serde_json::{Value, json};
 
@@ -212,8 +212,78 @@ fn shared_memory_rules_annotations_and_kills_are_read() {
     assert_eq!(sees, Some("NVIDIA_VISIBLE_DEVICES=all"));
     assert!(!template.has_local_data);
     // Two restarts, the last of them for memory.
-    assert_eq!(workload.memory_kills, Some(2));
+    assert_eq!(workload.memory_kills, Some(MemoryKills { proven: 1, may_be_more: true }));
     assert_eq!(workload.ignores, BTreeSet::from(["REQ-12".to_owned(), "SCH-05".to_owned()]));
+}
+
+/// The end of a container, for memory; `None` does not say when.
+fn killed_at(time: Option<&str>) -> Value {
+    match time {
+        Some(time) => json!({"terminated": {"reason": "OOMKilled", "finishedAt": time}}),
+        None => json!({"terminated": {"reason": "OOMKilled"}}),
+    }
+}
+
+#[test]
+fn of_a_containers_kills_those_count_that_it_proves() {
+    let last_week = "2026-11-13T12:00:00Z";
+    let kills = |field: &str, restarts: u32, last: Value, state: Value| {
+        let mut pod = pod("p", "", 1, "g1");
+        pod["status"][field] = json!([
+            {"name": "main", "restartCount": restarts, "lastState": last, "state": state}
+        ]);
+        let kept = Keeper::default().keep("Pod", "v1", &pod).expect("pods are kept");
+        let [found, again] = [pod, kept]
+            .map(|pod| gathered(&[pod]).facts.workloads[0].memory_kills.expect("they are known"));
+        assert_eq!(found, again, "a collection says the same");
+        (found.proven, found.may_be_more)
+    };
+    let none = || json!({});
+    for field in ["containerStatuses", "initContainerStatuses"] {
+        // Ten restarts in the life of the pod: nobody knows when the others were.
+        assert_eq!(kills(field, 10, killed_at(Some(last_week)), none()), (1, true));
+        assert_eq!(kills(field, 1, killed_at(Some(last_week)), none()), (1, false));
+        // The others were even longer ago.
+        let long_ago = || killed_at(Some("2026-11-13T11:59:59Z"));
+        assert_eq!(kills(field, 10, long_ago(), none()), (0, false));
+        assert_eq!(kills(field, 1, killed_at(None), none()), (0, true));
+        // It was started once more, and was killed again.
+        assert_eq!(kills(field, 1, killed_at(Some(last_week)), killed_at(Some(NOW))), (2, false));
+        let other = json!({"terminated": {"reason": "Error", "finishedAt": NOW}});
+        assert_eq!(kills(field, 1, other, none()), (0, false));
+    }
+}
+
+#[test]
+fn kills_of_pods_that_are_over_are_those_of_their_owner() {
+    let over = |name: &str, job: &str, gpus: u32| {
+        let mut pod = pod(name, job, gpus, "g1");
+        pod["status"]["phase"] = json!("Failed");
+        pod["status"]["containerStatuses"] =
+            json!([{"name": "main", "restartCount": 0, "state": killed_at(Some(NOW))}]);
+        pod
+    };
+    let mut small = pod("t-8", "Job/t", 1, "g1");
+    small["status"]["containerStatuses"] =
+        json!([{"name": "main", "restartCount": 1, "lastState": killed_at(Some(NOW))}]);
+    let found = gathered(&[
+        owner("CronJob", "nightly", None, json!({})),
+        owner("Job", "t", Some("CronJob/nightly"), json!({"parallelism": 2})),
+        owner("Job", "t-yesterday", Some("CronJob/nightly"), json!({"parallelism": 2})),
+        small,
+        pod("t-9", "Job/t", 2, "g1"),
+        over("t-0", "Job/t", 2),
+        over("t-1", "Job/t", 2),
+        over("y-0", "Job/t-yesterday", 2),
+        // Its owner is another one, and runs nothing.
+        over("o-0", "Job/other", 2),
+    ]);
+    let kills = |workload: &dovetail_audit::Workload| {
+        let kills = workload.memory_kills.expect("they are known");
+        (workload.pods[0].name.clone(), kills.proven, kills.may_be_more)
+    };
+    let told: Vec<_> = found.facts.workloads.iter().map(kills).collect();
+    assert_eq!(told, [("t-8".to_owned(), 1, false), ("t-9".to_owned(), 3, false)]);
 }
 
 #[test]

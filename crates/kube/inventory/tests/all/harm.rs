@@ -181,3 +181,108 @@ fn a_priority_is_not_written_for_pods_that_wait_for_a_place() {
     assert!(withheld(8));
     assert!(!withheld(16));
 }
+
+/// A Deployment of the namespace with this pod template.
+fn deployment(name: &str, replicas: usize, spec: Value, strategy: Value) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "research", "resourceVersion": "1"},
+        "spec": {"replicas": replicas, "strategy": strategy, "template": {"spec": spec}}})
+}
+
+/// The first nodes that got the taint would leave the pods one node for four.
+#[test]
+fn no_node_is_tainted_while_a_pod_with_gpus_that_can_use_it_lacks_the_toleration() {
+    let tainted = |tolerates: bool| {
+        let mut objects = vec![plain_node("c1")];
+        for at in 0..4 {
+            let mut open = node(&format!("g{at}"), 8);
+            open["spec"]["taints"] = json!([]);
+            open["metadata"]["labels"]
+                .as_object_mut()
+                .expect("labels")
+                .remove("karpenter.sh/nodepool");
+            objects.push(open);
+            let mut serves = pod(&format!("serve-{at}"), "ReplicaSet/serve", 8, &format!("g{at}"));
+            if !tolerates {
+                serves["spec"]["tolerations"] = json!([]);
+            }
+            objects.push(serves);
+        }
+        let (findings, safe, _) = audited(&objects);
+        assert!(findings.iter().any(|of| of.starts_with("SCH-01")), "{findings:?}");
+        let nodes = safe.written.iter().filter_map(|safe| safe.patch.nodes.as_ref());
+        nodes.map(|change| change.nodes.len()).sum::<usize>()
+    };
+    assert_eq!(tainted(false), 0);
+    assert_eq!(tainted(true), 4);
+}
+
+/// Six pods of a core each on a node with GPUs, and another node with so many cores.
+#[test]
+fn pods_are_moved_only_to_nodes_with_room_for_all_of_them() {
+    let written = |cores: u32, more: &dyn Fn(&mut Value)| {
+        let mut free = plain_node("c1");
+        free["status"]["allocatable"]["cpu"] = json!(cores.to_string());
+        let mut objects = vec![node("g1", 8), free];
+        let mut spec = Value::Null;
+        for at in 0..6 {
+            let mut one = pod(&format!("many-{at}"), "Deployment/many", 0, "g1");
+            one["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+            more(&mut one["spec"]);
+            spec = one["spec"].clone();
+            objects.push(one);
+        }
+        spec.as_object_mut().expect("a map").remove("nodeName");
+        objects.push(deployment("many", 6, spec, json!({"type": "Recreate"})));
+        let (findings, safe, _) = audited(&objects);
+        assert!(findings.contains(&"SCH-02 Deployment/many".to_owned()), "{findings:?}");
+        let is_written =
+            |check: &str| safe.written.iter().any(|safe| safe.patch.checks.contains(&check));
+        let withheld = safe.withheld.iter().map(|of| of.pods.len()).max();
+        (is_written("SCH-02"), withheld)
+    };
+    assert_eq!(written(8, &|_| {}), (true, None));
+    assert_eq!(written(4, &|_| {}), (false, Some(6)));
+    // Where they can be beside others is not checked.
+    let beside = json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}}]}});
+    assert_eq!(written(8, &|spec| spec["affinity"] = beside.clone()), (false, Some(6)));
+    let port = json!([{"containerPort": 80, "hostPort": 80}]);
+    assert_eq!(written(8, &|spec| spec["containers"][0]["ports"] = port.clone()), (false, Some(6)));
+}
+
+/// A quota for the pods that are there would reject those of a CronJob.
+#[test]
+fn a_quota_is_not_written_while_objects_are_yet_to_make_pods_with_gpus() {
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "research"}});
+    let later = |kind: &str, spec: Value| {
+        json!({"apiVersion": "x/v1", "kind": kind, "spec": spec,
+            "metadata": {"name": "later", "namespace": "research"}})
+    };
+    let quota = |more: &[Value]| {
+        let run = pod("runs-0", "StatefulSet/runs", 1, "g1");
+        let other = json!({"apiVersion": "v1", "kind": "ResourceQuota",
+            "metadata": {"name": "q", "namespace": "other"},
+            "spec": {"hard": {"cpu": "1"}}, "status": {"hard": {"cpu": "1"}}});
+        let mut all = vec![node("g1", 8), namespace.clone(), run, other];
+        all.extend(more.iter().cloned());
+        let (findings, safe, _) = audited(&all);
+        assert!(findings.iter().any(|of| of.starts_with("GOV-01")), "{findings:?}");
+        safe.written.iter().any(|safe| safe.patch.object.kind == "ResourceQuota")
+    };
+    assert!(quota(&[]));
+    let template = |gpus: u32| {
+        let mut spec = pod("x", "", gpus, "")["spec"].clone();
+        spec.as_object_mut().expect("a map").remove("nodeName");
+        json!({"spec": spec})
+    };
+    let cron = |gpus: u32| {
+        let job = json!({"spec": {"template": template(gpus)}});
+        later("CronJob", json!({"schedule": "0 1 * * *", "jobTemplate": job}))
+    };
+    assert!(!quota(&[cron(8)]));
+    assert!(quota(&[cron(0)]));
+    let asleep = json!({"replicas": 0, "template": template(4)});
+    assert!(!quota(&[later("Deployment", asleep)]));
+}

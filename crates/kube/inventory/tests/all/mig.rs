@@ -303,10 +303,15 @@ fn a_count_that_others_contradict_is_told_with_its_source() {
         ("instance type g5.12xlarge".to_owned(), vec!["the device plugin: 16".to_owned()]);
     assert_eq!(told(16, &g5), (4, vec![by_type]));
     let both = [g5[0], ("nvidia.com/gpu.count", "8")];
+    // No label counts more GPUs than the machine has.
     let (gpus, counts) = told(8, &both);
-    assert_eq!((gpus, &*counts[0].0), (8, "nvidia.com/gpu.count"));
-    assert_eq!(counts[0].1, ["instance type g5.12xlarge: 4"]);
+    assert_eq!((gpus, &*counts[0].0), (4, "instance type g5.12xlarge"));
+    assert_eq!(counts[0].1, ["nvidia.com/gpu.count: 8", "the device plugin: 8"]);
+    let fewer = [g5[0], ("nvidia.com/gpu.count", "3")];
+    assert_eq!(told(3, &fewer).1[0].1, ["instance type g5.12xlarge: 4"]);
     assert_eq!(told(4, &g5), (4, vec![]));
+    // One GPU of the machine is lost.
+    assert_eq!(told(3, &g5), (4, vec![]));
     let sliced = [("nvidia.com/gpu.count", "4"), ("nvidia.com/gpu.replicas", "4")];
     assert_eq!(told(16, &sliced), (4, vec![]));
     // On GKE GPUs are cut and shared without GPU Feature Discovery.
@@ -324,4 +329,32 @@ fn a_count_that_others_contradict_is_told_with_its_source() {
         (read.gpus, read.units[0].parts.milli(0, 1), read.units[0].is_shared),
         (2, 500, false)
     );
+}
+
+/// Replicas under names of their own, of which no label says how many each GPU has.
+#[test]
+fn renamed_replicas_are_parts_of_the_gpus_that_the_machine_has() {
+    let gpus = |offers: &[(&str, u32)], labels: &[(&str, &str)]| {
+        let mut made = node("n", 0);
+        for (label, value) in labels {
+            made["metadata"]["labels"][*label] = json!(value);
+        }
+        for field in ["capacity", "allocatable"] {
+            for (resource, count) in offers {
+                made["status"][field][*resource] = json!(count.to_string());
+            }
+        }
+        gathered(&[made]).moment.nodes[0].gpus
+    };
+    let shared = "nvidia.com/gpu.shared";
+    let of_type = |name| [("node.kubernetes.io/instance-type", name)];
+    assert_eq!(gpus(&[(shared, 16)], &of_type("g5.12xlarge")), 4);
+    assert_eq!(gpus(&[(shared, 16)], &[("karpenter.k8s.aws/instance-gpu-count", "4")]), 4);
+    assert_eq!(gpus(&[(shared, 8)], &[("cloud.google.com/gke-accelerator-count", "2")]), 2);
+    // Three are whole, one is shared.
+    let both = [("nvidia.com/gpu", 3), (shared, 4)];
+    assert_eq!(gpus(&both, &[("nvidia.com/gpu.count", "4")]), 4);
+    let mig = [("nvidia.com/mig-3g.20gb.shared", 64)];
+    let a100 = [of_type("p4d.24xlarge")[0], ("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB")];
+    assert_eq!(gpus(&mig, &a100), 8);
 }

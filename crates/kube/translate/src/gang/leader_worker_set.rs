@@ -1,6 +1,8 @@
 //! LeaderWorkerSets: each group of one leader and its workers is a gang.
 
-use dovetail_objects::labels::LEADER_WORKER_SET_SIZE as SIZE;
+use dovetail_objects::labels::{
+    LEADER_WORKER_SET_SIZE as SIZE, LEADER_WORKER_SET_WORKER_INDEX as WORKER_INDEX,
+};
 use dovetail_objects::{LEADER, Pod, WORKERS, WorkloadKind, WorkloadObject, WorkloadRole};
 
 use super::workload::Membership;
@@ -8,12 +10,14 @@ use super::{GangName, NotYet, count};
 
 const NAME: &str = "leaderworkerset.sigs.k8s.io/name";
 const GROUP_INDEX: &str = "leaderworkerset.sigs.k8s.io/group-index";
-const WORKER_INDEX: &str = "leaderworkerset.sigs.k8s.io/worker-index";
+/// The same for a group of whom nobody says the number.
+const GROUP_KEY: &str = "leaderworkerset.sigs.k8s.io/group-key";
 
 pub(super) fn membership(pod: &Pod) -> Option<Membership<'_>> {
     let labels = &pod.meta.labels;
     let whole = Membership::whole(WorkloadKind::LeaderWorkerSet, labels.get(NAME))?;
-    Some(Membership { part: labels.get(GROUP_INDEX).unwrap_or(""), ..whole })
+    let part = labels.get(GROUP_INDEX).or_else(|| labels.get(GROUP_KEY));
+    Some(Membership { part: part.unwrap_or(""), ..whole })
 }
 
 pub(super) fn role_of(pod: &Pod) -> &'static str {
@@ -81,6 +85,18 @@ mod tests {
         assert_eq!(name.to_string(), "leaderworkerset blue/serve group 1");
         assert_ne!(Some(name), gang_of(&member(0, 0, 4)).unwrap());
         assert_eq!(min("LeaderCreated", &members), 4, "the set is being updated to 8");
+    }
+
+    #[test]
+    fn a_group_without_a_number_is_known_by_its_key() {
+        let keyed = |key: &str| {
+            let labels = json!({"leaderworkerset.sigs.k8s.io/name": "serve",
+                "leaderworkerset.sigs.k8s.io/group-key": key});
+            pod("p", json!({"metadata": {"labels": labels}}))
+        };
+        let name = gang_of(&keyed("689ce1b5")).unwrap().expect("a gang");
+        assert_eq!(name.to_string(), "leaderworkerset blue/serve group 689ce1b5");
+        assert_ne!(Some(name), gang_of(&keyed("a94f0c2d")).unwrap());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::{GangName, GangTerms, NotYet, count, impossible, on_lost_member, same
 
 const GANG: &str = labels::GANG;
 pub(super) const MIN_MEMBERS: &str = labels::MIN_MEMBERS;
-pub(super) const MAX_MEMBERS: &str = "dovetail.dev/max-members";
+pub(super) const MAX_MEMBERS: &str = labels::MAX_MEMBERS;
 
 /// What only gangs can keep.
 pub const TERMS_OF_GANGS: [&str; 3] = [MIN_MEMBERS, MAX_MEMBERS, super::topology::REQUIRED];

@@ -40,6 +40,27 @@ fn a_quota_is_offered_only_where_no_more_pods_can_come() {
 }
 
 #[test]
+fn taints_of_unhealthy_nodes_are_not_tolerated() {
+    let tainted = |key: &'static str, value: &'static str| {
+        move |facts: &mut Facts| {
+            let added = Taint { value: value.into(), ..taint(key) };
+            facts.nodes[0].node.taints.push(added);
+        }
+    };
+    assert_eq!(offered("SCH-04", tainted("team-b", "")), 1);
+    assert_eq!(offered("SCH-04", tainted("gpu-health", "XID-79")), 0);
+    assert_eq!(offered("SCH-04", tainted("example.com/out-of-service", "")), 0);
+    // Another node is only reserved.
+    let one_of_two = |facts: &mut Facts| {
+        let mut other = gpu_node("g2", "H100");
+        other.node.taints.push(taint("team-b"));
+        add_node(facts, other);
+        tainted("under-repair", "")(facts);
+    };
+    assert_eq!(offered("SCH-04", one_of_two), 1);
+}
+
+#[test]
 fn a_node_is_drained_or_given_to_an_autoscaler_only_without_work() {
     let broken = |facts: &mut Facts| {
         facts.nodes[0].gpus.get_mut(GPU).expect("it has GPUs").allocatable = 7;

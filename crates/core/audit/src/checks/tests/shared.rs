@@ -56,6 +56,36 @@ fn gpus_that_may_have_computed_are_left_to_their_pod() {
     assert_eq!(told[..2], ["GPUs of one pod: 4", "GPUs that may have been active: 2"]);
 }
 
+/// One of two pods used all that it asks for, or three of its four GPUs: the template of both can
+/// ask for no less.
+#[test]
+fn a_template_asks_for_what_its_busiest_pod_used() {
+    let of = |first: [u64; 4], second: [u64; 4]| {
+        found(&["REQ-04"], |f| {
+            used(f, TRAIN, &[0; 4]);
+            for (number, (pod, active_ms)) in
+                f.workloads[TRAIN].pods.iter_mut().zip([first, second]).enumerate()
+            {
+                let base = 4 * number as u32;
+                pod.devices = (0..4).map(|gpu| vec![(base + gpu, 1_000)]).collect();
+                for (used, active_ms) in pod.uses.iter_mut().zip(active_ms) {
+                    (used.active_ms, used.idle_ms) = (active_ms, 24 * HOUR_MS - active_ms);
+                }
+            }
+        })
+    };
+    let h = HOUR_MS;
+    assert_eq!(of([h, h, h, h], [h, 0, 0, 0]), []);
+    let some = of([h, h, h, 0], [h, 0, 0, 0]);
+    let [(finding, told)] = &some[..] else { panic!("{some:?}") };
+    assert_eq!(told[..2], ["GPUs of one pod: 4", "GPUs that were ever active: 3"]);
+    assert_eq!(finding.fix_example(), "resources: {limits: {nvidia.com/gpu: 3}}");
+    // One GPU of each pod, and not the other two of the second.
+    let claimed: Vec<(u32, i64)> =
+        finding.claims.iter().map(|claim| (claim.device, claim.gpu_milli)).collect();
+    assert_eq!(claimed, [(3, 1_000), (5, 1_000)]);
+}
+
 /// A hundredth of 24 hours is 14 minutes and 24 seconds.
 #[test]
 fn a_few_lost_samples_leave_it_shown_and_more_or_contradictions_do_not() {

@@ -7,7 +7,9 @@ use dovetail_account::signal::Signal;
 use super::models::{asked, cheaper, hung, sized};
 use super::seen::{advised, misplaced_for, seen_by, throttled};
 use super::sharing::{crowded, notebook, unused};
-use super::{GIB, HOUR_MS, NOW_MS, SERVE, TRAIN, healthy, held, ids, owned, small, still, used};
+use super::{
+    GIB, HOUR_MS, NOW_MS, SERVE, TRAIN, healthy, held, ids, killed, owned, small, still, used,
+};
 use crate::checks::audit;
 use crate::facts::{Facts, WorkloadClass};
 use crate::patch::PatchChange;
@@ -28,7 +30,7 @@ const OF_PODS: [Moved; 14] = [
     ("over_request_percent", "REQ-07", |f| advised(f, "memory", 12 * GIB, 16 * GIB), 199, 200),
     // A third of the time.
     ("starved_active_percent", "REQ-09", |f| throttled(f, 8 * HOUR_MS, 5_999), 34, 33),
-    ("tolerated_memory_kills", "REQ-10", |f| f.workloads[TRAIN].memory_kills = Some(5), 4, 5),
+    ("tolerated_memory_kills", "REQ-10", |f| killed(f, 5), 4, 5),
     // All training has 16 GiB.
     ("small_shared_memory_mib", "REQ-12", |_| {}, 16_384, 16_383),
     ("large_gpu_mib", "SHR-02", |f| notebook(f, "24000"), 24_000, 24_001),
@@ -149,7 +151,7 @@ fn patches_and_evidence_are_made_with_what_was_set() {
     assert_eq!(request(advised, "request_headroom_percent", 50), 18 * GIB);
     assert_eq!(request(advised, "request_headroom_percent", 0), 12 * GIB);
     // The training asks for 128 GiB.
-    let killed: fn(&mut Facts) = |f| f.workloads[TRAIN].memory_kills = Some(3);
+    let killed: fn(&mut Facts) = |f| killed(f, 3);
     assert_eq!(request(killed, "memory_raise_percent", 25), 160 * GIB);
     let pays_back = |name, value| {
         let found = audit(&with(|f| cheaper(f, 5_000_000), name, value));

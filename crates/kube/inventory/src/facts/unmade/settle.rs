@@ -9,6 +9,7 @@ use super::admission::Admission;
 use super::missing::missing;
 use super::{Fate, Key, Maker, PodSet, UnmadePod, UnmadeWork, Why};
 use crate::facts::cluster::ClusterObjects;
+use crate::facts::leaders::add_leaders;
 use crate::facts::owner::Owners;
 use crate::facts::pods::{PodRecord, Pods};
 
@@ -31,12 +32,13 @@ struct HeldByKueue {
     pods: BTreeSet<Key>,
 }
 
-/// What waits beside the pods that are there.
+/// What waits beside the pods that are there. Chains of owners are whole from here on.
 pub(in crate::facts) fn settle(
     pods: &Pods,
     cluster: &ClusterObjects,
     owners: &mut Owners,
 ) -> UnmadeWork {
+    add_leaders(owners, pods);
     owners.leave_out_what_is_made();
     let kept = kept_by_kueue(pods, owners);
     let mut there: BTreeMap<&ObjectRef, u64> = BTreeMap::new();
