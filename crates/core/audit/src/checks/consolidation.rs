@@ -149,14 +149,16 @@ impl<'f> ResourceCluster<'f> {
     ) -> bool {
         let Some(first) = nodes.first() else { return false };
         let mut world = self.world(&BTreeSet::new());
+        let mut moved = BTreeSet::new();
         for (place, of) in self.standing.iter().enumerate() {
             if of.gpus > 0 && nodes.contains(of.node) && self.can_move(of) {
-                world.holdings.retain(|holding| holding.id != HoldingId(place as u64 + 1));
+                moved.insert(HoldingId(place as u64 + 1));
                 let id = JobId(place as u64);
                 let requirement = Arc::new(self.requirement(of));
                 world.jobs.push(Job::single(id, &of.pod.name, 0, requirement));
             }
         }
+        world.holdings.retain(|holding| !moved.contains(&holding.id));
         let waiting = workload.pods.iter().filter(|pod| pod.node.is_none()).take(pods);
         let first_place = self.standing.len() as u64;
         for (pod, place) in waiting.zip(first_place..) {

@@ -122,21 +122,29 @@ impl<'e> Listing<'e> {
         self.books.kept.bookings.iter()
     }
 
-    /// GPUs that are reserved and not in use, by what they are reserved for and by node.
-    pub fn reserved_unused(&self) -> Vec<ReservedUnused<'e>> {
+    /// What is reserved and not in use, piece by piece: for what, where, and how many GPUs in
+    /// thousandths.
+    fn unused_pieces(&self) -> impl Iterator<Item = (ReservedFor<'e>, NodeId, i64)> + use<'e> {
         let Books { kept, placement: Placement { state, .. }, .. } = self.books;
         let heads = kept.reserved.iter().map(|claim| (ReservedFor::Job(claim.job), claim));
         let windows = kept.bookings.iter();
         let windows =
             windows.map(|booked| (ReservedFor::Window(&booked.booking.name), &booked.claim));
-        let mut unused = BTreeMap::new();
-        for (reserved_for, claim) in heads.chain(windows) {
-            for id in state.holdings.kept_by(claim.reservation) {
+        heads.chain(windows).flat_map(move |(reserved_for, claim)| {
+            state.holdings.kept_by(claim.reservation).into_iter().map(move |id| {
                 let holding = state.holdings.get(id);
                 let gpus = holding.devices.iter().map(|(_, amount)| amount.compute_milli);
-                let node = &state.nodes.cold(holding.node).node.name;
-                *unused.entry((reserved_for, node)).or_default() += gpus.sum::<i64>();
-            }
+                (reserved_for, holding.node, gpus.sum())
+            })
+        })
+    }
+
+    /// GPUs that are reserved and not in use, by what they are reserved for and by node.
+    pub fn reserved_unused(&self) -> Vec<ReservedUnused<'e>> {
+        let nodes = &self.books.placement.state.nodes;
+        let mut unused: BTreeMap<(ReservedFor<'e>, &NodeName), i64> = BTreeMap::new();
+        for (reserved_for, node, gpu_milli) in self.unused_pieces() {
+            *unused.entry((reserved_for, &nodes.cold(node).node.name)).or_default() += gpu_milli;
         }
         let line = |((reserved_for, node), gpu_milli): ((ReservedFor<'e>, &NodeName), i64)| {
             ReservedUnused { reserved_for, node: node.clone(), gpu_milli }
@@ -148,9 +156,8 @@ impl<'e> Listing<'e> {
     /// windows.
     pub fn reserved_unused_gpu_milli(&self) -> [i64; 2] {
         let mut sums = [0, 0];
-        for unused in self.reserved_unused() {
-            let of = usize::from(matches!(unused.reserved_for, ReservedFor::Window(_)));
-            sums[of] += unused.gpu_milli;
+        for (reserved_for, _, gpu_milli) in self.unused_pieces() {
+            sums[usize::from(matches!(reserved_for, ReservedFor::Window(_)))] += gpu_milli;
         }
         sums
     }
