@@ -3,6 +3,7 @@
 
 use dovetail_account::split::{Headline, SplitMethod};
 use dovetail_audit::{MonthFigure, PricedTime, TimeByPrice};
+use dovetail_costing::document::LEAST_HOURS;
 use dovetail_model::{Money, grouped};
 use dovetail_units::amount::rounded_usd;
 use serde::Serialize;
@@ -47,9 +48,6 @@ impl FigureOut {
 pub fn hours(gpu_milli_ms: i128) -> f64 {
     gpu_milli_ms as f64 / 3.6e9
 }
-
-/// Fewer GPU-hours are not worth a word.
-pub(crate) const LEAST_HOURS: f64 = 0.05;
 
 /// Dollars for people, with a sign that there is more where GPU-hours without a price are left out;
 /// a dash where nothing has a price.

@@ -2,13 +2,14 @@
 //! finding brings.
 
 use dovetail_console::table::counted;
+use dovetail_costing::document::LEAST_HOURS;
 use dovetail_inventory::facts::OTHER_PODS;
 use dovetail_units::amount::{percent, rounded, rounded_usd, tenths, usd, whole};
 use dovetail_units::duration::duration_of_seconds;
 
 pub use super::baseline::object_words;
 use super::document::{Document, FindingOut, MethodOut, StateOut};
-use super::figures::{FigureOut, LEAST_HOURS, sign_of_more};
+use super::figures::{FigureOut, sign_of_more};
 
 /// A figure in dollars with its range over split methods, or in GPU-hours without a price.
 fn figure_words(figure: &FigureOut) -> String {
@@ -165,6 +166,10 @@ impl Document {
             }
             (false, false) => ".".to_owned(),
         };
+        // $0.00 a month beside what was wasted so far would look like a contradiction.
+        if head.waste_share <= 0.0 && head.waste_gpu_hours_so_far >= LEAST_HOURS {
+            return format!("No waste can be extrapolated to a month{rest}");
+        }
         match (head.waste_usd_micros_per_month, head.bill_usd_micros_per_month) {
             (Some(waste), Some(bill)) if bill > 0 => {
                 let of_bill = percent(waste as f64 / bill as f64) + of + &self.range();

@@ -13,6 +13,7 @@ use dovetail_audit::NodeStates;
 use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_console::plain::plain;
+use dovetail_console::table::plural;
 use dovetail_costing::dimension::{Dimension, UNKNOWN};
 use dovetail_costing::flags::states;
 use dovetail_costing::free_moments::FreeMoments;
@@ -292,14 +293,12 @@ impl Collector {
     }
 
     fn read_and_show(&mut self, goes_on: &dyn Fn() -> bool) -> Result<CollectionRound> {
-        let gathered = self.gathered()?;
+        let (gathered, refused) = self.gathered()?.unzip();
         let by_objects = gathered.as_ref().map(|objects| objects.cluster_uid.clone());
         let cluster =
             self.given.flags.named(&self.given.app).or(by_objects).filter(|name| !name.is_empty());
         let Some(cluster) = cluster else {
-            bail!(
-                "cannot identify the cluster: no UID of namespace kube-system; pass --cluster NAME"
-            );
+            bail!(unidentified(&refused.unwrap_or_default()));
         };
         self.cluster.clone_from(&cluster);
         if let Some(gathered) = &gathered
@@ -388,8 +387,9 @@ impl Collector {
         told
     }
 
-    /// Objects of this moment, if there is a cluster to read.
-    fn gathered(&mut self) -> Result<Option<Gathered>> {
+    /// Objects of this moment, and the kinds that the credentials hide, if there is a cluster to
+    /// read.
+    fn gathered(&mut self) -> Result<Option<(Gathered, Vec<String>)>> {
         let Some(connection) = &self.connection else { return Ok(None) };
         let mut inventory = Inventory::new(now_ms());
         let lists = self.ledger.runtime.block_on(lists_of(connection, &mut inventory))?;
@@ -402,7 +402,8 @@ impl Collector {
             ));
         }
         let labels = names::wanted(&self.given.teams);
-        Ok(Some(inventory.facts_and_tenants(Default::default(), Some(&labels))))
+        let gathered = inventory.facts_and_tenants(Default::default(), Some(&labels));
+        Ok(Some((gathered, lists.refused)))
     }
 
     fn read(
@@ -637,4 +638,51 @@ fn month_hour(now_ms: u64) -> Result<u64> {
     let first = now.to_zoned(jiff::tz::TimeZone::UTC).date().first_of_month();
     let begin = first.to_zoned(jiff::tz::TimeZone::UTC).context("a month has a first day")?;
     Ok(u64::try_from(begin.timestamp().as_millisecond())? / HOUR_MS)
+}
+
+/// Why a cluster has no name: its namespaces are hidden, or it lacks the one that names it.
+/// `refused` are the kinds that the credentials may not list.
+fn unidentified(refused: &[String]) -> String {
+    let is_refused = |kind: &&str| refused.iter().any(|refused| refused == kind);
+    if !is_refused(&"namespaces") {
+        return "cannot identify the cluster: no UID of namespace kube-system; pass --cluster NAME"
+            .to_owned();
+    }
+    let named: Vec<&str> = ["nodes", "pods", "namespaces"].into_iter().filter(is_refused).collect();
+    let others = match refused.len() - named.len() {
+        0 => String::new(),
+        others => format!(", and {}", plural(others, "other kind", "other kinds")),
+    };
+    // A name alone helps if the GPUs and their pods can be read.
+    let or_named = if named.len() == 1 { ", or pass --cluster NAME" } else { "" };
+    format!(
+        "cannot identify the cluster: the credentials may not list {}{others}: grant them the \
+         ClusterRole of deploy/serve/rbac.yaml{or_named}",
+        named.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_without_a_name_is_told_with_what_hides_it() {
+        let of = |kinds: &[&str]| {
+            let refused: Vec<String> = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+            unidentified(&refused)
+        };
+        let role = "grant them the ClusterRole of deploy/serve/rbac.yaml";
+        let may_not = "cannot identify the cluster: the credentials may not list";
+        assert_eq!(
+            of(&["jobs.batch", "namespaces", "nodes", "pods", "services"]),
+            format!("{may_not} nodes, pods, namespaces, and 2 other kinds: {role}")
+        );
+        let only = of(&["namespaces"]);
+        assert_eq!(only, format!("{may_not} namespaces: {role}, or pass --cluster NAME"));
+        // The namespace itself is missing.
+        for kinds in [&["pods"][..], &[]] {
+            assert!(of(kinds).ends_with("no UID of namespace kube-system; pass --cluster NAME"));
+        }
+    }
 }

@@ -323,9 +323,10 @@ fn notes(comparison: &TimedComparison) -> Vec<String> {
     let seeds: Vec<String> = runs.iter().map(|run| run.seed.to_string()).collect();
     let mut notes = notes_on_accounts(comparison);
     notes.push(
-        "Queue and job figures are over all jobs of the trace that started or ended, whenever that was; GPU figures are \
-         over the period. Time in queue counts from submission to the first start; p50 and p99 are the values at \
-         the positions floor(0.5 n) and floor(0.99 n) of the sorted times."
+        "Queue and job figures are over all jobs of the trace that started or finished at any \
+         time; GPU figures are over the period. Time in queue counts from submission to the first \
+         start; p50 and p99 are the values at the positions floor(0.5 n) and floor(0.99 n) of the \
+         sorted times."
             .to_owned(),
     );
     notes.extend(note_on_unfinished(comparison));
@@ -337,7 +338,7 @@ fn notes(comparison: &TimedComparison) -> Vec<String> {
         ),
         n => format!(
             "Figures are the mean over {n} runs (seeds {}), ± the standard deviation of the sample; all policies \
-             saw the same {n} worlds. Curves show seed {}.",
+             ran on the same {n} sets of jobs and nodes. Curves show seed {}.",
             seeds.join(", "),
             seeds[0]
         ),

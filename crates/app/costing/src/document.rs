@@ -24,7 +24,7 @@ use super::too_recent::{SoFarOut, TooRecent};
 use super::without_price::unpriced;
 
 /// Fewer GPU-hours are not worth a word.
-const LEAST_HOURS: f64 = 0.05;
+pub const LEAST_HOURS: f64 = 0.05;
 
 /// Name and version of the form.
 const SCHEMA: &str = "dovetail-cost/1";

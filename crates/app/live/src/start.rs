@@ -10,11 +10,11 @@ use dovetail_units::duration::duration;
 pub(crate) fn when(start: &StartLine) -> String {
     match (start.within_p50_ms, start.within_p90_ms) {
         (None, _) => {
-            "unknown (to state run times, set the annotation dovetail.dev/runtime on pods)"
+            "unknown (to declare run times, set the annotation dovetail.dev/runtime on pods)"
                 .to_owned()
         }
         (Some(p50_ms), Some(p90_ms)) if p50_ms == p90_ms => {
-            format!("in {}, from the run times that pods state", duration(p50_ms))
+            format!("in {}, from the run times that pods declare", duration(p50_ms))
         }
         (Some(p50_ms), Some(p90_ms)) => {
             format!("in {} (50%), within {} (90%)", duration(p50_ms), duration(p90_ms))

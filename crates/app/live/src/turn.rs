@@ -77,8 +77,8 @@ fn queue(turn: &QueueTurn) -> String {
 fn of_score(score: &Score) -> String {
     let expected = match score.expected_run_ms {
         None => "unknown".to_owned(),
-        Some(ms) if score.is_estimate => format!("{}, stated", duration(ms)),
-        Some(ms) => format!("{}, learned from jobs that ended", duration(ms)),
+        Some(ms) if score.is_estimate => format!("{}, declared", duration(ms)),
+        Some(ms) => format!("{}, estimated without a declared run time", duration(ms)),
     };
     let terms = [
         (score.size_gpu_hours, "for its expected GPU time"),
@@ -130,7 +130,8 @@ mod tests {
             "scheduling order (dovetail) 1. queue vision: not below its quota, then usage 0.25 + \
              0.50 for its running jobs, in cluster-hours / weight 2 (smallest first) 2. priority 3 \
              (highest first) 3. score -1.84 GPU-hours = 0.16 for its expected GPU time, -2.00 for \
-             the time since its submission (lowest first); remaining run time: 2 h, stated; 8 GPUs"
+             the time since its submission (lowest first); remaining run time: 2 h, declared; 8 \
+             GPUs"
         );
         let kai = QueueTurnTerms::Kai {
             above_fair_share: false,

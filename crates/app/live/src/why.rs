@@ -68,7 +68,7 @@ fn text(app: &App, why: &Why, layout_changes: &[LayoutChange]) -> String {
     let mut rows = vec![
         ("reason", job.reason.to_owned()),
         ("queue", harmless(&job.queue).into_owned()),
-        ("place in queue", format!("{} of {length}", job.place)),
+        ("queue position", format!("{} of {length}", job.place)),
         ("priority", job.priority.to_string()),
         ("waited", duration(job.waited_ms)),
     ];

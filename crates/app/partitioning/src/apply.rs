@@ -186,13 +186,17 @@ impl<'a> Apply<'a> {
     }
 
     /// Brings changes that were cut off to their end; whether there were any. One that cannot go on
-    /// does not keep the others.
+    /// does not keep the others. A node that is stuck is told of until somebody sees to it.
     async fn resume(&self, objects: &Objects, document: &mut Document) -> bool {
         let mut has_changed = false;
         for (node, seen) in &objects.nodes {
-            let Some(record) = seen.record().filter(|record| !record.step.is_over()) else {
+            let Some(record) = seen.record() else { continue };
+            if record.step == Step::Stuck {
+                document.nodes.push(NodeRow::stuck(node, &record));
+            }
+            if record.step.is_over() {
                 continue;
-            };
+            }
             if self.options.is_dry_run {
                 document.nodes.push(NodeRow::of(node, &record, record.step.word()));
                 continue;

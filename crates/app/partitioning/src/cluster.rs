@@ -12,6 +12,7 @@ use dovetail_control::status::WAITING_FOR_QUOTA;
 use dovetail_gpus::{GpuUnits, node_gpus};
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_MIG_CONFIG};
 use dovetail_model::{MigProfile, MigTable};
+use dovetail_objects::labels::NVIDIA_COUNT;
 use dovetail_objects::{Pod, Unscheduled};
 use dovetail_partition::{Change, Demand, Gpu, Instance};
 use dovetail_sharing::guard::other_master;
@@ -93,6 +94,16 @@ struct Reader<'o> {
     age: Age,
 }
 
+/// Why it is not clear how many GPUs a node has that offers so many whole ones, if it is not.
+fn contradiction(seen: &SeenNode, whole: i64, gpus: i64) -> Option<&'static str> {
+    if whole > gpus {
+        return Some("instances are advertised as whole GPUs (MIG strategy `single`)");
+    }
+    let stated = seen.node.meta.labels.get(NVIDIA_COUNT).and_then(|text| text.parse::<i64>().ok());
+    let is_less = stated.is_some_and(|stated| stated < gpus);
+    is_less.then_some("its instances need more GPUs than its label nvidia.com/gpu.count states")
+}
+
 impl Reader<'_> {
     fn read(mut self) -> Fleet {
         self.fleet.world.tables = self.tables.to_vec();
@@ -137,8 +148,7 @@ impl Reader<'_> {
         let config = seen.node.meta.labels.get(NVIDIA_MIG_CONFIG);
         let lost = if config.is_some_and(|config| config != NO_MIG) { 0 } else { gpus.missing };
         let cut = (gpus.count.gpus - whole - lost).max(0);
-        if whole > gpus.count.gpus {
-            let why = "instances are advertised as whole GPUs (MIG strategy `single`)";
+        if let Some(why) = contradiction(seen, whole, gpus.count.gpus) {
             return self.leave(name, why, gpus.count.gpus);
         }
         let table_place = self.tables.iter().position(|known| known.name == table.name);

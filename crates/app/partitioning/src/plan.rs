@@ -267,6 +267,9 @@ pub fn text(document: &Document, fleet: &Fleet) -> String {
     let proof = match bound - document.accepted_compute_slices {
         _ if !document.moves.is_empty() => "pods move off one node".to_owned(),
         0 => "no plan serves more".to_owned(),
+        _ if document.is_proved_best => {
+            format!("best for pods with a higher priority first; {bound} regardless of priority")
+        }
         _ => format!("no plan serves more than {bound}"),
     };
     let lost = format!(

@@ -43,12 +43,6 @@ pub(crate) fn offered(seen: &SeenNode) -> Option<Offered> {
     let [units] = units[..] else {
         return other("its GPUs are advertised under several resource names");
     };
-    let label = |key: &str| seen.node.meta.labels.get(key);
-    let replicas = || {
-        let method = Method::named(label(NVIDIA_STRATEGY)?)?;
-        let count = label(NVIDIA_REPLICAS)?.parse().ok()?;
-        Some(Replicas { method, count })
-    };
     let replicas = match &*units.resource {
         NVIDIA_GPU if !units.is_shared => None,
         NVIDIA_GPU => {
@@ -57,7 +51,7 @@ pub(crate) fn offered(seen: &SeenNode) -> Option<Offered> {
                  not support",
             );
         }
-        resource if resource == shared_resource() => match replicas() {
+        resource if resource == shared_resource() => match labelled(seen) {
             Some(replicas) => Some(replicas),
             None => return other("no label shows how its GPUs are shared"),
         },
@@ -73,6 +67,28 @@ pub(crate) fn offered(seen: &SeenNode) -> Option<Offered> {
     match is_all && side.offers().get(&units.resource) == Some(&units.usable) {
         true => Some(Offered::Whole(side)),
         false => other("GPUs are missing"),
+    }
+}
+
+/// The replicas of each GPU, as labels of the node state them.
+fn labelled(seen: &SeenNode) -> Option<Replicas> {
+    let label = |key: &str| seen.node.meta.labels.get(key);
+    let method = Method::named(label(NVIDIA_STRATEGY)?)?;
+    let count = label(NVIDIA_REPLICAS)?.parse().ok()?;
+    Some(Replicas { method, count })
+}
+
+/// How pods share each GPU of a node, also under the resource name of whole GPUs, which dovetail
+/// does not change; `None` if they do not share GPUs, or no label shows how.
+pub(crate) fn shown_replicas(seen: &SeenNode) -> Option<Replicas> {
+    match offered(seen)? {
+        Offered::Whole(side) => side.replicas,
+        Offered::Cut => None,
+        Offered::Other(_) => {
+            let units = node_gpus(&seen.node, seen.hami())?.units;
+            let mut used = units.iter().filter(|units| units.built_in > 0);
+            used.any(|of| of.is_shared && of.resource == NVIDIA_GPU).then(|| labelled(seen))?
+        }
     }
 }
 
@@ -335,6 +351,10 @@ mod tests {
             refused,
             "cut: its GPUs are partitioned with MIG: the policy does not set allowModeChange"
         );
+        let shown = |name: &str| shown_replicas(&objects.nodes[name]).map(Replicas::words);
+        let replicas = Some("4 replicas (time-slicing)".to_owned());
+        assert_eq!((shown("named"), shown("shared")), (replicas.clone(), replicas));
+        assert_eq!((shown("a"), shown("cut")), (None, None));
         let none = json!({"mode": "whole", "nodeSelector": {"pool": "none"}});
         let none: PolicySpec = serde_json::from_value(none).expect("a policy");
         assert_eq!(warnings(&objects, &none), ["its nodeSelector selects no node with GPUs"]);

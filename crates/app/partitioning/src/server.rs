@@ -268,9 +268,8 @@ impl Server {
     pub(crate) async fn owner_uid(&self, namespace: &str, replica_set: &str) -> Result<String> {
         let path = format!("/apis/apps/v1/namespaces/{namespace}/replicasets/{replica_set}");
         let object = self.get(path).await?.unwrap_or_default();
-        let owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
-        let owner = owners.into_iter().find(|owner| owner["controller"] == true);
-        Ok(owner.and_then(|owner| owner["uid"].as_str()).unwrap_or_default().to_owned())
+        let uid = controller_of(&object).and_then(|owner| owner["uid"].as_str());
+        Ok(uid.unwrap_or_default().to_owned())
     }
 
     /// The Deployment whose ReplicaSet a pod that moves belongs to; `None` if it has none.
@@ -281,13 +280,11 @@ impl Server {
         }
         let path = format!("/apis/apps/v1/namespaces/{namespace}/replicasets/{name}");
         let replica_set = self.get(path).await?.unwrap_or_default();
-        let owners = replica_set["metadata"]["ownerReferences"].as_array().into_iter().flatten();
         let is_deployment = |owner: &&Value| {
-            owner["controller"] == true
-                && owner["kind"] == "Deployment"
+            owner["kind"] == "Deployment"
                 && owner["apiVersion"].as_str().is_some_and(|version| version.starts_with("apps/"))
         };
-        let owner = owners.into_iter().find(is_deployment);
+        let owner = controller_of(&replica_set).filter(is_deployment);
         let Some(name) = owner.and_then(|owner| owner["name"].as_str()) else { return Ok(None) };
         self.get(format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}")).await
     }
@@ -358,6 +355,12 @@ async fn answer(
     let answered = perform(client, request, None).await;
     let (code, _, bytes) = answered.map_err(|none| anyhow!("{what}: {}", none.error))?;
     Ok((code, bytes.to_vec()))
+}
+
+/// What controls an object.
+fn controller_of(object: &Value) -> Option<&Value> {
+    let mut owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+    owners.find(|owner| owner["controller"] == true)
 }
 
 /// Why an eviction is refused: the causes name the budget.

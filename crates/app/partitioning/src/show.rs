@@ -8,7 +8,7 @@ use dovetail_console::table::{table, wrapped};
 use dovetail_gpus::{model_label, node_gpus};
 use dovetail_model::labels::NVIDIA_GPU;
 use dovetail_model::{MigTable, gpu_model};
-use dovetail_sharing::{PolicySpec, Record, Side, is_gpu, uses_gpus};
+use dovetail_sharing::{PolicySpec, Record, Replicas, Side, is_gpu, uses_gpus};
 use dovetail_sources::objects::ObjectFlags;
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ use crate::eligible::holders;
 use crate::fleet::Fleet;
 use crate::objects::{Objects, SeenNode};
 use crate::plan::{InstanceRow, InstanceState, drawn};
-use crate::replicas::{Offered, offered};
+use crate::replicas::shown_replicas;
 use crate::stays::stays_without_pods;
 
 /// What `dovetail partition show` answers.
@@ -135,10 +135,7 @@ fn sharing(seen: &SeenNode, amd: Option<&Side>) -> Option<String> {
     if let Some(devices) = amd.and_then(|side| side.amd) {
         return Some(devices.partition.to_string());
     }
-    match offered(seen)? {
-        Offered::Whole(side) => side.replicas.map(|replicas| replicas.words()),
-        _ => None,
-    }
+    shown_replicas(seen).map(Replicas::words)
 }
 
 fn rows(fleet: &Fleet, node: &str) -> Vec<GpuRow> {

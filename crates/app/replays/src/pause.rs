@@ -10,7 +10,7 @@ use dovetail_console::file::{check_place, write_whole};
 use dovetail_console::open::open;
 use dovetail_settings::errors::{BadInput, UsageError};
 use dovetail_sim::record::Checkpoint;
-use dovetail_sim::timed::{Simulation, TimedConfig, TimedWorld};
+use dovetail_sim::timed::{QueueWatchState, Simulation, TimedConfig, TimedWorld};
 use dovetail_sim::timeline::{Timeline, TimelineState};
 use dovetail_units::place::bad_json;
 use serde::{Deserialize, Serialize};
@@ -81,6 +81,18 @@ struct Body {
     checkpoint: Checkpoint,
     /// The account of GPU-time so far.
     account: TimelineState,
+    /// What the watch of queues has seen so far, where there is one.
+    #[serde(default)]
+    queues: Option<QueueWatchState>,
+}
+
+/// A simulation that goes on, with what watched it.
+pub struct Resumed {
+    pub simulation: Simulation,
+    /// The account of GPU-time so far.
+    pub account: Timeline,
+    /// What the watch of queues had seen.
+    pub queues: Option<QueueWatchState>,
 }
 
 /// Keeps a simulation that stands between two instants.
@@ -89,23 +101,19 @@ pub fn write(
     simulation: &Simulation,
     world: &TimedWorld,
     config: &TimedConfig,
-    account: Timeline,
+    (account, queues): (Timeline, Option<QueueWatchState>),
 ) -> Result<()> {
     let checkpoint = Checkpoint::of(simulation, world, config, BUILD);
-    let body = Body { checkpoint, account: account.pause()? };
+    let body = Body { checkpoint, account: account.pause()?, queues };
     let body = serde_json::to_string(&body).context("cannot write the checkpoint as JSON")?;
     let head = Head { sha256: hexadecimal(&Sha256::digest(&body)) };
     let head = serde_json::to_string(&head).context("cannot write the checkpoint as JSON")?;
     write_whole(path, |file| writeln!(file, "{head}\n{body}"))
 }
 
-/// A simulation as it was kept, with its account of GPU-time.
-pub fn resume(
-    path: &Path,
-    world: TimedWorld,
-    config: &TimedConfig,
-) -> Result<(Simulation, Timeline)> {
-    let Body { checkpoint, account } = read(path)?;
+/// A simulation as it was kept, with what watched it.
+pub fn resume(path: &Path, world: TimedWorld, config: &TimedConfig) -> Result<Resumed> {
+    let Body { checkpoint, account, queues } = read(path)?;
     // What was learnt until the pause differs from what the flags start with.
     let mut kept = checkpoint.config.clone();
     kept.engine.policy.learnt.clone_from(&config.engine.policy.learnt);
@@ -120,7 +128,7 @@ pub fn resume(
         return Err(UsageError(text).into());
     }
     let simulation = checkpoint.resume(world).with_context(|| path.display().to_string())?;
-    Ok((simulation, Timeline::resume(account)))
+    Ok(Resumed { simulation, account: Timeline::resume(account), queues })
 }
 
 fn read(path: &Path) -> Result<Body> {

@@ -8,7 +8,7 @@ use anyhow::{Error, Result};
 use clap::ValueEnum;
 use dovetail_capacity::Usage;
 use dovetail_console::progress::Progress;
-use dovetail_model::{Booked, Booking, BookingVerdict, Event, Plan, Queue};
+use dovetail_model::{Beneficiary, Booked, Booking, BookingVerdict, Event, Plan, Queue};
 use dovetail_order::{ModelWeights, QueueTurns, Turns};
 use dovetail_plan::{
     Engine, EngineConfig, EstimatesConfig, Foresight, Learnt, Order, PolicySpec, PreemptionConfig,
@@ -23,7 +23,7 @@ use dovetail_sim::timed::{
     lost_percent,
 };
 use dovetail_sim::timeline::{Series, Timeline};
-use dovetail_trace::{StopCosts, Trace, TraceCluster};
+use dovetail_trace::{StopCosts, Trace, TraceCluster, TraceJob};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -31,7 +31,7 @@ use crate::check::{Check, ReplayWatch};
 use crate::input::baseline;
 use crate::input::queues_file::QueueFlags;
 use crate::money;
-use crate::pause::{self, Pause};
+use crate::pause::{self, Pause, Resumed};
 use crate::recording::ReplayRecording;
 
 /// The order in which pending jobs start.
@@ -139,6 +139,26 @@ pub struct TimedPlan {
     pub check: Check,
 }
 
+impl TimedPlan {
+    /// Notes about reservations that no job of the trace may use.
+    pub fn without_jobs(&self, jobs: &[TraceJob]) -> Vec<String> {
+        let note = |booking: &Booking| {
+            let name = &booking.name;
+            match booking.beneficiary.as_ref()? {
+                Beneficiary::Queue(queue) => {
+                    let has_jobs = jobs.iter().any(|job| job.queue.as_ref() == Some(queue));
+                    (!has_jobs).then(|| format!("reservation {name}: no job is in queue {queue}"))
+                }
+                Beneficiary::Job(id) => {
+                    let is_there = jobs.iter().any(|job| job.id == *id);
+                    (!is_there).then(|| format!("reservation {name}: the trace has no job {id}"))
+                }
+            }
+        };
+        self.bookings.iter().filter_map(|(_, booking)| note(booking)).collect()
+    }
+}
+
 /// Files beside a replay; published orders know none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Files<'f> {
@@ -190,6 +210,9 @@ pub struct ReservationFigures {
     /// The earliest time at which there would have been room, if it was refused and any is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earliest_s: Option<f64>,
+    /// Why it was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 impl ReservationFigures {
@@ -202,7 +225,21 @@ impl ReservationFigures {
             BookingVerdict::Ended => ("ended", None),
         };
         let earliest_s = earliest_ms.map(|earliest_ms| earliest_ms as f64 / 1e3);
-        Self { name: booked.booking.name.clone(), phase, earliest_s }
+        let is_refused = matches!(booked.verdict, BookingVerdict::Refused { .. });
+        let reason = is_refused.then(|| no_capacity(earliest_s));
+        Self { name: booked.booking.name.clone(), phase, earliest_s, reason }
+    }
+}
+
+/// Why a reservation was refused.
+fn no_capacity(earliest_s: Option<f64>) -> String {
+    match earliest_s {
+        Some(earliest_s) => format!(
+            "no capacity at the reserved time; earliest start with capacity: {earliest_s} s"
+        ),
+        None => {
+            "no capacity at the reserved time or at any later time that can be forecast".to_owned()
+        }
     }
 }
 
@@ -272,7 +309,7 @@ fn by_engine(
 ) -> Result<TimedFigures> {
     baseline::check_times(trace, baseline::TIMED)?;
     let queues = queues(trace, plan, config)?;
-    let queue_watch = watch_queues(&queues, trace, cluster, files)?;
+    let queue_watch = watch_queues(&queues, trace, cluster)?;
     let world = TimedWorld {
         nodes: cluster.nodes.clone(),
         jobs: trace.jobs.clone(),
@@ -283,12 +320,9 @@ fn by_engine(
         ..TimedWorld::default()
     };
     let kept_world = files.pause.map(|_| world.clone());
-    let (mut simulation, account) = match files.from_checkpoint {
-        None => {
-            let account = Timeline::new(money::period(trace));
-            (Simulation::new(world, config.clone())?, account)
-        }
-        Some(path) => pause::resume(path, world, config)?,
+    let (mut simulation, account, queue_watch) = match files.from_checkpoint {
+        None => (Simulation::new(world, config.clone())?, new_account(trace), queue_watch),
+        Some(path) => resume(path, world, config, queue_watch)?,
     };
     let resumed_at_ms = files.from_checkpoint.map(|_| simulation.progress().now_ms());
     refuse_passed(files, resumed_at_ms)?;
@@ -309,7 +343,7 @@ fn by_engine(
         metrics: simulation.metrics(),
         estimates: simulation.calibrations(),
         start_estimate: starts.as_ref().map(StartWatch::figures),
-        queues: queues.map(|queues| {
+        queues: queues.as_ref().map(|queues| {
             let usage = |name: &str| simulation.engine.list().queue_usage(name);
             queues.figures(simulation.outcomes(), usage)
         }),
@@ -323,7 +357,8 @@ fn by_engine(
     };
     match (files.pause, kept_world) {
         (Some(pause), Some(world)) if !is_over => {
-            pause::write(pause.path, &simulation, &world, config, account)?;
+            let seen = (account, queues.as_ref().map(QueueWatch::pause));
+            pause::write(pause.path, &simulation, &world, config, seen)?;
         }
         _ => {
             figures.usage = Some(account.usage()?);
@@ -333,15 +368,29 @@ fn by_engine(
     Ok(figures)
 }
 
-/// Watches what queues get; a run that goes on from a pause has not seen what they held before.
-/// Jobs without a queue are one more, without a name.
+fn new_account(trace: &Trace) -> Timeline {
+    Timeline::new(money::period(trace))
+}
+
+/// A paused simulation, with its account and its watch of queues as they were.
+fn resume(
+    path: &Path,
+    world: TimedWorld,
+    config: &TimedConfig,
+    watch: Option<QueueWatch>,
+) -> Result<(Simulation, Timeline, Option<QueueWatch>)> {
+    let Resumed { simulation, account, queues } = pause::resume(path, world, config)?;
+    let watch = watch.zip(queues).and_then(|(watch, seen)| watch.resume(seen));
+    Ok((simulation, account, watch))
+}
+
+/// Watches what queues get. Jobs without a queue are one more, without a name.
 fn watch_queues(
     queues: &[Queue],
     trace: &Trace,
     cluster: &TraceCluster,
-    files: Files<'_>,
 ) -> Result<Option<QueueWatch>> {
-    if queues.is_empty() || files.from_checkpoint.is_some() {
+    if queues.is_empty() {
         return Ok(None);
     }
     let has_nameless = trace.jobs.iter().any(|job| job.queue.is_none());

@@ -20,6 +20,10 @@ pub fn clamped_in_words(clamped: &[Clamped]) -> Option<String> {
     Some(format!("{numbers} of GPUs in the objects out of range: {told}"))
 }
 
+/// How the text of [`gpu_counts_in_words`] begins.
+pub const COUNTS_DISAGREE: &str =
+    "labels, instance types and plugins disagree on the number of GPUs";
+
 /// Nodes of whose GPUs somebody says another number than the one that counts, by who says what.
 pub fn gpu_counts_in_words(counts: &[(String, GpuCount)]) -> Option<String> {
     let mut nodes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
@@ -34,7 +38,7 @@ pub fn gpu_counts_in_words(counts: &[(String, GpuCount)]) -> Option<String> {
         _ => format!("{} such as {}: {text}", counted(nodes.len(), "node"), nodes[0]),
     });
     let told = all(told)?;
-    Some(format!("labels, instance types and plugins disagree on the number of GPUs: {told}"))
+    Some(format!("{COUNTS_DISAGREE}: {told}"))
 }
 
 /// GPUs that pods hold on nodes that were not read.

@@ -12,16 +12,21 @@ use dovetail_console::clock::now_ms;
 use dovetail_console::connection::connection_runtime;
 use dovetail_console::plain::plain;
 use dovetail_console::progress::Progress;
-use dovetail_console::table::counted;
+use dovetail_console::table::{counted, plural};
 use dovetail_inventory::dump::{
     DumpError, RawObject, STDIN, Sink, Skipped, collected_at, dump_files, read_paths,
 };
 use dovetail_inventory::facts::Inventory;
 use dovetail_settings::errors::BadInput;
+use dovetail_units::time::time;
 
 use crate::example;
 use crate::kubeconfig::{ConnectionFlags, NoKubeconfig};
 use crate::period::timestamp;
+
+/// Objects that are newer than the time that was given for them by more than this are told: clocks
+/// differ, and writing a dump takes a while.
+const LATER_MS: u64 = 86_400_000;
 
 /// Flags as written.
 #[derive(Debug, Args)]
@@ -58,7 +63,7 @@ impl Read {
         if let Some(namespace) = self.inventory.only_namespace().filter(|_| self.is_file) {
             app.note(&format!(
                 "all pods of the input are in namespace {namespace}: if other namespaces have pods \
-                 (kubectl get pods -A), their GPUs appear free here",
+                 (kubectl get pods -A), which GPUs are free is unknown",
                 namespace = plain(namespace)
             ));
         }
@@ -123,7 +128,9 @@ impl ObjectFlags {
             )))
             .into());
         }
-        if is_file && !inventory.was_read("Node") && inventory.left_out().1 == 0 {
+        // A list without any object is a cluster without nodes.
+        let lacks_nodes = !inventory.is_empty() && !inventory.was_read("Node");
+        if is_file && lacks_nodes && inventory.left_out().1 == 0 {
             let text = format!(
                 "{} has no nodes, so which GPUs there are is unknown: add the output of `kubectl \
                  get nodes -o json`",
@@ -131,10 +138,31 @@ impl ObjectFlags {
             );
             return Err(BadInput(text).into());
         }
+        self.note_later_objects(app, &inventory);
         let is_hidden = |kind: &str| self.server().is_some() && !complete.contains(&kind);
         let kinds = [("Node", "nodes"), ("Pod", "pods")].into_iter();
         let hidden = kinds.filter(|(kind, _)| is_hidden(kind)).map(|(_, plural)| plural).collect();
         Ok(Read { inventory, sources: self.sources(), is_file, hidden })
+    }
+
+    /// Says so where objects were created after the time that was given for them: ages and waste
+    /// would be those of another moment.
+    fn note_later_objects(&self, app: &App, inventory: &Inventory) {
+        let Some(at) = self.at else { return };
+        let at_ms = at.as_millisecond().max(0).cast_unsigned();
+        let Some((count, newest, newest_ms)) = inventory.created_after(at_ms + LATER_MS) else {
+            return;
+        };
+        let others = match count - 1 {
+            0 => String::new(),
+            others => format!(" and {}", plural(others, "other", "others")),
+        };
+        app.note(&format!(
+            "--at {at} is before objects in the input were created: {} ({}){others}; pass the time \
+             of the dump",
+            plain(&newest),
+            time(newest_ms)
+        ));
     }
 
     /// The moment of the objects, in ms since 1970.
@@ -158,15 +186,18 @@ impl ObjectFlags {
     /// As [`Self::read`].
     pub fn read_into(&self, app: &App, sink: &mut dyn Sink) -> Result<Vec<&'static str>> {
         let progress = Progress::counting("objects read");
-        let sink: &mut dyn Sink = &mut CountingSink { sink, progress: &progress };
+        let mut sink = CountingSink { sink, progress: &progress, may_lack_nodes: false };
         if self.example {
-            return example::read_into(sink).map(|()| Vec::new());
+            return example::read_into(&mut sink).map(|()| Vec::new());
         }
         if let Some(cluster) = self.server() {
-            return served(app, cluster, sink).map_err(with_example);
+            return served(app, cluster, &mut sink).map_err(with_example);
         }
-        let objects = read_paths(&self.from, sink).map_err(told)?;
-        if objects == 0 {
+        let objects = read_paths(&self.from, &mut sink).map_err(told)?;
+        if objects == 0 && sink.may_lack_nodes {
+            let sources = self.sources().join(", ");
+            app.note(&format!("{}: the list contains no objects", plain(&sources)));
+        } else if objects == 0 {
             let text = "--from: the files contain no Kubernetes objects; create them with `kubectl \
                  get nodes,pods -A -o json`";
             return Err(BadInput(text.to_owned()).into());
@@ -188,6 +219,8 @@ impl ObjectFlags {
 struct CountingSink<'c> {
     sink: &'c mut dyn Sink,
     progress: &'c Progress,
+    /// Whether a list that could hold nodes has no object.
+    may_lack_nodes: bool,
 }
 
 impl Sink for CountingSink<'_> {
@@ -203,6 +236,11 @@ impl Sink for CountingSink<'_> {
 
     fn skipped(&mut self, skipped: Skipped) {
         self.sink.skipped(skipped);
+    }
+
+    fn empty_list(&mut self, kind: &str) {
+        self.may_lack_nodes |= kind.is_empty() || kind == "Node";
+        self.sink.empty_list(kind);
     }
 }
 

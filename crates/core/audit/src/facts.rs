@@ -22,6 +22,8 @@ pub struct Facts {
     pub nodes: Vec<Node>,
     /// Whatever runs pods, by its top owner; a pod without owner is its own.
     pub workloads: Vec<Workload>,
+    /// Whatever makes pods with GPUs at another time and has none now.
+    pub to_come: Vec<ToCome>,
     /// Namespaces with pods.
     pub namespaces: Vec<Namespace>,
     /// Disruption budgets.
@@ -82,6 +84,8 @@ pub struct Node {
     /// Since when no pod on it holds GPUs, as far as anybody can see; `None` if one does, or if
     /// nobody knows.
     pub without_gpu_pods_since_ms: Option<u64>,
+    /// Whether pods that were not read may hold GPUs of it: nobody knows what of it is free.
+    pub may_be_held: bool,
     /// How much of its GPUs the MIG layouts leave over, in milli-GPU: no pod can ask for it.
     pub layout_rest_milli: i64,
     /// How many pods share each of its GPUs by time-slicing; 0 where none do, or nobody knows.
@@ -146,6 +150,7 @@ impl Node {
             is_spot: None,
             is_prepaid: false,
             without_gpu_pods_since_ms: None,
+            may_be_held: false,
             layout_rest_milli: 0,
             time_slices: 0,
             joined_ms: None,
@@ -302,6 +307,16 @@ impl Workload {
     pub fn is_daemon(&self) -> bool {
         self.owner.kind == "DaemonSet"
     }
+}
+
+/// Work that has no pods now: a CronJob between its runs, a Job that is suspended, a Deployment at
+/// zero replicas.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToCome {
+    /// What it makes, with the pods that it is going to make, which have no node.
+    pub workload: Workload,
+    /// When it last made pods; `None` if nobody knows.
+    pub last_ms: Option<u64>,
 }
 
 /// What somebody says or shows a workload does.

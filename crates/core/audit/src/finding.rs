@@ -34,7 +34,8 @@ pub struct Finding {
     pub examples: Vec<String>,
     /// Pods that would move, and where the engine puts them.
     pub moves: Vec<Move>,
-    /// Nodes that cannot be removed, because the engine finds no place for a pod that would move.
+    /// Nodes that are not removed: the engine finds no place for a pod that would move, or waiting
+    /// work may need them.
     pub stays: BTreeSet<String>,
     /// Who ignores it, if somebody does. It leaves the list, not the total.
     pub suppressed: Option<Suppression>,

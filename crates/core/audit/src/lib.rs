@@ -52,7 +52,7 @@ pub use confirm::{
 pub use facts::{
     Advice, Autoscaler, Budget, BudgetLimit, CheapestRegion, Container, ContainerKind, Facts, Gpus,
     MemoryKills, Namespace, Node, NumaPolicy, ObjectRef, Pod, PodTemplate, Recommended, Scoring,
-    SharedMemory, Workload, WorkloadClass,
+    SharedMemory, ToCome, Workload, WorkloadClass,
 };
 pub use finding::{Evidence, Finding, Move, group};
 pub use hang::Hang;

@@ -29,7 +29,7 @@ pub(crate) struct DemoFlags {
     /// GPU time that the jobs can use within --days, as a fraction of the cluster's GPU time
     #[arg(long, value_name = "RATIO", default_value_t = DemoMonth::default().load)]
     load: f64,
-    /// Folder of real traces to replay instead of a synthetic one
+    /// Folder of real traces to replay instead of a synthetic trace
     #[arg(long, value_name = "FOLDER", env = "DOVETAIL_TRACES")]
     traces: Option<PathBuf>,
     /// File for the report

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use dovetail_account::Priced;
 use dovetail_console::app::App;
 use dovetail_console::connection::connection_runtime;
@@ -119,11 +119,12 @@ pub(crate) struct ApplyFlags {
 }
 
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("changed").args(["node", "workload"]).required(true).multiple(true))]
 pub(crate) struct RollbackFlags {
     #[command(flatten)]
     change: ChangeFlags,
-    /// Node to roll back; repeatable [required without --workload]
-    #[arg(long, value_name = "NAME", required_unless_present = "workload", num_args = 1..)]
+    /// Node to roll back; repeatable
+    #[arg(long, value_name = "NAME", num_args = 1..)]
     node: Vec<String>,
     /// Workload to roll back to its previous resource request, such as prod/Deployment/chat;
     /// repeatable

@@ -414,6 +414,74 @@ fn what_the_kubelet_does_is_read_in_both_versions_of_its_object() {
     assert!(!found(json!({"topologyPolicies": ["SingleNUMANodePodLevel"]})));
 }
 
+/// A node with eight GPUs and pods of two namespaces that use none of them.
+fn unused(change: impl FnOnce(&mut Value)) -> Folder {
+    let folder = Folder::new();
+    let mut changed = node("g1", 8);
+    change(&mut changed);
+    let mut system = pod("proxy", 0, "g1");
+    system["metadata"]["namespace"] = json!("kube-system");
+    folder.write("dump.json", &list(&[changed, pod("web", 0, "g1"), system]));
+    folder
+}
+
+/// A cordoned node is too recent for a month in its first hours.
+#[test]
+fn waste_so_far_stands_beside_no_amount_of_nothing() {
+    let folder = unused(|node| {
+        node["spec"]["unschedulable"] = json!(true);
+        node["spec"]["taints"] = json!([{"key": "node.kubernetes.io/unschedulable",
+            "effect": "NoSchedule", "timeAdded": "2026-11-20T10:00:00Z"}]);
+    });
+    let told = audit(&folder, "").out;
+    assert!(told.contains("No waste can be extrapolated to a month;"), "{told}");
+    assert!(told.contains("have wasted $110 so far") && !told.contains("$0.00"), "{told}");
+}
+
+/// Every amount rests on how many GPUs there are.
+#[test]
+fn who_counts_other_gpus_is_told_in_the_short_answer() {
+    let folder = unused(|node| node["metadata"]["labels"]["nvidia.com/gpu.count"] = json!("4"));
+    let told = audit(&folder, "").out;
+    let line = "GPU counts disagree: node g1: 4 according to nvidia.com/gpu.count, not 8";
+    assert!(told.lines().any(|told| told.starts_with(line)), "{told}");
+    let folder = unused(|_| ());
+    assert!(!audit(&folder, "").out.contains("GPU counts disagree"));
+}
+
+/// Ages at such a moment mean nothing.
+#[test]
+fn a_time_before_the_objects_is_told() {
+    let folder = folder();
+    let told = |at: &str| folder.call(&format!("audit --from dump.json --at {at}")).err;
+    let early = told("2026-11-19T10:00:00Z").replace("\n    ", " ");
+    for part in [
+        "--at 2026-11-19T10:00:00Z is before objects in the input were created: Pod",
+        "(2026-11-20T11:00:00Z) and 3 others",
+    ] {
+        assert!(early.contains(part), "{early}");
+    }
+    // A dump takes a while, and clocks differ.
+    assert!(!told("2026-11-19T12:00:00Z").contains("is before objects"));
+}
+
+/// What kubectl writes of a cluster without nodes.
+#[test]
+fn an_empty_list_is_a_cluster_without_gpus() {
+    let folder = Folder::new();
+    folder.write("empty.json", r#"{"apiVersion": "v1", "items": [], "kind": "List"}"#);
+    for call in ["audit", "cost", "cost questions", "partition plan"] {
+        let done = folder.call(&format!("{call} --from empty.json"));
+        assert_eq!(done.code, Some(0), "{call}: {}", done.err);
+        assert!(done.err.contains("empty.json: the list contains no objects"), "{}", done.err);
+    }
+    // A list of pods says nothing of nodes.
+    folder.write("pods.json", r#"{"kind": "PodList", "items": []}"#);
+    assert_eq!(folder.call("audit --from pods.json").code, Some(3));
+    let audit = folder.call("audit --from empty.json");
+    assert!(audit.out.starts_with("No node has allocatable GPUs: nothing to"), "{}", audit.out);
+}
+
 #[test]
 fn what_cannot_be_audited_is_told() {
     let folder = folder();
@@ -448,7 +516,7 @@ fn what_cannot_be_audited_is_told() {
     told("audit --from nothing.json", 1, "nothing.json: cannot read the file: check the path");
     folder.write("cut.json", &folder.read("dump.json")[..500]);
     told("audit --from cut.json", 3, "cut.json:1:500: invalid JSON (EOF while parsing");
-    folder.write("empty.json", r#"{"kind": "List", "items": []}"#);
+    folder.write("empty.json", "[]");
     told("audit --from empty.json", 3, "--from: the files contain no Kubernetes objects");
     folder.write("spoilt.json", r#"{"kind": "List", "items": [{"kind": "Node", "metadata": {}}]}"#);
     let spoilt = folder.call("audit --from spoilt.json");

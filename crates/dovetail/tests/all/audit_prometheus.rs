@@ -8,7 +8,7 @@ use dovetail_phases::job_phases::{JobRecord, Phase, PhaseRule, job_phases};
 use dovetail_signals::JobBehavior;
 use serde_json::{Value, json};
 
-use crate::cost::{node, pod};
+use crate::cost::{dump, node, pod};
 use crate::cost_job_period::{pod_of, record, series as series_of};
 use crate::fake_prometheus::{FakePrometheus, Made, Query};
 use crate::program::Folder;
@@ -19,7 +19,7 @@ fn folder() -> Folder {
     let mut notebook = pod("vision", "train-0", 1, "n1");
     notebook["metadata"]["labels"] = json!({"dovetail.dev/class": "interactive"});
     let objects = [node("n1", 2, "h100"), notebook];
-    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    folder.write("dump.json", &dump(&objects));
     folder
 }
 
@@ -66,7 +66,7 @@ fn series_that_contradict_the_placement_are_a_finding_and_unknown() {
     let mut moved = pod("vision", "train-0", 1, "n2");
     moved["metadata"]["labels"] = json!({"dovetail.dev/class": "interactive"});
     let objects = [node("n1", 2, "h100"), node("n2", 2, "h100"), moved];
-    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    folder.write("dump.json", &dump(&objects));
     let server = FakePrometheus::start(|query| series(query, 0.0));
     let usage = |rows: &[(&str, &str)]| {
         let row = |at_s: u64| {
@@ -134,7 +134,7 @@ fn a_server_is_asked_about_the_pods_of_the_objects_and_until_these_were_read() {
         let mut notebook = pod("vision", "train-0", 1, "n1");
         notebook["metadata"]["creationTimestamp"] = json!(made);
         let objects = [node("n1", 2, "h100"), notebook];
-        folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+        folder.write("dump.json", &dump(&objects));
         let flags = "--period 24h --gpu-price H100=6 --fail-on never";
         folder.json(&format!("audit --from dump.json --prometheus {} {flags} {more}", server.url))
     };
@@ -177,7 +177,7 @@ fn dump_of(record: &JobRecord) -> Folder {
         pod
     }));
     let folder = Folder::new();
-    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    folder.write("dump.json", &dump(&objects));
     folder
 }
 
@@ -220,7 +220,7 @@ fn a_much_asked_model_is_told_with_what_its_server_counted() {
     serve["metadata"]["labels"] = json!({"dovetail.dev/class": "inference"});
     let folder = Folder::new();
     let objects = [node("n1", 2, "h100"), serve];
-    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    folder.write("dump.json", &dump(&objects));
     let audit = |requests: f64, model: &'static str, period: &str| {
         let server = FakePrometheus::start(move |query| {
             if !query.text.contains("vllm:request_success_total") {

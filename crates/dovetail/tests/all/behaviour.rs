@@ -354,6 +354,10 @@ fn a_job_that_is_stopped_continues_from_its_last_checkpoint_if_it_has_one() {
         let kept = makespan(&format!("{stop} --checkpoint-interval 10m"));
         assert_eq!(kept, 11_200.0, "{stop}");
     }
+    let run = "sim run --protocol timed --nodes 1x8 --order fifo-skip --jobs two.csv --preemption";
+    let done = folder.call(&format!("{run} --checkpoint-interval 1ms --checkpoint-cost 1h"));
+    assert_eq!(done.code, Some(2), "{}", done.err);
+    assert!(done.err.contains("--checkpoint-interval: must be at least 1s"), "{}", done.err);
 }
 
 #[test]

@@ -42,6 +42,12 @@ pub(crate) fn ended_pod() -> Value {
     })
 }
 
+/// These objects as a dump of all namespaces: a cluster has pods of its own.
+pub(crate) fn dump(objects: &[Value]) -> String {
+    let items: Vec<Value> = objects.iter().cloned().chain([ended_pod()]).collect();
+    json!({"kind": "List", "items": items}).to_string()
+}
+
 pub(crate) fn pod(namespace: &str, name: &str, gpus: u32, node: &str) -> Value {
     let owner = name.rsplit_once('-').map_or(name, |(owner, _)| owner);
     json!({

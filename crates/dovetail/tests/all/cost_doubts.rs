@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::cost::{document, folder, node, pod};
+use crate::cost::{document, dump, folder, node, pod};
 
 const GPU: &str = "nvidia.com/gpu";
 
 fn write(folder: &crate::program::Folder, objects: &[Value]) {
-    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    folder.write("dump.json", &dump(objects));
 }
 
 /// What cannot be so is cut, and what contradicts the pod's own scheduler is unknown; both are
@@ -18,7 +18,7 @@ fn what_could_not_be_read_is_told_with_the_figures() {
     let mut odd = pod("vision", "odd-0", 1, "g1");
     odd["spec"]["containers"] = json!(7);
     let objects = [node("g1", 8, "h100"), odd];
-    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    folder.write("dump.json", &dump(&objects));
     let notes = document(&folder, "--by node")["notes"].to_string();
     let told = "objects that could not be read are not included in any figure: 1 object \
          (first: dump.json: Pod vision/odd-0: field";
@@ -41,7 +41,7 @@ fn what_objects_say_that_cannot_be_is_told() {
         pod("vision", "train-0", 6, "g1"),
         waits,
     ];
-    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    folder.write("dump.json", &dump(&objects));
     let found = document(&folder, "--by node,cause");
     let notes = found["notes"].to_string();
     let told = "2 numbers of GPUs in the objects out of range: node g2 offers 1000000000000000000 nvidia.com/gpu \

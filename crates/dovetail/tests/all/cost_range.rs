@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::json;
 
-use crate::cost::{HOURS, folder, node, pod};
+use crate::cost::{HOURS, dump, folder, node, pod};
 use crate::cost_job::ONE_HOUR;
 
 const PRICES: &str = "--vcpu-price 0.04 --gib-price 0.005";
@@ -57,7 +57,7 @@ fn what_methods_round_is_no_range_in_any_form() {
     let requests = &mut half["spec"]["containers"][0]["resources"]["requests"];
     (requests["cpu"], requests["memory"]) = (json!("96"), json!("1024Gi"));
     let objects = [node("g1", 8, "h100"), half];
-    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    folder.write("dump.json", &dump(&objects));
     let rows: String =
         (0..60).map(|step| format!("{},train-0,0,0\n", 1_795_172_400 + 60 * step)).collect();
     folder.write("usage.csv", &format!("timestamp_s,pod,gpu,activity_percent\n{rows}"));

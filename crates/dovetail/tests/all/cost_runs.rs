@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cost::node;
+use crate::cost::{dump, node};
 use crate::fake_prometheus::{FakePrometheus, Made, Query};
 use crate::program::Folder;
 
@@ -78,7 +78,7 @@ fn pods_that_are_over_are_attempts_of_the_run_that_goes_on() {
         attempt(("Deployment", "serve"), "serve-x", 1, 0, None),
     ];
     let folder = Folder::new();
-    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    folder.write("dump.json", &dump(&objects));
     folder.write("dovetail.toml", "[cost]\nexperiment_labels = [\"mlflow\"]\n");
     let call =
         "cost questions runs --config dovetail.toml --from dump.json --at 2026-11-20T12:00:00Z";

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use crate::cost::{document, folder, made_long_ago, node, pod};
+use crate::cost::{document, dump, folder, made_long_ago, node, pod};
 use crate::cost_job::ONE_HOUR;
 use crate::fake_prometheus::{FakePrometheus, two_gpus};
 use crate::program::Folder;
@@ -28,7 +28,7 @@ fn what_several_pods_computed_on_one_gpu_is_unknown_and_what_stood_still_is_not(
     let pods = [("a-0", "GPU-0"), ("b-0", "GPU-0"), ("c-0", "GPU-1")];
     let mut objects = vec![replicas];
     objects.extend(pods.map(|(name, _)| made_long_ago(pod("vision", name, 1, "g1"))));
-    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    folder.write("dump.json", &dump(&objects));
     let write = |pods: &[(&str, &str)]| {
         let mut csv = "timestamp_s,pod,gpu,activity_percent,namespace,node\n".to_owned();
         for step in 0..20 * 60 {
@@ -80,7 +80,7 @@ fn samples_of_a_pod_that_had_the_name_before_or_later_say_nothing_of_it() {
     const MADE_S: u64 = 1_795_172_400;
     let folder = folder();
     let objects = [node("g1", 4, "h100"), pod("vision", "a-0", 1, "g1")];
-    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    folder.write("dump.json", &dump(&objects));
     let before = "ignored 600 samples of pod vision/a-0, from before the pod was created";
     let later =
         "ignored 54 samples of pod vision/a-0, from more than 5 minutes after 2026-11-20T12:00:00Z";
@@ -133,7 +133,7 @@ fn samples_of_a_pod_that_had_the_name_before_or_later_say_nothing_of_it() {
 fn samples_that_lie_days_apart_are_no_measurement() {
     let folder = folder();
     let objects = [node("g1", 4, "h100"), made_long_ago(pod("vision", "a-0", 1, "g1"))];
-    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    folder.write("dump.json", &dump(&objects));
     let call = |first_s: u64| {
         let rows = format!("{first_s},a-0,0,5\n1795104000,a-0,0,5\n");
         folder.write("usage.csv", &format!("timestamp_s,pod,gpu,activity_percent\n{rows}"));

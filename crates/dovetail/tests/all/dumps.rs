@@ -9,6 +9,7 @@ mod held_back;
 use serde_json::{Value, json};
 
 use crate::audit_and_bill::bill_agrees;
+use crate::cost::dump;
 use crate::program::Folder;
 
 const AT: &str = "2026-11-20T12:00:00Z";
@@ -79,8 +80,7 @@ fn audit(objects: &[Value], flags: &str) -> Value {
 /// The same with samples of GPUs, as the rows of a usage file.
 fn audit_with(objects: &[Value], usage: Option<&str>, flags: &str) -> Value {
     let folder = Folder::new();
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
-    folder.write("dump.json", &list);
+    folder.write("dump.json", &dump(objects));
     let usage = usage.map_or("", |rows| {
         folder.write("usage.csv", &format!("{USAGE_HEADER}{rows}"));
         "--usage usage.csv"

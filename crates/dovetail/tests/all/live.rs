@@ -89,7 +89,7 @@ fn why_says_what_each_pod_waits_for_and_what_would_start_it() {
     assert_eq!(states, expected.map(str::to_owned));
     let first = why("pod/first");
     // A scheduler of these settings stops what is less important.
-    let kept = "room is reserved for it on n0 until 1 pod that is to be evicted for it is gone";
+    let kept = "capacity is reserved for it on n0 until 1 pod that is to be evicted for it is gone";
     assert_eq!(first["message"], kept);
     assert_eq!((&first["in_line"]["place"], &first["line_length"]), (&json!(1), &json!(2)));
     assert_eq!(first["in_line"]["priority"], 5);
@@ -103,7 +103,7 @@ fn why_says_what_each_pod_waits_for_and_what_would_start_it() {
     let told = folder.call("why picky --kubeconfig kubeconfig").out;
     for line in [
         "team/picky",
-        "place in queue  2 of 2",
+        "queue position  2 of 2",
         "       2  node(s) didn't match Pod's node affinity/selector",
         "  its node selector and node affinity",
     ] {
@@ -473,7 +473,7 @@ fn who_has_its_place_and_has_not_started_is_shown_with_the_reason() {
         pod
     };
     let api = cluster(&[member("one"), member("two"), pod("refused", 1), pod("new", 1)]);
-    let room = "room is reserved for it on n0 until claim c of its gang has its volume";
+    let room = "capacity is reserved for it on n0 until claim c of its gang has its volume";
     let said = [
         ("one", "WaitingForVolumes", room),
         ("two", "WaitingForVolumes", room),
@@ -511,8 +511,8 @@ fn who_has_its_place_and_has_not_started_is_shown_with_the_reason() {
 #[test]
 fn who_waits_for_room_that_is_kept_for_others_says_so() {
     let api = cluster(&[pod("fits", 1), pod("large", 9)]);
-    let kept = "the free capacity is reserved for pods that gang team/train has lost: it starts when \
-                those pods have started elsewhere, or have not been recreated in time";
+    let kept = "the free capacity is reserved for pods that gang team/train has lost: this pod \
+                starts when those pods have started elsewhere, or have not been recreated in time";
     for name in ["fits", "large"] {
         let condition = json!({"type": "PodScheduled", "status": "False",
             "reason": "WaitingForReservation", "message": kept});

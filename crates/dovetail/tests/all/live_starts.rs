@@ -53,7 +53,7 @@ fn expected_starts_are_told_with_what_a_pod_waits_for() {
     insta::assert_snapshot!("queue_start", starts.collect::<Vec<_>>().join("\n"));
     let told = folder.call("why then --kubeconfig kubeconfig").out;
     for line in [
-        "expected start  in 5 h, from the run times that pods state",
+        "expected start  in 5 h, from the run times that pods declare",
         "would start     after job team/next, on node n1",
     ] {
         assert!(told.lines().any(|one| one == line), "{line} is not in\n{told}");

@@ -411,6 +411,23 @@ fn sizes_of_unknown_gpus_and_profiles_are_refused() {
 }
 
 #[test]
+fn a_node_that_contradicts_its_label_is_left_alone() {
+    let folder = Folder::new();
+    let full = json!({"nvidia.com/mig-7g.80gb": "2"});
+    for (count, left) in [("1", true), ("2", false)] {
+        let items = json!([
+            node("odd", &full, &json!({"nvidia.com/gpu.count": count})),
+            pod("p", "nvidia.com/mig-3g.40gb", 1, None, &json!({})),
+        ]);
+        folder.write("dump.json", &json!({"kind": "List", "items": items}).to_string());
+        let plan = folder.json(CALL);
+        let why = "its instances need more GPUs than its label nvidia.com/gpu.count states";
+        assert_eq!(plan["left_alone"].get(why).is_some(), left, "{plan}");
+        assert_eq!(plan["gpus"].as_array().unwrap().is_empty(), left, "{plan}");
+    }
+}
+
+#[test]
 fn a_world_without_gpus_serves_nothing() {
     let folder = Folder::new();
     folder.write("w.json", r#"{"model": "A100-40GB", "gpus": [], "demand": {"1g.5gb": 3}}"#);

@@ -254,6 +254,29 @@ fn a_node_is_cut_for_pending_pods_and_returned_under_the_rights_of_its_manifest(
         assert!(all.remove(&("apps".to_owned(), resource.to_owned(), verb.to_owned())));
     }
     assert_eq!(used, all);
+    tells_of_a_stuck_node(&setting);
+}
+
+/// Each run names a node that has no layout, until somebody repairs it.
+fn tells_of_a_stuck_node(setting: &Setting) {
+    let node = setting.node();
+    let text =
+        node["metadata"]["annotations"]["dovetail.dev/partition"].as_str().expect("a record");
+    let mut record: Value = serde_json::from_str(text).expect("JSON");
+    assert_eq!(record["step"], "Done", "{record}");
+    record["step"] = json!("Stuck");
+    record["problem"] = json!("mig-manager reported `failed`");
+    let annotation = format!("dovetail.dev/partition={record}");
+    setting.kubectl(&["annotate", "--overwrite", "node", "n0", &annotation]);
+    let kubeconfig = &setting.kubeconfig;
+    for flag in ["", "--dry-run"] {
+        let call = format!("partition apply --pending-for 0s {flag} --kubeconfig {kubeconfig}");
+        let told = setting.folder.call(&call);
+        assert_eq!(told.code, Some(1), "{told:?}");
+        let text = told.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("node n0: mig-manager reported `failed`"), "{told:?}");
+        assert!(text.contains("`dovetail partition rollback --node n0`"), "{told:?}");
+    }
 }
 
 /// The operator reads another ConfigMap at first: nothing is changed, and the way out is named.

@@ -278,6 +278,7 @@ fn patches_are_files_with_their_commands_and_nothing_in_them_acts() {
     }
     let index = folder.read("json/index.md");
     assert!(!index.contains("canary") && !index.contains('\u{1b}'), "{index}");
+    assert!(index.contains("not checked against it: "), "{index}");
     // One patch of the object for both findings: one rollout.
     assert!(index.contains("## 1. REQ-03, SCH-04 Deployment prod/serve"), "{index}");
     assert!(

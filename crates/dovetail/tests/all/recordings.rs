@@ -103,6 +103,51 @@ fn a_paused_run_goes_on_as_if_never_paused() {
 }
 
 #[test]
+fn queues_fare_alike_with_and_without_a_pause() {
+    let folder = Folder::new();
+    folder.write(
+        "jobs.csv",
+        "job_id,submit_s,duration_s,num_gpu,queue\na0,0,3601,4,a\nb0,61,7207,8,b\n\
+         b1,123,601,1,b\na1,187,607,2,a\na2,4001,1201,4,a\nnone,4007,1009,1,\n",
+    );
+    folder.write("q.toml", "[queues.a]\nweight = 1\n\n[queues.b]\nweight = 3\n");
+    let run = format!("{TIMED} --queues q.toml");
+    let whole = folder.json(&run);
+    assert!(whole["queues"][0]["gpu_hours"].as_f64() > Some(1.0), "{whole}");
+    folder.json(&format!("{run} --pause-at 211 --checkpoint p.json"));
+    let again = "--from-checkpoint p.json --pause-at 5003 --checkpoint q.json";
+    folder.json(&format!("{run} {again}"));
+    for file in ["p.json", "q.json"] {
+        let resumed = folder.json(&format!("{run} --from-checkpoint {file}"));
+        assert_eq!(resumed["queues"], whole["queues"], "{file}");
+    }
+}
+
+#[test]
+fn a_refused_reservation_has_a_reason() {
+    let folder = Folder::new();
+    folder
+        .write("jobs.csv", "job_id,submit_s,duration_s,num_gpu,estimate_s\nbusy,0,36000,4,36000\n");
+    folder.write(
+        "r.toml",
+        "[reservations.late]\ngpus = 4\ncount = 2\nfrom = \"1h\"\nto = \"2h\"\n\
+         asked = \"60s\"\n\n[reservations.never]\ngpus = 16\ncount = 1\nfrom = \"1h\"\n\
+         to = \"2h\"\n",
+    );
+    let run = folder.json(&format!("{TIMED} --reservations r.toml"));
+    let reservations = run["reservations"].as_array().expect("a list");
+    let reasons = reservations.iter().filter_map(|of| of["reason"].as_str());
+    assert_eq!(
+        reasons.collect::<Vec<_>>(),
+        [
+            "no capacity at the reserved time; earliest start with capacity: 36000 s",
+            "no capacity at the reserved time or at any later time that can be forecast",
+        ],
+        "{run}"
+    );
+}
+
+#[test]
 fn a_checkpoint_goes_with_its_own_trace_and_flags_alone() {
     let folder = Folder::new();
     folder.json(&format!("{TIMED} --pause-at 3000 --checkpoint p.json"));

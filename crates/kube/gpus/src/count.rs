@@ -13,6 +13,8 @@ pub enum CountSource {
     /// A label of the provider or its autoscaler, by its key.
     Provider(&'static str),
     InstanceType(String),
+    /// Intel's labels about devices, by how their keys begin.
+    Intel(&'static str),
     /// HAMi's list of the node's GPUs.
     Hami,
     /// The fewest GPUs whose legal MIG layouts hold the instances.
@@ -27,6 +29,8 @@ impl fmt::Display for CountSource {
             Self::Discovery => out.write_str(labels::NVIDIA_COUNT),
             Self::Provider(label) => out.write_str(label),
             Self::InstanceType(name) => write!(out, "instance type {name}"),
+            Self::Intel(labels) if labels.ends_with('.') => write!(out, "{labels}*"),
+            Self::Intel(label) => out.write_str(label),
             Self::Hami => out.write_str(labels::HAMI_REGISTER),
             Self::Layouts => out.write_str("the minimum number of GPUs for its MIG instances"),
             Self::Offered => out.write_str("the device plugin"),
@@ -182,6 +186,29 @@ pub(super) fn stated(of: &Labels, hami: Option<i64>, is_single: bool) -> Vec<(Co
     let all = discovered.into_iter().chain(by_label).chain(by_type).chain(hami);
     let (possible, beyond): (Vec<_>, Vec<_>) = all.partition(|(_, gpus)| *gpus <= most);
     possible.into_iter().chain(beyond).collect()
+}
+
+/// Intel GPUs of a node as labels count them, the most trusted first: the list of those that have a
+/// device file, then PCI devices.
+pub(super) fn stated_of_intel(of: &Labels) -> Vec<(CountSource, i64)> {
+    let is_part = |key: &str| {
+        let place = key.strip_prefix(labels::INTEL_NUMBERS);
+        place.is_some_and(|place| place.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    // A list is cut between any two letters.
+    let list: String = of.iter().filter(|(key, _)| is_part(key)).map(|(_, part)| part).collect();
+    let listed = list.split('.').filter(|number| number.parse::<u32>().is_ok()).count();
+    let counts = of.iter().filter_map(|(key, count)| {
+        let device = key.strip_prefix(labels::INTEL_DEVICE)?;
+        let count = count.parse::<i64>().ok().filter(|count| (1..=MOST).contains(count));
+        count.filter(|_| device.ends_with(".count"))
+    });
+    let all = [
+        (labels::INTEL_NUMBERS, i64::try_from(listed).unwrap_or(0)),
+        (labels::INTEL_DEVICE, counts.sum::<i64>()),
+    ];
+    let all = all.into_iter().filter(|(_, gpus)| (1..=MOST).contains(gpus));
+    all.map(|(labels, gpus)| (CountSource::Intel(labels), gpus)).collect()
 }
 
 fn by_instance_type(of: &Labels) -> Option<(CountSource, i64)> {

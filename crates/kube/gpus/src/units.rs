@@ -3,7 +3,7 @@
 use dovetail_model::{GpuFraction, GpuParts, MigTable, Resources, is_gpu_resource};
 use dovetail_objects::{GpuLabels, Labels, Node, labels};
 
-use super::count::{CountSource, GpuCount, stated};
+use super::count::{CountSource, GpuCount, stated, stated_of_intel};
 use super::mig::{OnGpus, on_gpus};
 use super::share::{amd_partition, counted_as, hami_gpus, is_of_shares, single_mig, slice_of};
 
@@ -91,7 +91,10 @@ pub fn node_gpus(node: &Node, hami: Option<&str>) -> Option<NodeGpus> {
     let of = &node.meta.labels;
     let reader = UnitReader::new(node, hami);
     let found = reader.units();
-    let stated = stated(of, hami_gpus(hami), reader.single.is_some());
+    let mut stated = stated(of, hami_gpus(hami), reader.single.is_some());
+    if reader.is_of_intel() {
+        stated.extend(stated_of_intel(of));
+    }
     let main = found.main_gpus();
     let (by, counted) = match stated.first().cloned() {
         Some((by, counted)) if counted >= main => (by, counted),
@@ -133,6 +136,8 @@ struct UnitReader<'n> {
     /// GPUs that somebody counts.
     counted: Option<i64>,
     hami: Option<i64>,
+    /// What each unit of Intel's plugin is of a GPU where it offers each GPU several times.
+    intel: Option<GpuFraction>,
 }
 
 /// Units, and the GPUs that they are of.
@@ -199,7 +204,26 @@ impl<'n> UnitReader<'n> {
         let replicas = discovered.replicas.or_else(clients).map_or(1, i64::from).clamp(1, 4096);
         let hami = hami_gpus(hami);
         let counted = stated(of, None, single.is_some()).first().map(|(_, gpus)| *gpus);
-        Self { node, product, single, replicas, counted, hami }
+        let reader = Self { node, product, single, replicas, counted, hami, intel: None };
+        Self { intel: reader.shared_intel(), ..reader }
+    }
+
+    /// What a unit is of an Intel GPU: the plugin offers each GPU several times
+    /// (`-shared-dev-num`), and only labels count the GPUs. Where it offers fewer units than there
+    /// are GPUs, it leaves devices out, and each unit is a GPU.
+    fn shared_intel(&self) -> Option<GpuFraction> {
+        let (_, gpus) = stated_of_intel(&self.node.meta.labels).into_iter().next()?;
+        let of_intel = self.offered().filter(|(name, ..)| name.starts_with(labels::INTEL));
+        let units: i64 = of_intel.map(|(_, _, built_in)| built_in).sum();
+        (gpus < units).then_some(GpuFraction { part: gpus, of: units })
+    }
+
+    /// Whether all GPUs are Intel's, each offered several times: only then are they those that are
+    /// counted.
+    fn is_of_intel(&self) -> bool {
+        let is_intel = |name: &str| name.starts_with(labels::INTEL);
+        let mut offered = self.offered();
+        self.intel.is_some() && offered.all(|(name, _, count)| count == 0 || is_intel(name))
     }
 
     fn offered(&self) -> impl Iterator<Item = (&'n str, i64, i64)> + use<'n> {
@@ -269,16 +293,17 @@ impl<'n> UnitReader<'n> {
         let parted =
             counted.filter(|gpus| WHOLE.contains(&resource) && (1..built_in).contains(gpus));
         let parted = parted.or_else(|| self.renamed(resource, built_in));
-        if is_plain && self.hami.is_none() {
+        let intel = self.intel.filter(|_| resource.starts_with(labels::INTEL));
+        if is_plain && self.hami.is_none() || intel.is_some() && self.is_of_intel() {
             found.offered_as_whole = Some(found.offered_as_whole.unwrap_or(0) + built_in);
         }
         let is_nvidia = resource.starts_with(labels::NVIDIA_GPU);
         let parts = match parted {
             Some(gpus) => GpuFraction { part: gpus, of: built_in },
-            None => self.slice_of(resource),
+            None => intel.unwrap_or_else(|| self.slice_of(resource)),
         };
         // A partition of an AMD GPU is a device of its own.
-        let is_shared = is_nvidia && (parted.is_some() || self.replicas > 1);
+        let is_shared = is_nvidia && (parted.is_some() || self.replicas > 1) || intel.is_some();
         GpuUnits {
             resource: resource.to_owned(),
             built_in,

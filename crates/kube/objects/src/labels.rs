@@ -131,6 +131,14 @@ pub const KARPENTER_GPU_COUNT: &str = "karpenter.k8s.aws/instance-gpu-count";
 pub const GKE_ACCELERATOR_COUNT: &str = "cloud.google.com/gke-accelerator-count";
 /// Node label of GKE: how many pods may share a GPU.
 pub const GKE_SHARED_CLIENTS: &str = "cloud.google.com/gke-max-shared-clients-per-gpu";
+/// How the names of what Intel's plugin offers begin, and Intel's labels of nodes.
+pub const INTEL: &str = "gpu.intel.com/";
+/// How labels begin that list a node's Intel GPUs by their numbers, by Intel's node labeller; a
+/// list that is too long for one label goes on in another, such as `gpu-numbers2`.
+pub const INTEL_NUMBERS: &str = "gpu.intel.com/gpu-numbers";
+/// How labels begin that Intel's rules for Node Feature Discovery write for each PCI device, such
+/// as `gpu.intel.com/device-id.0380-0bda.count`.
+pub const INTEL_DEVICE: &str = "gpu.intel.com/device-id.";
 /// `spot` on spot nodes of AKS.
 pub const AZURE_PRIORITY: &str = "kubernetes.azure.com/scalesetpriority";
 

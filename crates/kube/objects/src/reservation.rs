@@ -30,6 +30,8 @@ pub struct Reservation {
     pub job: Box<str>,
     /// What each pod needs.
     pub pod: Box<Pod>,
+    /// Its requests as they are written, by resource.
+    pub requests: Value,
     /// For how many pods.
     pub count: u32,
     /// When it starts, as written.
@@ -129,7 +131,9 @@ impl<'de> Deserialize<'de> for Reservation {
             "nodeSelector": spec.node_selector,
             "tolerations": spec.tolerations,
         }});
+        let requests = pod["spec"]["containers"][0]["resources"]["requests"].clone();
         Ok(Self {
+            requests,
             generation: metadata["generation"].as_i64().unwrap_or(0),
             meta: serde_json::from_value(metadata).map_err(de::Error::custom)?,
             queue: spec.queue,

@@ -41,7 +41,8 @@ pub fn mixed(spec: &PolicySpec, pods: &[&Pod]) -> Option<String> {
     if method == Method::Mps && namespaces.len() > 1 {
         let namespaces: Vec<&str> = namespaces.into_iter().collect();
         return Some(format!(
-            "pods of several namespaces are clients of one MPS server, and a fatal fault of one can end all: {}",
+            "pods of several namespaces are clients of one MPS server, and a fatal fault of one \
+             can terminate all: {}",
             namespaces.join(", ")
         ));
     }
@@ -80,7 +81,7 @@ mod tests {
         assert_eq!(of(&spec("mps", &[]), &[&service]), "");
         assert!(of(&spec("mps", &["batch"]), &[&b]).starts_with("pod y/p of class interactive"));
         let mps = spec("mps", &["batch", "interactive"]);
-        assert!(of(&mps, &[&a, &b]).ends_with("a fatal fault of one can end all: x, y"));
+        assert!(of(&mps, &[&a, &b]).ends_with("a fatal fault of one can terminate all: x, y"));
         assert!(!of(&mps, &[&a, &service]).is_empty());
         assert_eq!(of(&spec("mps", &["batch", "inference"]), &[&a, &service]), "");
     }

@@ -97,7 +97,7 @@ pub enum Refused {
     #[error("node {node}: {why}")]
     Rests { node: String, why: String },
     /// It does not offer what the plan was made for.
-    #[error("node {node}: it offers {offers}, not {planned}: plan again")]
+    #[error("node {node}: it offers {offers}, not {planned}: run the command again")]
     Changed { node: String, offers: String, planned: String },
     /// There is nothing to go back to.
     #[error("node {node}: dovetail has recorded no change that can be rolled back")]

@@ -142,9 +142,9 @@ impl TopologyLevels {
             }
             if level.labels.iter().any(|label| label == HOST) {
                 return Err(format!(
-                    "level `{name}` has label {HOST}, which is the node itself; remove it, and \
-                     request level \
-                     `{NODE_LEVEL}` or for that label, which every cluster has below its narrowest level"
+                    "level `{name}` has label {HOST}, which is the node itself: remove the label; \
+                     to request a single node, use level `{NODE_LEVEL}` or this label, which every \
+                     cluster has below its narrowest level"
                 ));
             }
             let taken = |label: &&String| before.iter().any(|other| other.labels.contains(label));
@@ -397,9 +397,9 @@ mod tests {
         assert!(refused(vec![level("a", &[])]).contains("has no labels"));
         assert_eq!(
             refused(vec![level("rack", &["x"]), level("host", &["y", HOST])]),
-            "level `host` has label kubernetes.io/hostname, which is the node itself; remove it, \
-             and request level \
-             `node` or for that label, which every cluster has below its narrowest level"
+            "level `host` has label kubernetes.io/hostname, which is the node itself: remove the \
+             label; to request a single node, use level `node` or this label, which every cluster \
+             has below its narrowest level"
         );
         assert!(refused((0..17).map(|at| level(&at.to_string(), &["x"])).collect()).contains("17"));
         assert!(TopologyLevels::new(vec![level("row", &["x"]), level("rack", &["y"])]).is_ok());

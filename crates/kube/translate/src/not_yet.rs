@@ -54,7 +54,8 @@ pub enum NotYet {
     /// A claim could be bound to a volume that is already there.
     #[error(
         "claim {claim} may take the existing volume {volume}, and dovetail does not yet choose \
-         volumes: bind the claim by setting spec.volumeName, or use a class that provisions"
+         volumes: bind the claim by setting spec.volumeName, or use a StorageClass that provisions \
+         volumes"
     )]
     StaticVolume {
         claim: String,

@@ -75,14 +75,14 @@ fn how(asked: &QuestionInput) -> String {
     let costs = match asked.run_pods.is_of_bill {
         true => "costs are from the bill, with CPU and memory where the bill has them",
         false => {
-            "a pod counts from its scheduling until it ended or until this snapshot, at the price of the \
-             node's GPUs; this is not a run rate"
+            "a pod counts from its scheduling until it finished or until this snapshot, at the \
+             price of the node's GPUs; this is not a run rate"
         }
     };
     format!(
         "attempts are grouped into a run by the label dovetail.dev/run, else by their owner, else by the experiment \
          label of the settings, else by namespace and the owner's name without its generated suffix, if an attempt \
-         starts within 24 hours after the previous one ended; {costs}; {}",
+         starts within 24 hours after the previous one finished; {costs}; {}",
         asked.training.definition()
     )
 }

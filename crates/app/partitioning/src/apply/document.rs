@@ -101,6 +101,16 @@ impl NodeRow {
         Self::of(node, record, record.step.word())
     }
 
+    /// A node that an earlier call left without a layout.
+    pub(super) fn stuck(node: &str, record: &Record) -> Self {
+        let row = Self::ended(node, record);
+        let problem = format!(
+            "{}; the node stays tainted: repair it, then run `dovetail partition rollback --node {node}`",
+            row.problem
+        );
+        Self { problem, ..row }
+    }
+
     pub(super) fn planned(change: NodeChange, why: &str) -> Self {
         let (outcome, problem) = why.split_once(": ").unwrap_or((why, ""));
         Self {

@@ -19,6 +19,11 @@ const MOST_LETTERS: usize = 80;
 
 const INDEX: &str = "index.md";
 
+/// What holds after each patch, and what nothing is known of.
+const CHECKED: &str = "each pod then still has a node that accepts it by selectors, node \
+                       affinity, taints and resources, and pods that must move have room. \
+                       Required pod affinity and actions of other controllers are not checked.";
+
 /// Refuses a folder that holds something, before long work. One that is missing is made by
 /// [`write()`], so that an interrupted audit leaves none behind.
 ///
@@ -64,12 +69,14 @@ pub fn write(folder: &Path, document: &Document) -> Result<usize> {
         fs::write(&path, text).with_context(|| format!("{}: cannot be written", path.display()))
     };
     let mut index = format!(
-        "# Patches\n\nFrom the audit of {}. Apply them in this order. You can stop after any patch: every pod then \
-         still has a node that it can run on. Read a patch before you apply it; run the commands in this folder. If the \
-         API server rejects a patch (conflict, test failed), the object has changed: run the audit again. A `.yaml` \
-         file is the part of the object's own source that changes; `null` in it removes a field.\n",
+        "# Patches\n\nFrom the audit of {}. Apply them in this order. You can stop after any \
+         patch: {CHECKED} Read a patch before you apply it; run the commands in this folder. If the API \
+         server rejects a patch (conflict, test failed), the object has changed: run the audit \
+         again. A `.yaml` file is the part of the object's own source that changes; `null` in it \
+         removes a field.\n",
         document.taken_at
     );
+    index += &not_checked(document);
     let all = document.findings.iter();
     let all = all.flat_map(|finding| finding.patches.iter().map(move |patch| (finding, patch)));
     let mut all: Vec<(&FindingOut, &PatchOut)> = all.collect();
@@ -91,6 +98,18 @@ pub fn write(folder: &Path, document: &Document) -> Result<usize> {
     index += &withheld(document);
     put(INDEX, &index)?;
     Ok(number)
+}
+
+/// What the patches could not be checked against.
+fn not_checked(document: &Document) -> String {
+    let what: Vec<String> = document.unseen.iter().map(|unseen| safe(&unseen.what)).collect();
+    match what.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\nThe audit did not see the following, so the patches are not checked against it: {}.\n",
+            what.join("; ")
+        ),
+    }
 }
 
 /// Changes that would do harm, with what comes first.

@@ -48,8 +48,10 @@ pub(crate) fn state_name(document: &Document, state: &StateOut) -> String {
 /// leaves out.
 fn noted(document: &Document, state: &StateOut, waste: Option<String>) -> String {
     let words = match state.state.as_str() {
-        // Without pods nobody knows of any GPU whether it is allocated.
-        "unknown" if document.lacks_pods() => "allocated or free, pods not read".to_owned(),
+        // Without all pods nobody knows of a GPU that it is free.
+        "unknown" if document.lacks_pods() || document.lacks_other_pods() => {
+            "allocated or free, pods not read".to_owned()
+        }
         name => state_words(name),
     };
     let recent = state.gpus - state.lasting_gpus;

@@ -5,6 +5,7 @@ use dovetail_auditing::document::{Document, StateOut};
 use dovetail_auditing::figures::at_least;
 use dovetail_console::style::Style;
 use dovetail_console::table::{COLUMNS, cut, plural, wrapped};
+use dovetail_sources::doubts::COUNTS_DISAGREE;
 use dovetail_units::amount::{percent, tenths, usd};
 
 use super::grouped::{CheckGroup, count_of, grouped};
@@ -34,10 +35,12 @@ pub fn summary(document: &Document, style: Style) -> String {
     head.extend(since_baseline(document));
     let fixes = fixes(document, style);
     let tail = tail(document);
-    // States come before prices, which `--all-findings` has.
-    let all = head.len() + document.states.len() + fixes.len() + tail.len();
-    if all + 4 <= LINES {
-        head.extend(prices(document));
+    // States come before what `--all-findings` has.
+    let beside = document.states.len() + fixes.len() + tail.len();
+    for line in [disputed_counts(document), prices(document)].into_iter().flatten() {
+        if head.len() + beside + 4 <= LINES {
+            head.push(line);
+        }
     }
     let used = head.len() + fixes.len() + tail.len();
     // Each block but the first has an empty line before it.
@@ -51,6 +54,14 @@ pub fn summary(document: &Document, style: Style) -> String {
 
 fn lines(text: &str) -> Vec<String> {
     wrapped(text, 0).lines().map(str::to_owned).collect()
+}
+
+/// Where labels, instance types and plugins count different numbers of GPUs, on one line: every
+/// amount rests on which of them counts.
+fn disputed_counts(document: &Document) -> Option<String> {
+    let mut unseen = document.unseen.iter();
+    let told = unseen.find_map(|unseen| unseen.what.strip_prefix(COUNTS_DISAGREE))?;
+    Some(cut(&format!("GPU counts disagree{told}"), COLUMNS))
 }
 
 /// The price of each kind of GPU, on one line.
@@ -117,7 +128,7 @@ fn fixes(document: &Document, style: Style) -> Vec<String> {
     }
     let heading = match groups.len() > FIXES {
         true => {
-            format!("Fixes with the most waste: {FIXES} of {} checks with findings", groups.len())
+            format!("Fixes for the most waste: {FIXES} of {} checks with findings", groups.len())
         }
         false => "Fixes".to_owned(),
     };

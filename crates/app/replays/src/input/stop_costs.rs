@@ -1,8 +1,15 @@
 //! What it costs to stop jobs and start them again, from flags.
 
 use clap::Args;
+use dovetail_settings::errors::UsageError;
 use dovetail_trace::StopCosts;
 use dovetail_units::duration::parse_duration;
+
+/// The shortest work between two checkpoints.
+const LEAST_INTERVAL_MS: u64 = 1_000;
+
+/// Writing a checkpoint takes less than so many times the work that it keeps.
+const MOST_COST: u64 = 100;
 
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
@@ -39,6 +46,28 @@ impl StopCostFlags {
             ("--charge-baselines", self.charge_baselines),
         ];
         given.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag)
+    }
+
+    /// Refuses checkpoints for which jobs would hardly do any work: a replay would run for ages.
+    ///
+    /// # Errors
+    /// Names the flag, and what it must be.
+    pub fn check(&self) -> Result<(), UsageError> {
+        // No interval, or one of nothing, is no checkpoint.
+        let Some(interval_ms) = self.checkpoint_interval.filter(|ms| *ms > 0) else {
+            return Ok(());
+        };
+        if interval_ms < LEAST_INTERVAL_MS {
+            return Err(UsageError("--checkpoint-interval: must be at least 1s".to_owned()));
+        }
+        let cost_ms = self.checkpoint_cost.unwrap_or(0);
+        if cost_ms >= interval_ms.saturating_mul(MOST_COST) {
+            return Err(UsageError(format!(
+                "--checkpoint-cost: must be less than {MOST_COST} times --checkpoint-interval: \
+                 jobs would do almost nothing but write checkpoints"
+            )));
+        }
+        Ok(())
     }
 
     /// Whether published orders are charged.

@@ -49,7 +49,7 @@ fn orders(cluster: &mut Cluster) -> Vec<String> {
 pub(crate) fn assert_says_the_node(node: &str, says: Option<&PodCondition>) {
     let says = says.map(|says| (says.waiting.word(), says.waiting.message.as_str()));
     let (word, message) = says.unwrap_or_default();
-    let kept = format!("room is reserved for it on {node} until ");
+    let kept = format!("capacity is reserved for it on {node} until ");
     let agrees = word == "WaitingForReservation" && message.starts_with(&kept);
     assert_eq!(agrees, !node.is_empty(), "{node} is freed, and it says: {message}");
 }

@@ -208,7 +208,7 @@ async fn a_policy_that_keeps_a_victim_costs_another_its_place() {
 fn assert_names_one_node(pod: &Value) {
     let node = pod["status"]["nominatedNodeName"].as_str().unwrap_or_default();
     let says = condition(pod, "PodScheduled").and_then(|says| says["message"].as_str());
-    let kept = says.and_then(|text| text.strip_prefix("room is reserved for it on "));
+    let kept = says.and_then(|text| text.strip_prefix("capacity is reserved for it on "));
     if let Some(kept) = kept.filter(|_| !node.is_empty()) {
         assert!(
             kept.starts_with(&format!("{node} until ")),

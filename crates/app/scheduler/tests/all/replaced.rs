@@ -209,8 +209,8 @@ fn who_would_start_in_it_says_for_whom_it_is_kept() {
     cluster.scheduler.take_recheck();
     lose(&mut cluster, "p1");
     assert!(cluster.scheduler.take_recheck(), "it is asked again");
-    let kept = "the free capacity is reserved for pods that gang blue/train has lost: it starts when \
-                those pods have started elsewhere, or have not been recreated in time";
+    let kept = "the free capacity is reserved for pods that gang blue/train has lost: this pod \
+                starts when those pods have started elsewhere, or have not been recreated in time";
     assert_eq!(said(&mut cluster, "later"), ("WaitingForReservation", kept.to_owned()));
     assert_eq!(said(&mut cluster, "large").0, "Unschedulable", "it would not start there");
     cluster.create("p9", member(8, 2, 2));

@@ -102,9 +102,8 @@ fn a_pod_is_bound_when_its_claim_has_its_volume_and_holds_its_room_until_then() 
     assert_eq!(choices(&mut cluster), BTreeMap::from([("data".to_owned(), "n0".to_owned())]));
     assert_eq!(
         said(&mut cluster),
-        [
-            "pod blue/p waits for volumes: room is reserved for it on n0 until its claim data has its volume there"
-        ]
+        ["pod blue/p waits for volumes: capacity is reserved for it on n0 until its claim data \
+             has its volume there"]
     );
     cluster.create("other", pod(8));
     assert_eq!(choices(&mut cluster), BTreeMap::new(), "it is told once");
@@ -147,8 +146,8 @@ fn all_of_a_gang_and_its_group_say_which_volumes_are_still_missing() {
     }
     cluster.create("p2", native(1));
     assert_eq!(choices(&mut cluster).len(), 2);
-    let room = "waits for volumes: room is reserved for it on n0 until";
-    let group = "podgroup blue/train waits for volumes: room is reserved for its pods until";
+    let room = "waits for volumes: capacity is reserved for it on n0 until";
+    let group = "podgroup blue/train waits for volumes: capacity is reserved for its pods until";
     assert_eq!(
         said(&mut cluster),
         [

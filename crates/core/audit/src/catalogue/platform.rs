@@ -25,7 +25,8 @@ const EXAMPLES: [(&str, &str, &str); 22] = [
     (
         "AUT-03",
         OWN,
-        "kubectl delete node NODE  # and switch the machine off, or give it other work",
+        "kubectl drain NODE --ignore-daemonsets  # then remove the machine from its node group, or \
+         give it other work",
     ),
     (
         "CAP-05",

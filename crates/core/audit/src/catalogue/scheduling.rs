@@ -214,9 +214,10 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SCH-15",
         severity: Severity::Warning,
         title: "gang is only partially scheduled",
-        explanation: "Fewer of its pods have a node than start together by its PodGroup, its Kueue pod group or its \
-                      LeaderWorkerSet. The running pods have GPUs but cannot work without the others. Free GPUs for \
-                      the pending pods, or delete the job until all of its pods fit. If the program runs with fewer \
+        explanation: "Fewer of its pods have a node than must start together according to its \
+                      PodGroup, its Kueue pod group or its LeaderWorkerSet. The running pods have \
+                      GPUs but cannot work without the others. Free GPUs for the pending pods, or \
+                      delete the job until all of its pods fit. If the program runs with fewer \
                       pods, lower that number (minMember of a PodGroup).",
         evidence: "pods with a node, pods that the gang needs, pending pods",
         fix: FixKind::OwnerTemplate,

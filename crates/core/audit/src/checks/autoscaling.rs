@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_model::FreeCause;
-use dovetail_units::duration::{duration, duration_at_least};
+use dovetail_units::duration::duration_at_least;
 
-use super::{Run, UNWANTED, View, claims_on, consolidation, node_ref, pods_of};
+use super::{Run, View, claims_on, consolidation, empty, node_ref, pods_of};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
 use crate::facts::{BudgetLimit, Node, ObjectRef};
@@ -16,7 +16,7 @@ use crate::patch::PatchChange;
 pub(super) const RUNS: &[Run] = &[
     ("AUT-01", held_on_half_empty_node),
     ("AUT-02", budget_lets_nothing_go),
-    ("AUT-03", empty_for_long),
+    ("AUT-03", empty::empty_for_long),
     ("AUT-04", scale_down_held),
     ("AUT-05", pod_without_controller),
     ("AUT-06", cordoned_for_long),
@@ -24,9 +24,6 @@ pub(super) const RUNS: &[Run] = &[
 ];
 
 const MINUTE_MS: u64 = 60_000;
-
-/// Pods of a node that evidence names.
-const MOST_NAMED: usize = 3;
 
 fn held_on_half_empty_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let mut requested: BTreeMap<&str, i64> = BTreeMap::new();
@@ -93,39 +90,6 @@ fn budget_lets_nothing_go(view: &View<'_>, check: &'static Check, found: &mut Ve
     }
 }
 
-fn empty_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    let since = |node: &'_ Node| {
-        let since_ms = node.without_gpu_pods_since_ms?;
-        let length_ms = view.facts.now_ms.saturating_sub(since_ms);
-        // A cordoned node has a finding of its own, and stays until somebody decides.
-        let is_long = length_ms > view.facts.thresholds.empty_node_minutes * MINUTE_MS;
-        (is_long && node.cordoned_since_ms.is_none()).then_some((since_ms, length_ms))
-    };
-    let empty = view.gpu_nodes().filter(|node| since(node).is_some());
-    let stays = consolidation::stay_on(view.facts, &empty.map(|node| &*node.node.name).collect());
-    for node in view.gpu_nodes() {
-        if let Some((since_ms, length_ms)) = since(node) {
-            let mut finding = Finding::new(check, &node.pool)
-                .with(
-                    "without GPU pods",
-                    // Pods that were deleted are not listed, so it may be less.
-                    format!("{} for up to {}", node.node.name, duration(length_ms)),
-                )
-                .mended_by(PatchChange::RemoveEmptyNodes)
-                .affecting([node_ref(node)]);
-            finding.claims = free_since(node, since_ms, view.facts.period, &UNWANTED);
-            for pod in stays.get(&*node.node.name).into_iter().flatten().take(MOST_NAMED) {
-                finding = finding
-                    .with("cannot be moved from it", format!("{}/{}", pod.namespace, pod.name));
-            }
-            if stays.contains_key(&*node.node.name) {
-                finding.stays.insert(node.node.name.to_string());
-            }
-            found.push(finding);
-        }
-    }
-}
-
 fn scale_down_held(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let busy = view.nodes_of_gpu_pods();
     let pools = view.gpu_nodes().filter(|node| busy.contains(&*node.node.name));
@@ -182,7 +146,12 @@ fn cordoned_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
 }
 
 /// What stood free on a node since then, for some causes.
-fn free_since(node: &Node, since_ms: u64, period: Span, causes: &[FreeCause]) -> Vec<Attribution> {
+pub(super) fn free_since(
+    node: &Node,
+    since_ms: u64,
+    period: Span,
+    causes: &[FreeCause],
+) -> Vec<Attribution> {
     let span = Span { from_ms: period.from_ms.max(since_ms), to_ms: period.to_ms };
     let states: Vec<_> = causes.iter().map(|cause| DeviceState::Free(Some(*cause))).collect();
     claims_on(node, None, &states, span)

@@ -2,9 +2,10 @@
 //!
 //! Nodes are tried from the one with the fewest GPUs in use. Only pods that start again without
 //! loss move: owned by a controller, not kept from eviction, no training or batch that saves
-//! nothing, no data on the node. What is chosen is then asked of the engine as one world: the
-//! emptied nodes are gone, everybody else stands where he stands, the pods wait. A node whose pods
-//! do not all start stays, and the engine is asked again.
+//! nothing, no data on the node. A node that waiting or later pods need stays. What is chosen is
+//! then asked of the engine as one world: the emptied nodes are gone, everybody else stands where
+//! he stands, the pods wait. A node whose pods do not all start stays, and the engine is asked
+//! again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use dovetail_model::{
     NodeAvailability, Owner, Requirement, Resources, Snapshot, Toleration, labels,
 };
 
+use super::needed::needs;
 use super::{UNWANTED, View, claims_on, node_ref, pod_ref};
 use crate::catalogue::Check;
 use crate::facts::{
@@ -41,23 +43,33 @@ pub(super) struct RunningPod<'f> {
     gpus: i64,
 }
 
+impl<'f> RunningPod<'f> {
+    /// A pod that waits for a node.
+    pub(super) fn waiting(workload: &'f Workload, pod: &'f Pod, gpus: i64) -> Self {
+        Self { workload, pod, node: "", gpus }
+    }
+}
+
 pub(super) fn nearly_empty(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     // Parts of GPUs are no devices of their own to the engine.
     let is_whole = |resource: &&&str| WHOLE.contains(*resource);
     for resource in view.most_gpus.keys().filter(is_whole) {
-        of_resource(view.facts, resource, check, found);
+        of_resource(view, resource, check, found);
     }
 }
 
-fn of_resource(facts: &Facts, resource: &str, check: &'static Check, found: &mut Vec<Finding>) {
-    let standing = standing(facts, resource);
-    let cluster = ResourceCluster::of(facts, resource, &standing);
+fn of_resource(view: &View<'_>, resource: &str, check: &'static Check, found: &mut Vec<Finding>) {
+    let standing = standing(view.facts, resource);
+    let cluster = ResourceCluster::of(view.facts, resource, &standing);
     let mut chosen = cluster.choose();
+    let needed = needs(view, &chosen.iter().copied().collect());
+    chosen.retain(|node| !needed.contains_key(node));
     for _ in 0..MOST_ROUNDS {
         if chosen.is_empty() {
             return;
         }
-        let placed = cluster.asked(&chosen);
+        let gone: Vec<&str> = chosen.iter().copied().chain(cluster.unused()).collect();
+        let placed = cluster.asked(&gone);
         let stays = |node: &&str| cluster.pods_of(node).any(|pod| !placed.contains_key(&pod));
         let before = chosen.len();
         chosen.retain(|node| !stays(node));
@@ -201,12 +213,20 @@ impl<'f> ResourceCluster<'f> {
         node.gpus.get(self.resource).and_then(|gpus| gpus.model.as_deref()).unwrap_or_default()
     }
 
+    /// Nodes with GPUs that no pod uses: they go before others (AUT-03), and take no pods of those.
+    fn unused(&self) -> impl Iterator<Item = &'f str> {
+        let nodes = self.nodes.iter();
+        let unused = nodes.filter(|(name, node)| self.offered(node) > 0 && self.used_of(name) == 0);
+        unused.map(|(name, _)| *name)
+    }
+
     /// Nodes that could be emptied by numbers of GPUs alone, the emptiest first.
     fn choose(&self) -> Vec<&'f str> {
         let half = self.facts.thresholds.half_empty_percent as i64;
         let ready = self.nodes.iter().filter(|(_, node)| {
             let is_ready = node.node.condition == NodeAvailability::Ready;
-            is_ready && self.offered(node) > 0 && !self.is_by_claims(node)
+            let is_known = !node.may_be_held && !self.is_by_claims(node);
+            is_ready && self.used_of(&node.node.name) > 0 && is_known
         });
         let free: BTreeMap<&str, i64> =
             ready.map(|(name, node)| (*name, self.offered(node) - self.used_of(name))).collect();
@@ -255,8 +275,10 @@ impl<'f> ResourceCluster<'f> {
     pub(super) fn world(&self, gone: &BTreeSet<&str>) -> Snapshot {
         let mut world = Snapshot::default();
         let mut next: BTreeMap<&str, u16> = BTreeMap::new();
-        // Only pods with claims get what claims alone give, and these do not move.
-        let offered = |node: &Node| match self.is_by_claims(node) && !gone.is_empty() {
+        // Only pods with claims get what claims alone give, and these do not move. What pods that
+        // were not read may hold is not given to others.
+        let is_closed = |node: &Node| self.is_by_claims(node) || node.may_be_held;
+        let offered = |node: &Node| match is_closed(node) && !gone.is_empty() {
             true => 0,
             false => self.offered(node),
         };
@@ -298,7 +320,7 @@ impl<'f> ResourceCluster<'f> {
         world
     }
 
-    fn requirement(&self, of: &RunningPod<'_>) -> Requirement {
+    pub(super) fn requirement(&self, of: &RunningPod<'_>) -> Requirement {
         let template = &of.workload.template;
         let mut resources = Resources { pod_slots: 1, ..Resources::default() };
         let lasting = template.containers.iter().filter(|c| c.kind != ContainerKind::Init);

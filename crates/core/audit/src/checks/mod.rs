@@ -4,11 +4,13 @@ mod advised;
 mod autoscaling;
 mod capacity;
 mod consolidation;
+mod empty;
 mod governance;
 mod idle;
 mod measured;
 mod mend;
 mod models;
+mod needed;
 mod pending;
 mod request;
 mod scheduling;
@@ -60,7 +62,9 @@ pub fn findings(facts: &Facts, moment: &Moment, for_each: ForEach) -> Vec<Findin
         run(&view, check, &mut findings);
     });
     let found = found.into_iter().map(|found| found.into_inner().expect("no check has panicked"));
-    grouped(found.flatten().collect(), &view)
+    let mut found: Vec<Finding> = found.flatten().collect();
+    needed::keep_given(&mut found, facts);
+    grouped(found, &view)
 }
 
 /// One finding for each object that a person edits, each with an example.

@@ -3,6 +3,7 @@
 
 mod claimed;
 mod consolidated;
+mod emptied;
 mod harmless;
 mod models;
 mod patched;
@@ -129,6 +130,7 @@ fn healthy() -> Facts {
         period: Span { from_ms: NOW_MS - 24 * HOUR_MS, to_ms: NOW_MS },
         nodes: vec![gpu_node("g1", "H100"), other],
         workloads: vec![train, serve, web, exporter],
+        to_come: Vec::new(),
         namespaces: vec![namespace("research"), namespace("prod")],
         budgets: vec![Budget {
             object: ObjectRef::new("PodDisruptionBudget", "prod", "serve"),

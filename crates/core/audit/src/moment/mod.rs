@@ -64,6 +64,8 @@ pub struct NodeGpus {
     pub unavailable_milli: i64,
     /// What the MIG layouts of its GPUs leave over, in milli-GPU.
     pub layout_rest_milli: i64,
+    /// How much of them pods have that were not read, beside the units, in milli-GPU.
+    pub unknown_milli: i64,
     /// In what units pods ask for them.
     pub units: Vec<Units>,
 }

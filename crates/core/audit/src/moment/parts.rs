@@ -103,6 +103,8 @@ pub(super) fn parts_of<'m>(
             part
         }));
     }
+    let unseen = plain(node.unknown_milli, DeviceState::Unknown, Lasting::ALWAYS);
+    parts.push(unseen);
     // Nobody can ask for it, whatever the node takes.
     let rest = cause_of(condition).unwrap_or(FreeCause::LayoutRest);
     let lasting = times.free(&node.node, None, Some(rest));

@@ -41,7 +41,7 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &PatchChange) -> Vec<
                 .to_owned(),
         ),
         PatchChange::RollInPlace => {
-            Some("during a rollout one replica fewer serves requests".to_owned())
+            Some("during a rollout, one fewer replica serves requests".to_owned())
         }
         PatchChange::Gang { .. } => Some(
             "the label defines a gang only for the scheduler dovetail (schedulerName); with Kueue, \

@@ -55,6 +55,7 @@ fn cluster(nodes: &[(i64, NodeAvailability, i64)]) -> (Facts, Moment) {
             gpus: *gpus,
             unavailable_milli: 0,
             layout_rest_milli: 0,
+            unknown_milli: 0,
             units: vec![Units {
                 resource: GPU.into(),
                 count: *gpus,

@@ -50,9 +50,12 @@ pub use overdue::raised_ms;
 use stated::Ratios;
 pub use survival::Survival;
 
-/// The longest run time of the bucket of one: jobs of one bucket are treated alike.
+/// A run time rounded up, by a sixteenth at most: jobs with the same are treated alike. A learned
+/// one is the end of its bucket, and stays as it is.
 pub fn bucket_ms(run_ms: u64) -> u64 {
-    buckets::upper_ms(buckets::of(run_ms)).max(run_ms)
+    let step_ms = (1_u64 << run_ms.checked_ilog2().unwrap_or(0)).max(16) / 16;
+    let rounded_ms = run_ms.div_ceil(step_ms).saturating_mul(step_ms);
+    rounded_ms.min(buckets::upper_ms(buckets::of(run_ms)).max(run_ms))
 }
 
 /// Whether and how run times are learned.

@@ -19,8 +19,8 @@ pub(crate) fn lends_to(books: &Books, p90_ms: Option<u64>) -> bool {
 }
 
 impl Reservations {
-    /// Places a job in room that is reserved for others which it leaves before their time, or which
-    /// are less important.
+    /// Places a job in room that is reserved for others: it leaves before their time, they are less
+    /// important, or it gets quota back and they would exceed theirs.
     pub(crate) fn place_in_lent(
         &mut self,
         books: &mut Books,
@@ -104,9 +104,15 @@ impl Reservations {
                 && is_within_share(lent + gpu_milli(&job), gpu_milli(lender), percent)
         };
         let claims = books.kept.reserved.iter().filter(|claim| claim.job != job);
+        let gets_back = |job: &JobId| {
+            jobs.get(job).is_some_and(|record| books.relation(record).preemptor.may_reclaim())
+        };
+        let mut is_ours = None;
         let claims = claims.filter(|claim| {
             let priority = jobs.get(&claim.job).map_or(i32::MIN, |record| record.job.priority);
-            priority < asks.priority || lends(&claim.job, claim.until_ms)
+            priority < asks.priority
+                || lends(&claim.job, claim.until_ms)
+                || *is_ours.get_or_insert_with(|| gets_back(&job)) && !gets_back(&claim.job)
         });
         claims.map(|claim| claim.job).collect()
     }

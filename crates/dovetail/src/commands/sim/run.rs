@@ -151,6 +151,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
         }
         RunProtocol::Timed => {
             refuse(fgd.or(slices))?;
+            flags.stops.check()?;
             run_timed::run(app, flags)
         }
         RunProtocol::Slices => {

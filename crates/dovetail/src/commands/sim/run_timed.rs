@@ -94,6 +94,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     };
     impossible::tell(&impossible, app, &trace);
     plan.queues.tell_unused(app, &trace.jobs)?;
+    plan.without_jobs(&trace.jobs).iter().for_each(|note| app.note(note));
     let progress = Progress::new("jobs", trace.jobs.len() as u64);
     let files = Files {
         record: flags.record.as_deref(),
@@ -191,7 +192,7 @@ fn tell_pause(
     let rows = vec![
         ("paused at", duration(pause.at_ms)),
         ("jobs", whole(paused.jobs)),
-        ("jobs that have not ended", whole(paused.unfinished_jobs)),
+        ("jobs that have not finished", whole(paused.unfinished_jobs)),
         ("checkpoint", file.to_string()),
         ("event log", paused.event_log_hash.to_owned()),
     ];
@@ -313,7 +314,7 @@ impl TimedDocument {
             ("submission to end", {
                 let metrics = &figures.metrics;
                 let (ended, jobs) = (metrics.jobs - metrics.unfinished_jobs, metrics.jobs);
-                spread(metrics.average_jct_s, metrics.p99_jct_s) + &covered(ended, jobs, "ended")
+                spread(metrics.average_jct_s, metrics.p99_jct_s) + &covered(ended, jobs, "finished")
             }),
             ("submission to start", {
                 let metrics = &figures.metrics;

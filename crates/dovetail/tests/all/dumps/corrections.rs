@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{AT, LONG_AGO, audit, finding, near, node, pod, state};
+use crate::cost::dump;
 use crate::program::Folder;
 
 const GPU: &str = "nvidia.com/gpu";
@@ -222,8 +223,7 @@ fn a_collection_keeps_the_tasks_of_volcano() {
         "metadata": {"name": "run", "namespace": "ml"},
         "spec": {"minMember": 2, "minTaskMember": {"worker": 2}}, "status": {"phase": "Inqueue"}}));
     let folder = Folder::new();
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
-    folder.write("dump.json", &list);
+    folder.write("dump.json", &dump(&objects));
     for flags in ["", "--anonymize --names names.json"] {
         let done =
             folder.call(&format!("collect --from dump.json --at {AT} --to c.json.gz {flags}"));

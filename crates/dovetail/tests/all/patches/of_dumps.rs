@@ -75,7 +75,10 @@ fn apply(server: &Server, dump: &Dump, number: usize) -> usize {
         object
     };
     server.create(&others.into_iter().map(without_status).collect::<Vec<_>>());
-    let on_server = restored(server.objects(&kinds), &wanted);
+    let mut on_server = restored(server.objects(&kinds), &wanted);
+    // The server has no other pods.
+    on_server.push(json!({"apiVersion": "dovetail.dev/v1", "kind": "Collection",
+        "metadata": {"name": "collection"}, "complete": ["Pod"]}));
     let list = json!({"apiVersion": "v1", "kind": "List", "items": on_server});
     server.folder.write("dump.json", &list.to_string());
     let usage = dump.usage.as_ref().map_or("", |usage| {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{Beneficiary, Booking};
+use dovetail_model::{Beneficiary, Booking, Quantity};
 use dovetail_objects::Reservation;
 use jiff::Timestamp;
+use serde_json::Value;
 use thiserror::Error;
 
 use super::status::{phase, says_of_this};
@@ -52,6 +53,8 @@ pub fn booking(object: &Reservation, facts: &Facts, rules: &Rules) -> Result<Boo
     if !(1..=MOST_PODS).contains(&count) {
         return Err(Unusable::Count { count });
     }
+    let amounts = object.requests.as_object().into_iter().flatten();
+    amounts.map(|(name, amount)| requestable(name, amount)).collect::<Result<Vec<()>, _>>()?;
     let requirement = pod(&object.pod, facts, rules)
         .map_err(|problem| Unusable::Pod { problem: problem.to_string() })?;
     Ok(Booking {
@@ -65,6 +68,28 @@ pub fn booking(object: &Reservation, facts: &Facts, rules: &Rules) -> Result<Boo
     })
 }
 
+/// Whether a pod could request so much of a resource, as the API server checks it for pods.
+fn requestable(name: &str, amount: &Value) -> Result<(), Unusable> {
+    let text = amount.as_str().map_or_else(|| amount.to_string(), str::to_owned);
+    let problem = |problem: &str| Err(Unusable::Pod { problem: format!("{name}: {problem}") });
+    let is_native =
+        ["cpu", "memory", "ephemeral-storage"].contains(&name) || name.starts_with("hugepages-");
+    let Ok(quantity) = text.parse::<Quantity>() else {
+        return problem(&format!("`{text}` is not a quantity such as 4 or 16Gi"));
+    };
+    match quantity.to_billionths() {
+        _ if !is_native && !name.contains('/') => problem(
+            "no pod can request this resource: write cpu, memory, ephemeral-storage, \
+             hugepages-SIZE, or a name with a domain, such as nvidia.com/gpu",
+        ),
+        ..0 => problem(&format!("`{text}` is negative")),
+        amount if !is_native && amount % 1_000_000_000 != 0 => {
+            problem(&format!("`{text}` is not a whole number"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Whether it was refused or has ended as it is written now: nothing more is decided about it.
 pub fn is_settled(object: &Reservation) -> bool {
     ["Refused", "Ended"].contains(&phase(object)) && says_of_this(object)
@@ -72,7 +97,7 @@ pub fn is_settled(object: &Reservation) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -122,6 +147,15 @@ mod tests {
         );
         assert_eq!(spec("count", json!(0)), "spec.count: 0 pods: expected 1 to 10000");
         assert!(spec("requests", json!({"nvidia.com/gpumem": 1})).starts_with("spec.requests: "));
+        let amount = |name: &str, amount: Value| {
+            spec("requests", json!({name: amount})).replacen("spec.requests: ", "", 1)
+        };
+        assert!(amount("foo", json!(4)).starts_with("foo: no pod can request this resource: "));
+        assert_eq!(
+            amount("nvidia.com/gpu", json!("0.5")),
+            "nvidia.com/gpu: `0.5` is not a whole number"
+        );
+        assert_eq!(amount("nvidia.com/gpu", json!(-4)), "nvidia.com/gpu: `-4` is negative");
     }
 
     #[test]

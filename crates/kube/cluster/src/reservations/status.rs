@@ -61,8 +61,13 @@ pub(super) fn says_of_this(object: &Reservation) -> bool {
     object.status["observedGeneration"] == json!(object.generation)
 }
 
-/// What a reservation is to say; `None` as long as nothing was decided about it.
-pub fn status(object: &Reservation, decided: Result<&Booked, &Unusable>) -> Option<Value> {
+/// What a reservation is to say; `None` as long as nothing was decided about it. `has_queue`: its
+/// queue, if it names one, exists.
+pub fn status(
+    object: &Reservation,
+    decided: Result<&Booked, &Unusable>,
+    has_queue: bool,
+) -> Option<Value> {
     let empty = BTreeSet::new();
     let (phase, message, earliest_ms, nodes, pods) = match decided {
         Err(problem) => ("Refused", problem.to_string(), None, empty, 0),
@@ -81,6 +86,18 @@ pub fn status(object: &Reservation, decided: Result<&Booked, &Unusable>) -> Opti
             (phase, message, earliest_ms, nodes, places.len())
         }
     };
+    let message = match has_queue || phase == "Ended" {
+        true => message,
+        false => {
+            let missing =
+                format!("queue {} does not exist: create it, or correct spec.queue", object.queue);
+            [message, missing]
+                .into_iter()
+                .filter(|text| !text.is_empty())
+                .collect::<Vec<_>>()
+                .join("; ")
+        }
+    };
     Some(json!(Status {
         phase,
         message: harmless(&message).to_string(),
@@ -97,9 +114,12 @@ fn refused(earliest_ms: Option<u64>) -> String {
             let at = timestamp(at_ms);
             format!("no room at the reserved time: the earliest start with room is {at}")
         }
-        None => "no room at the reserved time or at any later time that can be forecast: pods \
-                 without annotation dovetail.dev/runtime run for an unknown time"
-            .to_owned(),
+        None => {
+            "no room at the reserved time or at any later time that can be forecast: the nodes \
+                 are too small, or pods without annotation dovetail.dev/runtime run for an unknown \
+                 time"
+                .to_owned()
+        }
     }
 }
 

@@ -59,7 +59,7 @@ pub fn waits_for_volumes(claims: &[String], node: &str) -> String {
         _ => ("its claims", "have their volumes"),
     };
     let shown = first_of(claims);
-    format!("room is reserved for it on {node} until {its} {shown} {have} there")
+    format!("capacity is reserved for it on {node} until {its} {shown} {have} there")
 }
 
 /// What a pod says whose devices become ready before it starts.
@@ -68,12 +68,13 @@ pub fn waits_for_devices(devices: &[String], node: &str) -> String {
         1 => ("device", "is"),
         _ => ("devices", "are"),
     };
-    format!("room is reserved for it on {node} until {device} {} {are} ready", first_of(devices))
+    let shown = first_of(devices);
+    format!("capacity is reserved for it on {node} until {device} {shown} {are} ready")
 }
 
 /// What a pod without such claims says that starts with others that have some.
 pub fn waits_for_volumes_of_others(claims: &[String], node: &str) -> String {
-    format!("room is reserved for it on {node} until {}", volumes_of_a_gang(claims))
+    format!("capacity is reserved for it on {node} until {}", volumes_of_a_gang(claims))
 }
 
 /// Until when a gang waits whose claims get their volumes.
@@ -87,7 +88,7 @@ fn volumes_of_a_gang(claims: &[String]) -> String {
 
 /// What a native group says whose pods wait for volumes.
 pub fn group_waits_for_volumes(claims: &[String]) -> String {
-    format!("room is reserved for its pods until {}", volumes_of_a_gang(claims))
+    format!("capacity is reserved for its pods until {}", volumes_of_a_gang(claims))
 }
 
 fn first_of(claims: &[String]) -> String {

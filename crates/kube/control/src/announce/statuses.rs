@@ -50,17 +50,20 @@ struct StatusEntry {
 }
 
 impl Statuses {
-    /// What an object is to say from now on.
+    /// What an object is to say from now on. Each time it is checked whether it does: it may be
+    /// another of its name by now.
     pub fn wants(&mut self, of: StatusOf, wanted: Value, now_ms: u64) {
         let due_ms = match self.entries.get_mut(&of) {
-            Some(entry) if entry.wanted == wanted => return,
             Some(entry) => {
+                let is_known = entry.wanted == wanted;
                 entry.wanted = wanted;
-                if entry.is_on_its_way {
+                // A server that refused it is not asked again for that.
+                if entry.is_on_its_way || is_known && entry.refusals > 0 {
                     // Its outcome says when the next one is due.
                     return;
                 }
-                entry.written_ms.map_or(now_ms, |at_ms| now_ms.max(at_ms + CHANGE_MS))
+                let due_ms = entry.written_ms.map_or(now_ms, |at_ms| now_ms.max(at_ms + CHANGE_MS));
+                entry.due_ms.filter(|_| is_known).map_or(due_ms, |known_ms| known_ms.min(due_ms))
             }
             None => {
                 let entry = StatusEntry {
@@ -172,12 +175,37 @@ mod tests {
     }
 
     #[test]
+    fn an_object_that_is_made_again_under_its_name_gets_its_status() {
+        let mut book = Statuses::default();
+        let of = StatusOf::reservation("night");
+        let mut said = Value::Null;
+        let mut written = Vec::new();
+        for now_ms in (0..60_000).step_by(1_000) {
+            // It is deleted and made again, without a status, in the middle.
+            if now_ms == 30_000 {
+                said = Value::Null;
+            }
+            book.wants(of.clone(), json!("Admitted"), now_ms);
+            let look = |_: &StatusOf, wanted: &Value| match *wanted == said {
+                true => WatchedStatus::Says,
+                false => WatchedStatus::Differs(wanted.clone()),
+            };
+            if let Some(write) = book.next(now_ms, look) {
+                said = write.patch;
+                written.push(now_ms);
+                book.outcome(&of, &WriteOutcome::Done, now_ms);
+            }
+        }
+        assert_eq!(written, [0, 30_000]);
+    }
+
+    #[test]
     fn what_is_refused_or_gone_is_not_tried_for_ever() {
         let mut book = Statuses::default();
         let of = StatusOf::group("blue", "train");
-        book.wants(of.clone(), json!(1), 0);
         let mut tries = 0;
         for now_ms in 0..100_000 {
+            book.wants(of.clone(), json!(1), now_ms);
             let look = |_: &StatusOf, wanted: &Value| WatchedStatus::Differs(wanted.clone());
             if book.next(now_ms, look).is_some() {
                 tries += 1;

@@ -151,8 +151,8 @@ fn of_the_lost(short: ShortLook) -> String {
     };
     format!(
         ", {pods} fewer than start together: the missing pods have not been recreated. A running scheduler \
-         reserves room for lost pods, for {} each, unless they were preempted; no object records since when; \
-         {then}",
+         reserves capacity for lost pods, for {} each, unless they were preempted; no object \
+         records since when; {then}",
         seconds(short.keep_for_ms)
     )
 }

@@ -71,7 +71,7 @@ pub struct Score {
     pub age_gpu_hours: f64,
     /// The run time that is expected until it ends; `None` if nothing is known.
     pub expected_run_ms: Option<u64>,
-    /// Whether that is the estimate of the job, and not learned from jobs that ended.
+    /// Whether that is the estimate of the job, and not what all jobs suggest that ran.
     pub is_estimate: bool,
     pub gpu_milli: i64,
 }

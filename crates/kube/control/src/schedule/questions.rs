@@ -176,7 +176,9 @@ impl Questions<'_> {
                 Some(problem) => Err(problem),
                 None => Ok(*booked.get(name.as_str())?),
             };
-            Some((name, reservations::status(object, decided)?))
+            let queue = &*object.queue;
+            let has_queue = queue.is_empty() || world.queues().get(queue).is_some();
+            Some((name, reservations::status(object, decided, has_queue)?))
         };
         world.queues().reservations().all().filter_map(says).collect()
     }

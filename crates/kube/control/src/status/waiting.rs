@@ -99,7 +99,7 @@ impl WaitingReason {
     /// has lost.
     pub fn for_reservation(gang: &str) -> Self {
         let message = format!(
-            "{RESERVED_FOR_LOST} {gang} has lost: it starts when those pods have started \
+            "{RESERVED_FOR_LOST} {gang} has lost: this pod starts when those pods have started \
              elsewhere, or have not been recreated in time"
         );
         Self::pending(PendingReason::WaitingForReservation, message)
@@ -114,6 +114,10 @@ impl WaitingReason {
     pub fn left_untouched(why: &NotYet) -> Self {
         if why.is_for_its_turn() {
             return Self::pending(PendingReason::WaitingForTurn, why.to_string());
+        }
+        // Autoscalers may have nodes with such devices.
+        if matches!(why, NotYet::NoDevices { .. }) {
+            return Self::pending(PendingReason::Unschedulable, why.to_string());
         }
         let reason = if why.is_tried_again() { Reason::Failed } else { Reason::LeftUntouched };
         Self { reason, message: why.to_string() }
@@ -323,13 +327,10 @@ fn reserved_until(engine: &Engine, job: JobId, is_stopping: impl Fn(&Owner) -> b
             format!("{pods} pods that are to be evicted for it are gone")
         }
         (pods, _) => {
-            format!(
-                "{pods} pods are gone: {stopping} are terminating, and the others are to be \
-                 evicted for it"
-            )
+            format!("{pods} pods are gone ({stopping} terminating, the rest to be evicted for it)")
         }
     };
-    format!("room is reserved for it on {shown}{more} until {until}")
+    format!("capacity is reserved for it on {shown}{more} until {until}")
 }
 
 /// What the nodes have against the first of a job's pod sets that not one of them takes, else that
@@ -419,4 +420,19 @@ pub(super) fn look(engine: &mut Engine, set: &PodSet, nodes: &[NodeName]) -> Vec
         Some(Against { refusals, outside: outside.map(|(_, reason)| reason.clone()) })
     };
     nodes.iter().filter_map(against).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_without_devices_is_unschedulable_and_one_that_is_not_understood_is_left() {
+        let of = |why: NotYet| WaitingReason::left_untouched(&why);
+        let none = of(NotYet::NoDevices { problem: "1 in use".to_owned() });
+        assert_eq!(none.reason, Reason::Pending(PendingReason::Unschedulable));
+        assert!(!none.only_corrects() && none.message.ends_with("1 in use"), "{none:?}");
+        let left = of(NotYet::DeviceClaimNotUnderstood { problem: "x".to_owned() });
+        assert!(left.only_corrects(), "{left:?}");
+    }
 }

@@ -144,6 +144,16 @@ const GANG_SIZES: [&str; 4] = [
 /// Annotations whose values stay.
 const ANNOTATION_SWITCHES: [&str; 3] = ["true", "false", ""];
 
+/// Whether a label says how many Intel GPUs a node has; the keys say which they are.
+fn counts_intel_gpus(key: &str) -> bool {
+    [labels::INTEL_NUMBERS, labels::INTEL_DEVICE].iter().any(|label| key.starts_with(label))
+}
+
+/// Whether a text is numbers, such as `0.1.2`.
+fn is_numbers(text: &str) -> bool {
+    text.bytes().all(|byte| byte == b'.' || byte.is_ascii_digit())
+}
+
 /// A table of names that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NamesError {
@@ -304,6 +314,7 @@ impl Pseudonyms {
                 value.to_owned()
             }
             labels::CLASS if CLASSES.contains(&value) => value.to_owned(),
+            _ if counts_intel_gpus(key) && is_numbers(value) => value.to_owned(),
             _ if MODELS.contains(&key) => self.model(value),
             _ => self.hash(value),
         }

@@ -61,6 +61,8 @@ pub trait Sink {
     }
     /// Hears of one that is no object at all.
     fn skipped(&mut self, skipped: Skipped);
+    /// Hears of a list without objects; `kind` is that of its objects, empty for a list of several.
+    fn empty_list(&mut self, _kind: &str) {}
 }
 
 /// Reads all objects of one stream: objects and lists of objects, one behind the other. `file` is
@@ -231,6 +233,14 @@ impl<'de> DeserializeSeed<'de> for Top<'_, '_> {
 #[serde(transparent)]
 struct Fields(std::collections::BTreeMap<String, Box<RawValue>>);
 
+impl Fields {
+    /// A field that is a text; empty if it is missing or something else.
+    fn text(&self, field: &str) -> String {
+        let raw = self.0.get(field).map(|raw| raw.get());
+        raw.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default()
+    }
+}
+
 impl<'de> Visitor<'de> for Top<'_, '_> {
     type Value = ();
 
@@ -246,13 +256,10 @@ impl<'de> Visitor<'de> for Top<'_, '_> {
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
         let mut fields = Fields::default();
         let mut has_items = false;
+        let before = self.state.number;
         while let Some(key) = map.next_key::<String>()? {
             if key == "items" {
-                let text = |field: &str| -> String {
-                    let raw = fields.0.get(field).map(|raw| raw.get());
-                    raw.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default()
-                };
-                let (kind, api_version) = (text("kind"), text("apiVersion"));
+                let (kind, api_version) = (fields.text("kind"), fields.text("apiVersion"));
                 let kind = kind.strip_suffix("List").unwrap_or_default();
                 let state = &mut *self.state;
                 map.next_value_seed(Items { state, kind, api_version: &api_version })?;
@@ -264,6 +271,11 @@ impl<'de> Visitor<'de> for Top<'_, '_> {
         if !has_items {
             let json = serde_json::to_string(&fields).map_err(de::Error::custom)?;
             self.state.take(&json, "", "");
+        } else if self.state.number == before
+            // kubectl writes the kind behind the objects.
+            && let Some(kind) = fields.text("kind").strip_suffix("List")
+        {
+            self.state.sink.empty_list(kind);
         }
         Ok(())
     }

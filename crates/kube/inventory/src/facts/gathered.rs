@@ -29,7 +29,7 @@ use super::to_come;
 use super::unjudged::Unjudged;
 use super::unmade::admission::Admission;
 use super::unmade::settle;
-use super::unread::UnknownGpus;
+use super::unread::{UnknownGpus, Unread};
 use super::unseen::{Unseen, unseen};
 use crate::dump::Skipped;
 use crate::patches::PatchReach;
@@ -127,15 +127,13 @@ impl Inventory {
         (facts.workloads, of_group) = self.workloads();
         facts.budgets = self.budgets(&facts.workloads, &of_group);
         let (held, beyond) = self.held(&facts, &gpus, &of_group);
-        if !self.was_read("Pod") {
-            may_all_be_held(&mut gpus);
-        }
+        self.mark_held(&mut gpus);
         let unknown_gpus = unread.unknown_gpus(&self.pods, &self.nodes, &mut gpus);
         clamped.extend(beyond);
         let (held, sharers) =
             share_out(held, (&self.pods.list, &of_group), &facts.workloads, &gpus);
         let made_ms = self.made_ms(&facts, &held);
-        self.mark_empty(&mut facts.nodes, &held);
+        self.mark_empty(&mut facts.nodes, &held, &gpus);
         let tenants = tenant_labels.map(|labels| tenants(&self, &of_group, labels));
         let lives = tenant_labels.map(|labels| lives(&self, labels));
         let coming = tenant_labels.map(|labels| not_yet_created(&self, labels).collect());
@@ -146,7 +144,8 @@ impl Inventory {
         self.pods.lives.clear();
         self.pods.lives_by_claims.clear();
         let sources = std::mem::take(&mut self.sources);
-        let reach = reach(&self, &sources, &facts, &of_group);
+        let reach = reach(&self, &sources, (&facts, &of_group), &unread);
+        facts.to_come = to_come::with_gpus(&sources, &facts.workloads);
         let resources = resources(&gpus);
         let (mut demand, unjudged) = worlds(self, &facts.nodes, &untold);
         unread.may_want(&mut demand);
@@ -248,10 +247,25 @@ impl Inventory {
         of_gpus.collect()
     }
 
+    /// Without all pods, whatever is offered and no pod that was read holds may be held by another.
+    fn mark_held(&self, gpus: &mut [NodeGpus]) {
+        if self.was_read("Pod") && self.only_namespace().is_none() {
+            return;
+        }
+        let units = gpus.iter_mut().flat_map(|of_node| &mut of_node.units);
+        units.for_each(|units| units.unknown = units.count);
+    }
+
     /// Since when a node that offers GPUs has none that a pod holds: since it joined, or since the
     /// last of the pods that are still listed ended. Pods that are gone nobody sees, so it may be
-    /// less long.
-    fn mark_empty(&self, nodes: &mut [Node], held: &[HeldGpus]) {
+    /// less long. A node whose GPUs a pod may hold that was not read is not known to be empty.
+    fn mark_empty(&self, nodes: &mut [Node], held: &[HeldGpus], gpus: &[NodeGpus]) {
+        let is_open =
+            |of: &&NodeGpus| of.unknown_milli > 0 || of.units.iter().any(|units| units.unknown > 0);
+        let open: BTreeSet<&str> = gpus.iter().filter(is_open).map(|of| &*of.node).collect();
+        for node in nodes.iter_mut() {
+            node.may_be_held = open.contains(&*node.node.name);
+        }
         if !self.was_read("Pod") {
             return;
         }
@@ -262,7 +276,7 @@ impl Inventory {
             let ended_ms = self.pods.ended_ms.get(name).copied().unwrap_or(0);
             node.free_since_ms = Some(joined_ms.max(ended_ms)).filter(|_| joined_ms > 0);
             let is_up = node.node.condition == NodeAvailability::Ready && joined_ms > 0;
-            if is_up && !busy.contains(name) {
+            if is_up && !node.may_be_held && !busy.contains(name) {
                 node.without_gpu_pods_since_ms = Some(joined_ms.max(ended_ms));
             }
         }
@@ -416,8 +430,8 @@ impl Inventory {
 fn reach(
     inventory: &Inventory,
     sources: &SourceTexts,
-    facts: &Facts,
-    of_group: &[usize],
+    (facts, of_group): (&Facts, &[usize]),
+    unread: &Unread,
 ) -> PatchReach {
     let mut reach = PatchReach::default();
     let conditions: BTreeMap<&str, NodeAvailability> =
@@ -438,6 +452,8 @@ fn reach(
     for (object, text) in sources.texts().filter(|(object, _)| !owners.contains(object)) {
         to_come::pods(object, text).iter().for_each(|pod| reach.take_pods_to_come(object, pod));
     }
+    reach.lacks_pods =
+        !inventory.was_read("Pod") || inventory.only_namespace().is_some() || unread.lacks_pods;
     reach
 }
 
@@ -509,10 +525,4 @@ fn counted(
     let offered = of_node.iter().find(|of| of.resource == resource);
     let gpu_milli = offered.and_then(|of| by_cores(containers, resource, &of.parts));
     (resource.to_owned(), units, gpu_milli)
-}
-
-/// Without pods, whatever is offered may be held.
-fn may_all_be_held(gpus: &mut [NodeGpus]) {
-    let units = gpus.iter_mut().flat_map(|of_node| &mut of_node.units);
-    units.for_each(|units| units.unknown = units.count);
 }

@@ -59,6 +59,8 @@ pub struct Inventory {
     pub(super) unread: Unread,
     pub(super) skipped: Vec<Skipped>,
     pub(super) skipped_count: u64,
+    /// Namespaces of objects that are no pods.
+    elsewhere: BTreeSet<Box<str>>,
 }
 
 impl Inventory {
@@ -78,12 +80,25 @@ impl Inventory {
     }
 
     /// The namespace of all pods, where there is one alone and nobody says that these are all pods:
-    /// a cluster has pods of its own in another.
+    /// a cluster has pods of its own in another. Objects of other kinds in another namespace show
+    /// that all namespaces were read.
     pub fn only_namespace(&self) -> Option<&str> {
-        let mut pods = self.pods.list.iter().map(|record| &*record.pod.meta.namespace);
-        let first = pods.next()?;
-        let is_alone = !self.complete.contains("Pod") && pods.all(|namespace| namespace == first);
-        is_alone.then_some(first)
+        let mut namespaces = self.pods.namespaces.iter();
+        let first = namespaces.next()?;
+        let is_beside = self.elsewhere.iter().any(|namespace| namespace != first);
+        let is_alone = !self.complete.contains("Pod") && namespaces.next().is_none() && !is_beside;
+        (is_alone && !self.pods.list.is_empty()).then_some(&**first)
+    }
+
+    /// Nodes and pods that were created after a moment: how many, and the newest with its time.
+    pub fn created_after(&self, ms: u64) -> Option<(usize, String, u64)> {
+        let nodes = self.nodes.values().map(|node| ("Node", &node.meta));
+        let pods = self.pods.list.iter().map(|record| ("Pod", &record.pod.meta));
+        let later: Vec<_> = nodes.chain(pods).filter(|(_, meta)| meta.created_ms > ms).collect();
+        let (kind, newest) = later.iter().max_by_key(|(_, meta)| meta.created_ms)?;
+        let slash = if newest.namespace.is_empty() { "" } else { "/" };
+        let name = format!("{kind} {}{slash}{}", newest.namespace, newest.name);
+        Some((later.len(), name, newest.created_ms))
     }
 
     /// Whether no object could be read.
@@ -171,7 +186,12 @@ impl Inventory {
                 self.pods.add(*pod);
                 Ok(())
             }
-            ByItself::NotYet => self.take(raw),
+            ByItself::NotYet => {
+                if !raw.namespace.is_empty() && !self.elsewhere.contains(raw.namespace) {
+                    self.elsewhere.insert(raw.namespace.into());
+                }
+                self.take(raw)
+            }
         });
         match taken {
             Ok(()) => *self.kinds.entry(raw.kind.to_owned()).or_default() += 1,

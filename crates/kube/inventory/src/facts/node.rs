@@ -234,6 +234,7 @@ fn of_audit(node: &str, read: gpus::NodeGpus) -> NodeGpus {
         gpus: read.count.gpus,
         unavailable_milli: unavailable_milli.clamp(0, read.count.gpus * 1000),
         layout_rest_milli: read.layout_rest_milli,
+        unknown_milli: 0,
         units: units.collect(),
     }
 }

@@ -1,7 +1,7 @@
 //! Pods that have not ended, in groups of the same owner and template; of those with GPUs also when
 //! they were what.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dovetail_audit::{HeldState, MemoryKills, ObjectRef, Pod as FactPod, PodTemplate};
@@ -32,6 +32,8 @@ pub(super) struct Pods {
     pub(super) lives_by_claims: Lives,
     /// When the last of those that are over ended, by node, if it held GPUs.
     pub(super) ended_ms: BTreeMap<Box<str>, u64>,
+    /// Namespaces of all pods, those that are over too.
+    pub(super) namespaces: BTreeSet<Box<str>>,
     by_owner: BTreeMap<ObjectRef, Vec<usize>>,
     by_name: BTreeMap<(Box<str>, Box<str>), usize>,
 }
@@ -64,6 +66,9 @@ impl Pods {
     /// Takes a pod; one that is there already is replaced.
     pub(super) fn add(&mut self, read: ReadPod) {
         let ReadPod { mut pod, controller, ended_ms, memory_kills, going } = read;
+        if !self.namespaces.contains(&pod.meta.namespace) {
+            self.namespaces.insert(pod.meta.namespace.clone());
+        }
         let Some(Going { common, state, fact, claims }) = going else {
             self.note_end(&pod, ended_ms);
             let lives = (&mut self.lives, &mut self.lives_by_claims);

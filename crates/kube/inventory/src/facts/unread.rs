@@ -65,6 +65,8 @@ impl UnreadPod {
 /// Objects that could not be read and may be about GPUs.
 #[derive(Default)]
 pub(super) struct Unread {
+    /// Whether a pod that is not over could not be read, with GPUs or without.
+    pub(super) lacks_pods: bool,
     pub(super) pods: Vec<UnreadPod>,
     /// Names and GPUs of nodes, as far as they say a number.
     pub(super) nodes: Vec<(String, i64)>,
@@ -78,6 +80,7 @@ impl Unread {
             "Pod" => {
                 let object = object();
                 if !is_over(&object) {
+                    self.lacks_pods = true;
                     self.pods.extend(pod(&object));
                 }
             }

@@ -5,9 +5,14 @@
 //! What is written instead is the list of those pods and a safe order. Each patch is judged after
 //! all patches before it, so that any prefix of the list is harmless too.
 
+mod apart;
+mod displaced;
+mod jams;
 mod order;
+mod platform;
 mod reach;
 mod rollout;
+mod room;
 mod template;
 mod trial;
 
@@ -15,6 +20,7 @@ use std::collections::BTreeMap;
 
 use dovetail_audit::{Facts, Finding, Form, ObjectRef, Patch, SourceObject, patches};
 
+use displaced::Displacements;
 pub use reach::PatchReach;
 use rollout::RollOut;
 use trial::Trial;
@@ -83,7 +89,7 @@ pub fn safe_patches(
         places.push(place);
     }
     let mut found = SafePatches::default();
-    let mut trial = Trial::new(reach);
+    let (mut trial, mut displacements) = (Trial::new(reach), Displacements::new(reach));
     let mut later = Vec::new();
     for object in objects {
         let source = source_of(object);
@@ -95,11 +101,11 @@ pub fn safe_patches(
             later.push((source, places));
             continue;
         }
-        writer.write(places, &mut trial, &mut found);
+        writer.write(places, (&mut trial, &mut displacements), &mut found);
     }
     for (source, places) in later {
         let writer = Writer { facts, findings, source: source.as_ref() };
-        writer.write(places, &mut trial, &mut found);
+        writer.write(places, (&mut trial, &mut displacements), &mut found);
     }
     found.written.sort_by_key(|safe| order::rank(&safe.patch));
     found
@@ -119,7 +125,12 @@ impl Writer<'_> {
     }
 
     /// Takes the changes of one finding after the other, as long as they harm no pod.
-    fn write(&self, places: &[usize], trial: &mut Trial<'_>, found: &mut SafePatches) {
+    fn write(
+        &self,
+        places: &[usize],
+        (trial, displacements): (&mut Trial<'_>, &mut Displacements),
+        found: &mut SafePatches,
+    ) {
         let mut kept: Vec<usize> = Vec::new();
         for place in places {
             let with: Vec<usize> = kept.iter().copied().chain([*place]).collect();
@@ -128,39 +139,46 @@ impl Writer<'_> {
                 kept = with;
                 continue;
             };
+            if let Some((order, pods)) = order::of_unknown_pods(&patch, trial.reach) {
+                found.withheld.push(Withheld { finding: *place, pods, order });
+                continue;
+            }
             let harmed = trial.harmed_by(&patch);
             match (harmed.is_empty(), trial.roll_out(&patch).safe_order(&patch)) {
                 (true, None) => kept = with,
                 (true, Some((order, pods))) => {
                     found.withheld.push(Withheld { finding: *place, pods, order });
                 }
-                (false, _) => self.withhold(*place, &patch, harmed, found),
+                (false, _) => self.withhold(*place, &patch, harmed, trial, found),
             }
         }
         for mut patch in self.patches(&kept) {
             let fixes = |place: &&usize| patch.checks.contains(&self.findings[**place].check.id);
             let findings: Vec<usize> = kept.iter().filter(fixes).copied().collect();
             if let (Some(first), Some(withheld)) =
-                (findings.first(), order::later_pods_beyond_quota(&patch, trial.reach))
+                (findings.first(), order::of_unknown_pods(&patch, trial.reach))
             {
                 let (order, pods) = withheld;
                 found.withheld.push(Withheld { finding: *first, pods, order });
                 continue;
             }
             // The object itself was judged above.
-            let harmed = match patch.edited {
+            let mut harmed = match patch.edited {
                 Some(_) => Vec::new(),
                 None => trial.harmed_by(&patch),
             };
+            if harmed.is_empty() {
+                harmed = displacements.harmed_by(trial, &patch);
+            }
             match (harmed.is_empty(), findings.first()) {
                 (true, _) => {
                     if trial.roll_out(&patch) == RollOut::Waits {
                         patch.warnings.push(rollout::WAITS.to_owned());
                     }
-                    trial.apply(&patch);
+                    displacements.apply(trial, &patch);
                     found.write(patch, findings);
                 }
-                (false, Some(first)) => self.withhold(*first, &patch, harmed, found),
+                (false, Some(first)) => self.withhold(*first, &patch, harmed, trial, found),
                 (false, None) => {}
             }
         }
@@ -171,9 +189,10 @@ impl Writer<'_> {
         finding: usize,
         patch: &Patch,
         harmed: Vec<trial::Harmed>,
+        trial: &Trial<'_>,
         found: &mut SafePatches,
     ) {
-        let order = order::safe_order(patch, &harmed);
+        let order = order::safe_order(patch, &harmed, trial);
         let pods = harmed.into_iter().flat_map(|harmed| harmed.pods).collect();
         found.withheld.push(Withheld { finding, pods, order });
     }

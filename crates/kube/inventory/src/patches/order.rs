@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_audit::{Form, ObjectRef, Patch};
+use dovetail_audit::{Edited, Form, Json, ObjectRef, Patch};
 use dovetail_model::Taint;
 
 use super::reach::PatchReach;
-use super::trial::Harmed;
+use super::trial::{Harmed, Trial};
 
 /// Owners that a sentence names.
 const MOST_NAMED: usize = 10;
@@ -22,22 +22,15 @@ pub(super) fn rank(patch: &Patch) -> u8 {
 }
 
 /// What to do first so that the change harms no pod.
-pub(super) fn safe_order(patch: &Patch, harmed: &[Harmed]) -> String {
-    let owners: BTreeSet<String> = harmed.iter().map(|harmed| words(&harmed.owner)).collect();
-    let named = owners.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join(", ");
-    let named = match owners.len().saturating_sub(MOST_NAMED) {
-        0 => named,
-        more => format!("{named} and {more} more"),
-    };
+pub(super) fn safe_order(patch: &Patch, harmed: &[Harmed], trial: &Trial<'_>) -> String {
+    let named = named(harmed.iter());
     match &patch.nodes {
-        Some(change) if !change.added.is_empty() => {
-            let taints: Vec<String> = change.added.iter().map(written).collect();
-            let taints = taints.join(", ");
-            format!(
-                "1. add a toleration for {taints} to {named}; 2. wait until their pods are replaced; 3. run the \
-                 audit again to get the patch that sets the taint"
-            )
-        }
+        Some(_) if harmed.iter().any(|harmed| harmed.has_no_room) => format!(
+            "pods of {named} run on the nodes, do not tolerate the taint, and have no room on other nodes when they \
+             are replaced, as far as the audit can check. 1. add nodes that they can use, or free capacity there, or \
+             add a toleration to them; 2. run the audit again to get the patch"
+        ),
+        Some(change) if !change.added.is_empty() => before_taints(&change.added, harmed, trial),
         Some(change) if change.drained => format!(
             "1. add nodes that {named} can use, or relax the node selectors and affinity of these pods; 2. run the \
              audit again to get the patch that drains the nodes"
@@ -48,12 +41,66 @@ pub(super) fn safe_order(patch: &Patch, harmed: &[Harmed]) -> String {
     }
 }
 
-/// What to do before a namespace gets a quota while objects in it are yet to make pods with GPUs,
-/// which the quota does not count; with these objects. `None` for other patches.
-pub(super) fn later_pods_beyond_quota(
+/// What to do before nodes get taints that pods do not tolerate.
+fn before_taints(added: &[Taint], harmed: &[Harmed], trial: &Trial<'_>) -> String {
+    let taints = added.iter().map(written).collect::<Vec<_>>().join(", ");
+    let (rolling, lacking): (Vec<&Harmed>, Vec<&Harmed>) =
+        harmed.iter().partition(|of| trial.rolls_to_tolerate(&of.owner, added));
+    let mut steps = Vec::new();
+    if !lacking.is_empty() {
+        steps.push(format!("add a toleration for {taints} to {}", named(lacking.into_iter())));
+        steps.push("wait until their pods are replaced".to_owned());
+    }
+    if !rolling.is_empty() {
+        steps.push(format!(
+            "wait until the rollout of {} has replaced the pods that do not tolerate {taints} (if no node has room for \
+             the extra pod of a rolling update, set spec.strategy.rollingUpdate to maxSurge 0 and maxUnavailable 1)",
+            named(rolling.into_iter())
+        ));
+    }
+    steps.push("run the audit again to get the patch that sets the taint".to_owned());
+    let steps = steps.iter().enumerate().map(|(place, step)| format!("{}. {step}", place + 1));
+    steps.collect::<Vec<_>>().join("; ")
+}
+
+/// The owners of pods in words: the first of them, and how many more there are.
+fn named<'h>(harmed: impl Iterator<Item = &'h Harmed>) -> String {
+    let owners: BTreeSet<String> = harmed.map(|harmed| words(&harmed.owner)).collect();
+    let named = owners.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join(", ");
+    match owners.len().saturating_sub(MOST_NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
+
+/// What to do before a change of nodes where the pods on them are not all known.
+const LACKS_PODS: &str = "the audit did not read all pods and nodes, so it cannot check which pods this change \
+                          affects. 1. run the audit with the nodes and pods of all namespaces (kubectl get \
+                          nodes,pods -A -o json), none of them skipped; 2. apply the patch that this audit writes";
+
+/// What to do before a patch that affects pods of which the audit does not know; with the objects
+/// that make them, where these are known. `None` for other patches.
+pub(super) fn of_unknown_pods(
     patch: &Patch,
     reach: &PatchReach,
 ) -> Option<(String, Vec<ObjectRef>)> {
+    match reach.lacks_pods && changes_nodes(patch) {
+        true => Some((LACKS_PODS.to_owned(), Vec::new())),
+        false => later_pods_beyond_quota(patch, reach),
+    }
+}
+
+/// Whether nodes are tainted or drained, or Karpenter replaces them.
+fn changes_nodes(patch: &Patch) -> bool {
+    let template = |content: &Json| content.at(&["spec", "template"]).cloned();
+    let drifts = |edited: &Edited| template(&edited.before) != template(&edited.after);
+    let of_pool = || patch.object.kind == "NodePool" && patch.edited.as_ref().is_some_and(drifts);
+    patch.nodes.is_some() || of_pool()
+}
+
+/// What to do before a namespace gets a quota while objects in it are yet to make pods with GPUs,
+/// which the quota does not count; with these objects. `None` for other patches.
+fn later_pods_beyond_quota(patch: &Patch, reach: &PatchReach) -> Option<(String, Vec<ObjectRef>)> {
     if patch.object.kind != "ResourceQuota" || !matches!(patch.form, Form::Create(_)) {
         return None;
     }

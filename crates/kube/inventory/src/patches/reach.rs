@@ -9,6 +9,9 @@ use dovetail_model::{Node, NodeAvailability, Taint, TaintEffect, is_gpu_resource
 use dovetail_objects::{Object, Pod};
 use dovetail_translate::{Facts as Volumes, NodeSetting, Rules, node};
 
+use super::apart::Apart;
+use super::platform::Platforms;
+
 /// Nodes and pods, for the question which nodes a pod could use.
 #[derive(Default)]
 pub struct PatchReach {
@@ -20,6 +23,10 @@ pub struct PatchReach {
     pub(super) places: BTreeMap<String, usize>,
     pub(super) groups: Vec<PodGroup>,
     pub(super) volumes: Volumes,
+    platforms: Platforms,
+    /// Whether there are pods that were not read, or nodes with such pods: what a change of nodes
+    /// does to them is unknown.
+    pub(crate) lacks_pods: bool,
 }
 
 impl fmt::Debug for PatchReach {
@@ -43,6 +50,8 @@ pub(super) struct PodGroup {
     /// Whether other pods decide where its pods can run: by required affinity between pods, hard
     /// spread constraints or host ports.
     pub(super) has_neighbors: bool,
+    /// What keeps its pods off the nodes of others.
+    pub(super) apart: Apart,
 }
 
 impl PodGroup {
@@ -85,6 +94,7 @@ impl PatchReach {
             node.taints.retain(|taint| !comes_and_goes(taint));
             (node.unschedulable, node.condition) = (false, NodeAvailability::Ready);
             self.places.insert(node.name.to_string(), self.nodes.len());
+            self.platforms.add(&node);
             self.nodes.push(node);
             self.closed.push(is_closed);
         }
@@ -101,13 +111,19 @@ impl PatchReach {
         let place = |pod: &Pod| self.places.get(&*pod.node).copied();
         let pods: Vec<(String, Option<usize>)> =
             pods.map(|pod| (pod.meta.name.to_string(), place(pod))).collect();
+        let mut pod = of_nodes_alone(first, is_daemon);
+        if !is_daemon {
+            let own = pods.iter().filter_map(|(_, node)| Some(&self.nodes[(*node)?]));
+            self.platforms.keep(&mut pod, &own.collect::<Vec<_>>());
+        }
         self.groups.push(PodGroup {
             owner: workload.owner.clone(),
             containers: containers.map(|container| container.name.clone()).collect(),
-            pod: of_nodes_alone(first, is_daemon),
+            pod,
             pods,
             is_daemon,
             has_neighbors: has_neighbors(first),
+            apart: Apart::of(first),
         });
     }
 
@@ -121,6 +137,7 @@ impl PatchReach {
             pods: vec![(String::new(), None)],
             is_daemon,
             has_neighbors: has_neighbors(template),
+            apart: Apart::of(template),
         });
     }
 

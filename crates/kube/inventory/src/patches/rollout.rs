@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use dovetail_audit::{Edited, Json, ObjectRef, Patch};
-use dovetail_model::Resources;
+use dovetail_model::{Requirement, Resources};
 use dovetail_objects::Pod;
+use dovetail_translate::NotYet;
 
-use super::reach::{PatchReach, PodGroup};
+use super::reach::{PodGroup, rules};
+use super::room::is_left;
 use super::trial::Trial;
 
 /// What keeps a patch from being written, or from being written without a warning.
@@ -21,8 +23,42 @@ pub(super) enum RollOut {
     Preempts,
     /// These pods have to move, and have no place.
     NoRoom(Vec<ObjectRef>),
-    /// These pods have to move, and other pods decide where they can run.
-    Unchecked(Vec<ObjectRef>),
+    /// These pods have to move, and this decides where they can run.
+    Unchecked(Vec<ObjectRef>, Unchecked),
+    /// Present pods keep new ones off their nodes, and none is terminated before new ones run, or
+    /// before the pods run that do not run now: there are so many of these.
+    Jams(usize),
+}
+
+/// What is not known of the nodes that pods would move to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unchecked {
+    /// Whether they have room: not all pods were read.
+    Room,
+    /// Whether the volumes of the pods can be used there: these were not read.
+    Volumes,
+    /// Whether the pods there let them run beside them.
+    Neighbors,
+}
+
+impl Unchecked {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Room => {
+                "some pods were not read, so it is unknown whether other nodes have room. 1. run the audit with all \
+                 pods (-A, all readable); 2. apply the patch of that audit"
+            }
+            Self::Volumes => {
+                "their PersistentVolumeClaims were not read. 1. run the audit with persistentvolumeclaims and \
+                 persistentvolumes; 2. apply the patch of that audit"
+            }
+            Self::Neighbors => {
+                "they have required pod affinity or anti-affinity, hard spread constraints or host ports, which \
+                 dovetail does not check on other nodes. 1. make sure that their new nodes satisfy these rules; 2. \
+                 change the manifest manually"
+            }
+        }
+    }
 }
 
 /// What to know of a roll-out that finds no room for an extra pod.
@@ -47,16 +83,47 @@ impl RollOut {
                 );
                 Some((order, pods))
             }
-            Self::Unchecked(pods) => {
-                let order = format!(
-                    "pods of {owner} would have to move, and they have required pod affinity or anti-affinity, hard \
-                     spread constraints or host ports, which dovetail does not check on other nodes. 1. make sure \
-                     that their new nodes satisfy these rules; 2. change the manifest manually"
-                );
+            Self::Unchecked(pods, why) => {
+                let order = format!("pods of {owner} would have to move, and {}", why.words());
                 Some((order, pods))
             }
+            Self::Jams(missing) => Some((jams(kind, &owner, missing), Vec::new())),
         }
     }
+}
+
+/// What to do before pods are replaced that keep new pods off their nodes, while so many of them do
+/// not run.
+fn jams(kind: &str, owner: &str, missing: usize) -> String {
+    let (why, step) = match kind {
+        "StatefulSet" => {
+            let pods = if missing == 1 { "pod that does" } else { "pods that do" };
+            let why = format!("the rolling update would wait for its {missing} {pods} not run");
+            let step = format!(
+                "scale {owner} down to the pods that run, or free nodes until all of them run"
+            );
+            (why, step)
+        }
+        "Rollout" => {
+            let step = format!(
+                "set spec.strategy of {owner} to canary with a maxUnavailable greater than \
+                 {missing}, without blueGreen and trafficRouting, or add nodes that its pods can use"
+            );
+            ("its strategy terminates no pod before new pods run".to_owned(), step)
+        }
+        _ => {
+            let unavailable = missing + 1;
+            let step = format!(
+                "set spec.strategy.rollingUpdate of {owner} to maxSurge 0 and maxUnavailable \
+                 {unavailable}, or spec.strategy.type to Recreate, which terminates all pods at once"
+            );
+            ("the rolling update terminates no pod before a new pod runs".to_owned(), step)
+        }
+    };
+    format!(
+        "required anti-affinity or host ports of the present pods of {owner} keep new pods off \
+         their nodes, and {why}. 1. {step}; 2. run the audit again to get the patch"
+    )
 }
 
 /// What to do before pods get a priority, where their roll-out would preempt others.
@@ -89,17 +156,6 @@ pub(super) fn surges(patch: &Patch, edited: &Edited) -> bool {
     patch.object.kind == "Deployment" && !is_recreated && !none
 }
 
-/// What pods hold of each node, by its place.
-pub(super) fn used(reach: &PatchReach) -> Vec<Resources> {
-    let mut used = vec![Resources::default(); reach.nodes.len()];
-    for group in &reach.groups {
-        for place in group.pods.iter().filter_map(|(_, place)| *place) {
-            used[place].add_times(&group.pod.requests, 1);
-        }
-    }
-    used
-}
-
 /// Where the pods of a group go that cannot be replaced on their own nodes.
 struct Moves {
     /// Nodes of those that have a place.
@@ -120,11 +176,14 @@ impl Trial<'_> {
             if !group.is_daemon {
                 let Moves { placed, moved } = self.moves(group, &pod);
                 let pods = || moved.iter().map(|place| named(group, *place)).collect();
-                if group.has_neighbors && !moved.is_empty() {
-                    return RollOut::Unchecked(pods());
+                if let Some(why) = self.unchecked(group).filter(|_| !moved.is_empty()) {
+                    return RollOut::Unchecked(pods(), why);
                 }
                 if placed.len() < moved.len() {
                     return RollOut::NoRoom(pods());
+                }
+                if let Some(missing) = self.jams(patch, group, &pod) {
+                    return RollOut::Jams(missing);
                 }
             }
             let runs = group.pods.iter().any(|(_, node)| node.is_some());
@@ -157,35 +216,47 @@ impl Trial<'_> {
     /// The pods that run and whose replacements cannot, or have to, run on another node.
     fn moves(&mut self, group: &PodGroup, pod: &Pod) -> Moves {
         let requirement = Arc::new(self.requirement(pod));
-        let mut moves = Moves { placed: Vec::new(), moved: Vec::new() };
+        let mut moved = Vec::new();
         let on_nodes = group.pods.iter().enumerate();
         for (place, node) in on_nodes.filter_map(|(place, (_, node))| Some((place, (*node)?))) {
             if !self.stays(&requirement, node, (&group.pod.requests, &pod.requests)) {
-                moves.moved.push(place);
+                moved.push(place);
             }
         }
         let mut used = self.used.clone();
+        let placed = self.placed(&requirement, &pod.requests, moved.len(), &mut used);
+        Moves { placed, moved }
+    }
+
+    /// Nodes that accept pods now and have room for so many of them, one for each that has a
+    /// place.
+    fn placed(
+        &mut self,
+        requirement: &Arc<Requirement>,
+        asked: &Resources,
+        count: usize,
+        used: &mut [Resources],
+    ) -> Vec<usize> {
+        let mut placed = Vec::new();
         for (node, used) in used.iter_mut().enumerate() {
-            if moves.placed.len() == moves.moved.len() {
+            if placed.len() == count {
                 break;
             }
-            if self.closed[node] || !self.fits(&requirement, node) {
+            if self.closed[node] || !self.fits(requirement, node) {
                 continue;
             }
-            while moves.placed.len() < moves.moved.len()
-                && is_left(&self.nodes[node].allocatable, used, &pod.requests)
-            {
-                used.add_times(&pod.requests, 1);
-                moves.placed.push(node);
+            while placed.len() < count && is_left(&self.nodes[node].allocatable, used, asked) {
+                used.add_times(asked, 1);
+                placed.push(node);
             }
         }
-        moves
+        placed
     }
 
     /// Whether a pod that runs on a node can be replaced there by one that asks for something else.
     fn stays(
         &mut self,
-        requirement: &Arc<dovetail_model::Requirement>,
+        requirement: &Arc<Requirement>,
         node: usize,
         (old, new): (&Resources, &Resources),
     ) -> bool {
@@ -196,6 +267,21 @@ impl Trial<'_> {
         used.add_times(old, -1);
         // What is overbooked already is no matter of the patch.
         is_left(&self.nodes[node].allocatable, &used, new) || is_within(new, old)
+    }
+
+    /// What is not known of the nodes that pods of a group could move to.
+    pub(super) fn unchecked(&self, group: &PodGroup) -> Option<Unchecked> {
+        let volumes = &self.reach.volumes;
+        // A pod that runs has its claims: they were not read.
+        let lacks_volumes = || {
+            let lacking = dovetail_translate::pod(&group.pod, volumes, &rules()).err();
+            matches!(lacking, Some(NotYet::ClaimMissing { .. } | NotYet::VolumeMissing { .. }))
+        };
+        match () {
+            () if self.reach.lacks_pods => Some(Unchecked::Room),
+            () if group.has_neighbors => Some(Unchecked::Neighbors),
+            () => lacks_volumes().then_some(Unchecked::Volumes),
+        }
     }
 
     /// Whether there is room for one more pod.
@@ -213,17 +299,4 @@ fn named(group: &PodGroup, place: usize) -> ObjectRef {
 /// Whether nothing is asked for beyond what was.
 fn is_within(new: &Resources, old: &Resources) -> bool {
     is_left(old, &Resources::default(), new)
-}
-
-pub(super) fn is_left(all: &Resources, used: &Resources, asked: &Resources) -> bool {
-    let amount = |of: &Resources, name: &str| of.extended.get(name).copied().unwrap_or(0);
-    let left = |all: i64, used: i64, asked: i64| asked <= 0 || asked <= all.saturating_sub(used);
-    left(all.cpu_milli, used.cpu_milli, asked.cpu_milli)
-        && left(all.memory_bytes, used.memory_bytes, asked.memory_bytes)
-        && left(all.ephemeral_bytes, used.ephemeral_bytes, asked.ephemeral_bytes)
-        && left(all.pod_slots, used.pod_slots, asked.pod_slots)
-        && asked
-            .extended
-            .iter()
-            .all(|(name, asked)| left(amount(all, name), amount(used, name), *asked))
 }

@@ -10,7 +10,7 @@ use dovetail_model::{SelectorTerm, Toleration};
 use dovetail_objects::{Labels, Pod, read};
 
 /// Kinds whose controllers replace their pods after a change of the template.
-const REPLACING: [&str; 4] = ["DaemonSet", "Deployment", "Rollout", "StatefulSet"];
+pub(super) const REPLACING: [&str; 4] = ["DaemonSet", "Deployment", "Rollout", "StatefulSet"];
 
 /// A change of one pod template.
 #[derive(Clone)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use dovetail_audit::{NodeChange, ObjectRef, Patch};
-use dovetail_model::{Event, Node, NodeId, Requirement, Resources, Snapshot};
+use dovetail_model::{Event, Node, NodeId, Requirement, Resources, Snapshot, Taint};
 use dovetail_objects::Pod;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::engine::probe::PodProbe;
@@ -12,8 +12,8 @@ use dovetail_plan::{Batch, Cause, Engine};
 use dovetail_translate::pod as requirement_of;
 
 use super::reach::{PatchReach, PodGroup, rules};
-use super::rollout::{is_left, used};
-use super::template::{TemplateChange, changes};
+use super::room::{is_left, used};
+use super::template::{REPLACING, TemplateChange, changes};
 
 /// Pods of one owner that a patch would make unschedulable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub(super) struct Harmed {
     /// The top owner.
     pub(super) owner: ObjectRef,
     pub(super) pods: Vec<ObjectRef>,
+    /// There are other nodes that they could use, and these have no room for them.
+    pub(super) has_no_room: bool,
 }
 
 /// Nodes that a pod could use.
@@ -47,7 +49,7 @@ pub(super) struct Trial<'r> {
     /// As long, whether there is room for one more pod that asks for so much.
     rooms: HashMap<(Arc<Requirement>, Resources), bool>,
     /// Groups of pods by their owner.
-    groups_of: BTreeMap<&'r ObjectRef, Vec<usize>>,
+    pub(super) groups_of: BTreeMap<&'r ObjectRef, Vec<usize>>,
     pub(super) nodes: Vec<Node>,
     pub(super) closed: Vec<bool>,
     /// What pods hold of each node.
@@ -114,6 +116,11 @@ impl<'r> Trial<'r> {
         }
     }
 
+    /// What the pods of a group are like once their owner makes new ones.
+    pub(super) fn to_come(&self, group: usize) -> &Pod {
+        self.variants[group].last().unwrap_or(&self.reach.groups[group].pod)
+    }
+
     /// What the patch changes of the templates that groups of pods are made from.
     pub(super) fn template_changes(&self, patch: &Patch) -> Vec<(usize, TemplateChange)> {
         let Some(edited) = &patch.edited else { return Vec::new() };
@@ -155,14 +162,40 @@ impl<'r> Trial<'r> {
             true => Vec::new(),
             false => self.with_gpus_on(&changed),
         };
+        self.with_nodes_changed(change, |trial| trial.now_harmed(&changed, before, with_gpus))
+    }
+
+    /// What is found while nodes are changed.
+    pub(super) fn with_nodes_changed<T>(
+        &mut self,
+        change: &NodeChange,
+        find: impl FnOnce(&mut Self) -> T,
+    ) -> T {
         let as_before = |place: &usize| (*place, self.nodes[*place].clone(), self.closed[*place]);
+        let changed = self.places_of(change);
         let as_before: Vec<(usize, Node, bool)> = changed.iter().map(as_before).collect();
         self.change_nodes(change);
+        let found = find(self);
+        for (place, node, closed) in as_before {
+            (self.nodes[place], self.closed[place]) = (node, closed);
+            self.tell(place);
+        }
+        found
+    }
+
+    /// Pods that lack a node now. `before`: groups and variants with what they could use.
+    /// `with_gpus`: those with GPUs, each with a node that it could use.
+    fn now_harmed(
+        &mut self,
+        changed: &BTreeSet<usize>,
+        before: Vec<(usize, usize, Vec<[bool; 2]>)>,
+        with_gpus: Vec<(usize, usize, usize)>,
+    ) -> Vec<Harmed> {
         let mut harmed = Vec::new();
         for (place, variant, before) in before {
             let group = &self.reach.groups[place];
             let pod = self.variants[place][variant].clone();
-            let after = self.usable(group, &pod, Some(&changed)).0;
+            let after = self.usable(group, &pod, Some(changed)).0;
             harmed.extend(of_group(group, &lost(&before, &after)));
         }
         // No taint before every pod with GPUs that can use the node tolerates it.
@@ -173,10 +206,6 @@ impl<'r> Trial<'r> {
             if !is_known && !self.fits(&requirement, node) {
                 harmed.extend(of_group(group, &(0..group.pods.len()).collect()));
             }
-        }
-        for (place, node, closed) in as_before {
-            (self.nodes[place], self.closed[place]) = (node, closed);
-            self.tell(place);
         }
         harmed
     }
@@ -315,7 +344,18 @@ impl<'r> Trial<'r> {
         obstacle == Cause::None
     }
 
-    fn places_of(&self, change: &NodeChange) -> BTreeSet<usize> {
+    /// Whether some pods of an owner tolerate these taints, and its controller replaces the others.
+    pub(super) fn rolls_to_tolerate(&self, owner: &ObjectRef, taints: &[Taint]) -> bool {
+        let tolerates = |pod: &Pod| {
+            let accepts = |taint: &Taint| pod.tolerations.iter().any(|of| of.accepts(taint));
+            taints.iter().all(accepts)
+        };
+        let places = self.groups_of.get(owner).into_iter().flatten();
+        REPLACING.contains(&owner.kind.as_str())
+            && places.flat_map(|place| &self.variants[*place]).any(tolerates)
+    }
+
+    pub(super) fn places_of(&self, change: &NodeChange) -> BTreeSet<usize> {
         change.nodes.iter().filter_map(|name| self.reach.places.get(name).copied()).collect()
     }
 
@@ -364,12 +404,13 @@ fn lost(before: &[[bool; 2]], after: &[[bool; 2]]) -> BTreeSet<usize> {
     pods.filter(|(_, is_lost)| *is_lost).map(|(place, _)| place).collect()
 }
 
-fn of_group(group: &PodGroup, lost: &BTreeSet<usize>) -> Option<Harmed> {
+pub(super) fn of_group(group: &PodGroup, lost: &BTreeSet<usize>) -> Option<Harmed> {
     let pod = |place: &usize| match group.pods[*place].0.as_str() {
         // Pods to come are named by what makes them.
         "" => group.owner.clone(),
         name => ObjectRef::new("Pod", &group.owner.namespace, name),
     };
     let pods: Vec<ObjectRef> = lost.iter().map(pod).collect();
-    (!pods.is_empty()).then(|| Harmed { owner: group.owner.clone(), pods })
+    let owner = group.owner.clone();
+    (!pods.is_empty()).then_some(Harmed { owner, pods, has_no_room: false })
 }

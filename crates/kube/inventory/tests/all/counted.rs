@@ -141,6 +141,51 @@ fn devices_under_several_names_count_once() {
     expect(&states(found), &[("free_no_demand", 4000)]);
 }
 
+/// Intel's plugin offers each GPU several times, and labels count the GPUs.
+#[test]
+fn units_that_share_an_intel_gpu_are_parts_of_it() {
+    let i915 = "gpu.intel.com/i915";
+    let device = ("gpu.intel.com/device-id.0380-0bda.count", "2");
+    let of = |amounts: &[(&str, &str)], labels: &[(&str, &str)]| {
+        let held = holding("i1", &[(amounts[0].0, "1")]);
+        let found = gathered(&[with_amounts("i1", amounts, labels), held]);
+        let read = &found.moment.nodes[0];
+        let (gpus, is_shared) = (read.gpus, read.units[0].is_shared);
+        let told = found.gpu_counts.iter().map(|(_, count)| {
+            let others = count.others.iter().map(|(by, said)| format!("{said} by {by}"));
+            (count.by.to_string(), others.collect::<Vec<_>>())
+        });
+        let told: Vec<_> = told.collect();
+        ((gpus, is_shared), told, states(found))
+    };
+    let numbers = [("gpu.intel.com/gpu-numbers", "0.1")];
+    let by_plugin = vec!["20 by the device plugin".to_owned()];
+    let (gpus, told, by_state) = of(&[(i915, "20")], &numbers);
+    assert_eq!(gpus, (2, true));
+    assert_eq!(told, [("gpu.intel.com/gpu-numbers".to_owned(), by_plugin.clone())]);
+    expect(&by_state, &[("unknown", 100), ("free_no_demand", 1900)]);
+    let (gpus, told, _) = of(&[(i915, "20")], &[device]);
+    assert_eq!(gpus, (2, true));
+    assert_eq!(told, [("gpu.intel.com/device-id.*".to_owned(), by_plugin)]);
+    // Two drivers offer one each, a list goes on in a second label, several kinds add up.
+    let xe = ("gpu.intel.com/xe", "10");
+    assert_eq!(of(&[(i915, "10"), xe], &[device]).0, (2, true));
+    let cut = [("gpu.intel.com/gpu-numbers", "0.1.2.1"), ("gpu.intel.com/gpu-numbers2", "0.11")];
+    assert_eq!(of(&[(i915, "10")], &cut).0, (5, true));
+    let kinds = [device, ("gpu.intel.com/device-id.0300-56c0.count", "1")];
+    assert_eq!(of(&[(i915, "9")], &kinds).0, (3, true));
+    // The plugin leaves a GPU out, or shares none; what is no number counts nothing.
+    for (amount, label) in [("1", device), ("2", device), ("4", (device.0, "many"))] {
+        let (gpus, told, _) = of(&[(i915, amount)], &[label]);
+        assert_eq!(gpus, (amount.parse::<i64>().unwrap(), false), "{label:?}");
+        assert!(told.is_empty(), "{told:?}");
+    }
+    // Beside GPUs of another vendor the label counts Intel's alone.
+    let (gpus, told, _) = of(&[(i915, "10"), (GPU, "8")], &[("nvidia.com/gpu.count", "8"), device]);
+    assert_eq!(gpus, (10, true));
+    assert!(told.is_empty(), "{told:?}");
+}
+
 #[test]
 fn a_node_with_less_than_no_gpus_is_left_out_and_named() {
     let nodes = [with_amounts("bad", &[(GPU, "-8")], &[]), node("g1", 8)];

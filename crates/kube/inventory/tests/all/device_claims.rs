@@ -9,7 +9,7 @@ use dovetail_inventory::facts::{Gathered, Inventory};
 use dovetail_model::{GpuFraction, GpuParts};
 use serde_json::{Value, json};
 
-use crate::facts::{node as plugin_node, pod as plugin_pod};
+use crate::facts::{ended_pod, node as plugin_node, pod as plugin_pod};
 
 const NOW_MS: u64 = 1_795_176_000_000;
 pub(crate) const GPU: &str = "nvidia.com/gpu";
@@ -21,7 +21,8 @@ pub(crate) fn gathered(objects: &[Value]) -> Gathered {
         // The cluster has none.
         inventory.all_of("Pod");
     }
-    let list = json!({"kind": "List", "items": objects}).to_string();
+    let items: Vec<Value> = objects.iter().cloned().chain([ended_pod()]).collect();
+    let list = json!({"kind": "List", "items": items}).to_string();
     read_objects(list.as_bytes(), "dump.json", &mut inventory).expect("it is JSON");
     let found = inventory.facts_and_tenants(BTreeSet::new(), Some(&BTreeSet::new()));
     assert_eq!(found.skipped, []);
@@ -499,9 +500,13 @@ fn what_is_given_away_for_pods_that_are_not_seen_is_not_free() {
     ];
     assert_eq!(found.device_doubts, told);
     assert_eq!((found.moment.nodes[0].gpus, found.moment.nodes[0].unavailable_milli), (4, 0));
-    let expected = [("free_no_demand", 2000), ("free_of_unknown_cause", 2000)];
+    let expected = [("free_no_demand", 2000), ("unknown", 2000)];
     let expected = expected.map(|(state, milli)| (state.to_owned(), milli)).into();
     assert_eq!(states(&mut found), expected);
+    // So the node has users, and cannot go.
+    assert_eq!(found.facts.nodes[0].without_gpu_pods_since_ms, None);
+    let found = dovetail_audit::audit(&found.facts);
+    assert!(found.iter().all(|finding| finding.check.id != "AUT-03"), "{found:?}");
 }
 
 /// A plugin counts the same four GPUs: of one two pods have a half each, of one cut in two a pod

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 struct Names {
     taken: Vec<String>,
     skipped: Vec<Skipped>,
+    empty: Vec<String>,
 }
 
 impl Sink for Names {
@@ -23,6 +24,10 @@ impl Sink for Names {
 
     fn skipped(&mut self, skipped: Skipped) {
         self.skipped.push(skipped);
+    }
+
+    fn empty_list(&mut self, kind: &str) {
+        self.empty.push(kind.to_owned());
     }
 }
 
@@ -58,6 +63,20 @@ fn objects_lists_and_lines_say_the_same() {
     assert_eq!(names(&typed).unwrap().taken, PODS);
     assert!(names("").unwrap().taken.is_empty());
     assert!(names(r#"{"kind":"PodList","items":null}"#).unwrap().taken.is_empty());
+}
+
+/// An empty list is an answer of a cluster; other texts without objects are none.
+#[test]
+fn a_list_without_objects_is_told_with_its_kind() {
+    let empty = |text: &str| names(text).unwrap().empty;
+    assert_eq!(empty(r#"{"apiVersion": "v1", "items": [], "kind": "List"}"#), [""]);
+    assert_eq!(empty(r#"{"kind":"NodeList","items":null}"#), ["Node"]);
+    let pod = r#"{"kind": "Pod", "metadata": {"name": "p"}}"#;
+    let lists = format!(r#"{{"kind":"List","items":[{pod}]}}{{"kind":"PodList","items":[]}}"#);
+    assert_eq!(empty(&lists), ["Pod"]);
+    for none in ["", "[]", pod, r#"{"items":[]}"#, r#"{"kind":"Pod","items":[]}"#] {
+        assert!(empty(none).is_empty(), "{none}");
+    }
 }
 
 #[test]

@@ -1,18 +1,23 @@
 //! Patches that would harm pods that no list of running pods shows: pods of fractions of GPUs, pods
-//! to come, pods that a roll-out preempts.
+//! to come, pods that a roll-out preempts, pods that were not read.
+
+use std::collections::BTreeSet;
 
 use dovetail_audit::{Finding, ObjectRef, audit, device_states};
 use dovetail_inventory::facts::Gathered;
 use dovetail_inventory::patches::{SafePatches, safe_patches};
 use serde_json::{Value, json};
 
-use crate::facts::{gathered, node, pod};
+use crate::facts::{gathered_alone, gathered_whole, inventory, node, pod};
 
 const GPU: &str = "nvidia.com/gpu";
 
-/// An audit of these objects: findings as `CHECK Kind/name`, and the patches.
+/// An audit of a cluster with these objects: findings as `CHECK Kind/name`, and the patches.
 fn audited(objects: &[Value]) -> (Vec<String>, SafePatches, Gathered) {
-    let mut found = gathered(objects);
+    judged(gathered_whole(objects))
+}
+
+fn judged(mut found: Gathered) -> (Vec<String>, SafePatches, Gathered) {
     device_states(&mut found.facts, &found.moment).expect("an engine that takes the cluster");
     let findings: Vec<Finding> = audit(&found.facts);
     let named = findings.iter().map(|finding| {
@@ -217,6 +222,61 @@ fn no_node_is_tainted_while_a_pod_with_gpus_that_can_use_it_lacks_the_toleration
     assert_eq!(tainted(true), 4);
 }
 
+/// Three pods of two cores run on nodes that are to get a taint, and another node has some cores.
+#[test]
+fn no_node_is_tainted_whose_pods_have_no_room_on_others() {
+    let tainted = |cores: u32| {
+        let mut free = plain_node("c1");
+        free["status"]["allocatable"]["cpu"] = json!(cores.to_string());
+        let mut objects = vec![free];
+        for at in 0..3 {
+            let on = format!("g{at}");
+            let mut open = node(&on, 8);
+            open["spec"]["taints"] = json!([]);
+            let labels = open["metadata"]["labels"].as_object_mut().expect("labels");
+            labels.remove("karpenter.sh/nodepool");
+            objects.extend([open, pod(&format!("serve-{at}"), "ReplicaSet/serve", 8, &on)]);
+            let mut web = pod(&format!("web-{at}"), "ReplicaSet/web", 0, &on);
+            web["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "2"}});
+            web["spec"]["tolerations"] = json!([]);
+            objects.push(web);
+        }
+        let safe = audited(&objects).1;
+        let nodes = safe.written.iter().filter_map(|safe| safe.patch.nodes.as_ref());
+        let tainted = nodes.map(|change| change.nodes.len()).sum::<usize>();
+        (tainted, safe.withheld.iter().map(|of| of.order.clone()).collect::<Vec<_>>())
+    };
+    let (nodes, withheld) = tainted(6);
+    assert_eq!((nodes, withheld.len()), (3, 0), "{withheld:?}");
+    // The last node keeps the pod that has no room beside the two others.
+    let (nodes, withheld) = tainted(4);
+    assert_eq!(nodes, 2, "{withheld:?}");
+    assert!(withheld.iter().any(|order| order.contains("have no room on other nodes")));
+}
+
+/// A StatefulSet's pod whose claim was not read may lose its volume on another node.
+#[test]
+fn pods_whose_volumes_were_not_read_stay() {
+    let mut db = pod("db-0", "StatefulSet/db", 0, "g1");
+    db["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+    let written = |db: &Value| {
+        let mut spec = db["spec"].clone();
+        spec.as_object_mut().expect("a map").remove("nodeName");
+        let set = json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
+            "metadata": {"name": "db", "namespace": "research", "resourceVersion": "1"},
+            "spec": {"replicas": 1, "template": {"spec": spec}}});
+        let (findings, safe, _) = audited(&[node("g1", 8), plain_node("c1"), db.clone(), set]);
+        assert!(findings.contains(&"SCH-02 StatefulSet/db".to_owned()), "{findings:?}");
+        let orders: Vec<String> = safe.withheld.iter().map(|of| of.order.clone()).collect();
+        (safe.written.iter().any(|safe| safe.patch.checks.contains(&"SCH-02")), orders.join("; "))
+    };
+    assert!(written(&db).0);
+    db["spec"]["volumes"] =
+        json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data-db-0"}}]);
+    let (is_written, orders) = written(&db);
+    assert!(!is_written && orders.contains("PersistentVolumeClaims were not read"), "{orders}");
+}
+
 /// Six pods of a core each on a node with GPUs, and another node with so many cores.
 #[test]
 fn pods_are_moved_only_to_nodes_with_room_for_all_of_them() {
@@ -285,4 +345,257 @@ fn a_quota_is_not_written_while_objects_are_yet_to_make_pods_with_gpus() {
     assert!(quota(&[cron(0)]));
     let asleep = json!({"replicas": 0, "template": template(4)});
     assert!(!quota(&[later("Deployment", asleep)]));
+}
+
+/// Which nodes get a taint or are replaced, and why others are not.
+fn changed_nodes(safe: SafePatches) -> (bool, Vec<String>) {
+    let changes = safe.written.iter().any(|safe| safe.patch.nodes.is_some());
+    (changes, safe.withheld.into_iter().map(|of| of.order).collect())
+}
+
+/// A GPU node without a taint, of a pool or of none, and a pod that tolerates the taint.
+fn untainted(in_pool: bool) -> Vec<Value> {
+    let mut open = node("g1", 8);
+    open["spec"]["taints"] = json!([]);
+    let runs = pod("runs-0", "StatefulSet/runs", 8, "g1");
+    let pool = json!({"apiVersion": "karpenter.sh/v1", "kind": "NodePool",
+        "metadata": {"name": "h100", "resourceVersion": "1"},
+        "spec": {"template": {"spec": {}}}});
+    if in_pool {
+        return vec![open, plain_node("c1"), runs, pool];
+    }
+    let labels = open["metadata"]["labels"].as_object_mut().expect("labels");
+    labels.remove("karpenter.sh/nodepool");
+    vec![open, plain_node("c1"), runs]
+}
+
+#[test]
+fn nodes_are_not_changed_while_pods_are_missing() {
+    let lacks = |found: Gathered| {
+        let (is_changed, orders) = changed_nodes(judged(found).1);
+        let lacks = orders.iter().any(|order| order.contains("did not read all pods"));
+        assert_ne!(is_changed, lacks, "{orders:?}");
+        lacks
+    };
+    for in_pool in [false, true] {
+        let objects = untainted(in_pool);
+        let with = |more: Value| objects.iter().cloned().chain([more]).collect::<Vec<_>>();
+        assert!(!lacks(gathered_whole(&objects)));
+        // Pods of one namespace are not all pods.
+        assert!(lacks(gathered_alone(&objects)));
+        let mut system = pod("proxy", "DaemonSet/proxy", 0, "c1");
+        system["metadata"]["namespace"] = json!("kube-system");
+        assert!(!lacks(gathered_alone(&with(system))));
+        let elsewhere = json!({"apiVersion": "v1", "kind": "ResourceQuota",
+            "metadata": {"name": "q", "namespace": "other"}, "spec": {}});
+        assert!(!lacks(gathered_alone(&with(elsewhere))));
+        // A pod on a node that was not read was read itself.
+        assert!(!lacks(gathered_whole(&with(pod("far", "Job/far", 8, "g9")))));
+        // A pod without GPUs cannot be read.
+        let mut broken = pod("broken", "Job/broken", 0, "g1");
+        broken["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+        broken["spec"]["tolerations"] = json!("none");
+        let of_broken = |broken: Value| {
+            let mut whole = inventory(&with(broken));
+            whole.all_of("Pod");
+            let found = whole.facts(BTreeSet::new());
+            assert_eq!(found.skipped.len(), 1);
+            found
+        };
+        assert!(lacks(of_broken(broken.clone())));
+        broken["status"]["phase"] = json!("Succeeded");
+        assert!(!lacks(of_broken(broken)));
+    }
+}
+
+/// Why a patch that replaces pods of the namespace is not written, of which each keeps others off
+/// its node: of so many replicas so many run, on the first of so many nodes.
+fn jam(
+    kind: &str,
+    [replicas, running, nodes]: [usize; 3],
+    (field, strategy): (&str, Value),
+) -> String {
+    let hostname = json!([{"topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {"app": "a"}}}]);
+    let apart =
+        json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": hostname}});
+    let mut objects: Vec<Value> = (0..nodes).map(|at| node(&format!("g{at}"), 8)).collect();
+    let mut spec = Value::Null;
+    for at in 0..replicas {
+        let on = if at < running { format!("g{at}") } else { String::new() };
+        let mut one = pod(&format!("aa-{at}"), &format!("{kind}/aa"), 1, &on);
+        one["spec"]["affinity"] = apart.clone();
+        spec = one["spec"].clone();
+        objects.push(one);
+    }
+    spec.as_object_mut().expect("a map").remove("nodeName");
+    let mut owner = deployment("aa", replicas, spec, Value::Null);
+    owner["kind"] = json!(kind);
+    owner["spec"][field] = strategy;
+    owner["spec"]["template"]["metadata"] = json!({"labels": {"app": "a"}});
+    objects.push(owner);
+    let (findings, safe, _) = audited(&objects);
+    assert!(findings.contains(&format!("SCH-10 {kind}/aa")), "{findings:?}");
+    let is_written = safe.written.iter().any(|safe| safe.patch.checks.contains(&"SCH-10"));
+    let mut orders = safe.withheld.into_iter().map(|of| of.order);
+    let order = orders.find(|order| order.contains("off their nodes"));
+    assert_ne!(is_written, order.is_some(), "{order:?}");
+    order.unwrap_or_default()
+}
+
+/// The old pods keep their rule until they are gone: no new pod can start beside them.
+#[test]
+fn a_rolling_update_that_present_pods_block_is_not_written() {
+    let withheld =
+        |counts: [usize; 3], strategy: Value| jam("Deployment", counts, ("strategy", strategy));
+    let default = || json!(null);
+    let may_lack = |pods: u32| json!({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": pods}});
+    // One pod is pending, and the default lets one of five be unavailable.
+    let order = withheld([5, 4, 4], default());
+    assert!(order.contains("Deployment research/aa to maxSurge 0 and maxUnavailable 2"), "{order}");
+    assert_ne!(withheld([5, 4, 4], may_lack(1)), "");
+    assert_eq!(withheld([5, 4, 4], may_lack(2)), "");
+    assert_eq!(withheld([5, 4, 4], json!({"type": "Recreate"})), "");
+    assert_eq!(withheld([5, 4, 5], default()), "");
+    // Of four pods, one may be unavailable; of three, none.
+    assert_eq!(withheld([4, 4, 4], default()), "");
+    assert!(withheld([3, 3, 3], default()).contains("maxUnavailable 1"));
+    assert_eq!(withheld([3, 3, 4], default()), "");
+    // One free node is not enough for the pending pod and a new one.
+    assert_ne!(withheld([3, 2, 3], default()), "");
+    // Kubernetes does not let both be zero.
+    assert_eq!(withheld([3, 3, 3], json!({"rollingUpdate": {"maxSurge": 0}})), "");
+}
+
+/// A StatefulSet starts no extra pod, and waits for each pod that it may not lack.
+#[test]
+fn an_update_of_a_stateful_set_waits_for_a_pod_that_does_not_run() {
+    let withheld = |counts: [usize; 3], strategy: Value| {
+        jam("StatefulSet", counts, ("updateStrategy", strategy))
+    };
+    let default = || json!(null);
+    let may_lack = |pods: Value| json!({"rollingUpdate": {"maxUnavailable": pods}});
+    let order = withheld([5, 4, 4], default());
+    assert!(order.contains("wait for its 1 pod that does not run. 1. scale "), "{order}");
+    assert!(order.contains("StatefulSet research/aa down to the pods that run"), "{order}");
+    assert!(withheld([5, 3, 3], may_lack(json!(2))).contains("its 2 pods that do not run"));
+    assert_eq!(withheld([5, 3, 3], may_lack(json!(3))), "");
+    // Percentages are rounded up.
+    assert_ne!(withheld([5, 4, 4], may_lack(json!("20%"))), "");
+    assert_eq!(withheld([5, 4, 4], may_lack(json!("21%"))), "");
+    // All pods run, or the pending one has a node, or a person deletes the pods.
+    assert_eq!(withheld([4, 4, 4], default()), "");
+    assert_eq!(withheld([5, 4, 5], default()), "");
+    assert_eq!(withheld([5, 4, 4], json!({"type": "OnDelete"})), "");
+}
+
+/// A canary of Argo Rollouts is a rolling update; blue-green needs a node for each new pod.
+#[test]
+fn a_rollout_that_present_pods_block_is_not_written() {
+    let withheld =
+        |counts: [usize; 3], strategy: Value| jam("Rollout", counts, ("strategy", strategy));
+    let blue_green = || json!({"blueGreen": {"activeService": "a"}});
+    let order = withheld([4, 4, 4], blue_green());
+    assert!(order.contains("Rollout research/aa to canary"), "{order}");
+    assert!(order.contains("maxUnavailable greater than 0, without blueGreen"), "{order}");
+    assert_ne!(withheld([4, 4, 7], blue_green()), "");
+    assert_eq!(withheld([4, 4, 8], blue_green()), "");
+    let canary = |canary: Value| json!({"canary": canary});
+    // The defaults let one of four pods be unavailable, and none of two.
+    for default in [json!(null), canary(json!({}))] {
+        assert_ne!(withheld([2, 2, 2], default.clone()), "");
+        assert_eq!(withheld([2, 2, 3], default.clone()), "");
+        assert_eq!(withheld([4, 4, 4], default), "");
+    }
+    let none = || canary(json!({"maxSurge": "25%", "maxUnavailable": 0}));
+    assert_ne!(withheld([4, 4, 4], none()), "");
+    assert!(withheld([5, 4, 4], none()).contains("maxUnavailable greater than 1"));
+    assert_eq!(withheld([2, 2, 2], canary(json!({"maxSurge": 0}))), "");
+    assert_eq!(withheld([2, 2, 2], canary(json!({"maxUnavailable": 1}))), "");
+    // A traffic router leaves the old pods until all new ones run.
+    let routed = || canary(json!({"maxUnavailable": 1, "trafficRouting": {"nginx": {}}}));
+    assert_ne!(withheld([2, 2, 3], routed()), "");
+    assert_eq!(withheld([2, 2, 4], routed()), "");
+}
+
+/// Two pods on the only two nodes that have no GPUs, with a port of their node.
+#[test]
+fn a_rolling_update_of_pods_with_host_ports_needs_a_free_node() {
+    let is_written = |nodes: usize, port: &str| {
+        let mut objects = vec![node("g1", 8)];
+        objects.extend((0..nodes).map(|at| plain_node(&format!("c{at}"))));
+        let mut spec = Value::Null;
+        for at in 0..2 {
+            let mut one = pod(&format!("web-{at}"), "Deployment/web", 0, &format!("c{at}"));
+            let container = &mut one["spec"]["containers"][0];
+            container["resources"] = json!({"requests": {"cpu": "1"}});
+            container["ports"] = json!([{"containerPort": 80, port: 80}]);
+            spec = one["spec"].clone();
+            objects.push(one);
+        }
+        spec.as_object_mut().expect("a map").remove("nodeName");
+        objects.push(deployment("web", 2, spec, json!(null)));
+        let (findings, safe, _) = audited(&objects);
+        assert!(findings.contains(&"SCH-03 Deployment/web".to_owned()), "{findings:?}");
+        safe.written.iter().any(|safe| safe.patch.checks.contains(&"SCH-03"))
+    };
+    assert!(!is_written(2, "hostPort"));
+    assert!(is_written(3, "hostPort"));
+    assert!(is_written(2, "other"));
+}
+
+/// The only other node has this label: the images of the pod may not run there.
+#[test]
+fn pods_are_moved_only_to_nodes_of_their_platform() {
+    let is_written = |own: &str, kind: &str, label: (&str, &str)| {
+        let mut gpu = node("g1", 8);
+        gpu["metadata"]["labels"]["kubernetes.io/os"] = json!(own);
+        let mut free = plain_node("c1");
+        free["metadata"]["labels"][label.0] = json!(label.1);
+        let mut web = pod("web-0", &format!("{kind}/web"), 0, "g1");
+        web["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+        let mut spec = web["spec"].clone();
+        spec.as_object_mut().expect("a map").remove("nodeName");
+        let mut owner = deployment("web", 1, spec, json!({"type": "Recreate"}));
+        owner["kind"] = json!(kind);
+        let (findings, safe, _) = audited(&[gpu, free, web, owner]);
+        assert!(findings.contains(&format!("SCH-02 {kind}/web")), "{findings:?}");
+        let is_written = safe.written.iter().any(|safe| safe.patch.checks.contains(&"SCH-02"));
+        assert_ne!(is_written, safe.withheld.iter().any(|of| !of.pods.is_empty()));
+        is_written
+    };
+    let compute_type = "eks.amazonaws.com/compute-type";
+    // Pods of a Deployment move; of other kinds only new pods have the change.
+    for kind in ["Deployment", "Fleet"] {
+        assert!(is_written("linux", kind, ("kubernetes.io/os", "linux")));
+        assert!(!is_written("linux", kind, ("kubernetes.io/os", "windows")));
+        assert!(!is_written("windows", kind, ("kubernetes.io/os", "linux")));
+        assert!(!is_written("windows", kind, ("rack", "a")));
+        assert!(!is_written("linux", kind, ("kubernetes.io/arch", "arm64")));
+        assert!(is_written("linux", kind, ("kubernetes.io/arch", "amd64")));
+        assert!(!is_written("linux", kind, (compute_type, "fargate")));
+        assert!(is_written("linux", kind, (compute_type, "auto")));
+        assert!(!is_written("linux", kind, ("type", "virtual-kubelet")));
+    }
+}
+
+/// The new pod has the toleration, and waits for the place of the old one.
+#[test]
+fn pods_that_a_rollout_is_to_replace_need_no_other_toleration() {
+    let order = |new: bool| {
+        let mut objects = untainted(false);
+        let mut old = pod("big-0", "Deployment/big", 8, "g1");
+        old["spec"]["tolerations"] = json!([]);
+        objects[2] = old;
+        if new {
+            objects.push(pod("big-1", "Deployment/big", 8, ""));
+        }
+        let (is_changed, orders) = changed_nodes(audited(&objects).1);
+        assert!(!is_changed);
+        orders.into_iter().find(|order| order.contains("sets the taint")).expect("an order")
+    };
+    assert!(order(false).starts_with("1. add a toleration for "), "{}", order(false));
+    let waits = order(true);
+    assert!(waits.starts_with("1. wait until the rollout of Deployment research/big"), "{waits}");
+    assert!(waits.contains("; 2. run the audit again"), "{waits}");
 }

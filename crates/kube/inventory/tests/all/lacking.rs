@@ -50,6 +50,57 @@ fn without_pods_no_gpu_is_free() {
     assert_eq!(states(with), [("free_no_demand".to_owned(), 8_000)].into());
 }
 
+/// Pods of other namespaces may hold whatever the pods that were read leave.
+#[test]
+fn without_pods_of_other_namespaces_no_gpu_is_free() {
+    let objects = [node("g1", 8), node("g2", 8), pod("p", "Job/j", 1, "g1")];
+    let mut inventory = Inventory::new(1_795_000_000_000);
+    let list = json!({"kind": "List", "items": objects}).to_string();
+    read_objects(list.as_bytes(), "dump.json", &mut inventory).expect("it is JSON");
+    assert_eq!(inventory.only_namespace(), Some("research"));
+    let found = inventory.facts(BTreeSet::new());
+    let nodes = || found.facts.nodes.iter();
+    assert!(nodes().all(|node| node.may_be_held && node.without_gpu_pods_since_ms.is_none()));
+    let findings = dovetail_audit::audit(&found.facts);
+    assert!(findings.iter().all(|finding| finding.check.id != "AUT-03"), "{findings:?}");
+    assert_eq!(states(found), [("unknown".to_owned(), 16_000)].into());
+    // One pod of another namespace shows that these were read, even if it is over.
+    let with = states(gathered(&objects));
+    let expected = [("free_no_demand", 15_000), ("unknown", 1_000)];
+    assert_eq!(with, expected.map(|(state, milli)| (state.to_owned(), milli)).into());
+}
+
+/// A CronJob uses its node between times at which nobody sees a pod of it.
+#[test]
+fn a_node_that_a_cron_job_needs_is_not_removed() {
+    let found = |last: &str, model: &str| {
+        let template = json!({"spec": {
+            "nodeSelector": {"nvidia.com/gpu.product": model},
+            "tolerations": [{"key": GPU, "operator": "Exists"}],
+            "containers": [{"name": "main", "image": "python:3.13",
+                "resources": {"limits": {GPU: "8"}}}]}});
+        let cron = json!({"apiVersion": "batch/v1", "kind": "CronJob",
+            "metadata": {"name": "nightly", "namespace": "research"},
+            "spec": {"schedule": "0 3 * * *", "jobTemplate": {"spec": {"template": template}}},
+            "status": {"lastScheduleTime": last}});
+        let found = gathered(&[node("g1", 8), cron]);
+        let pods = found.facts.to_come.iter().map(|of| of.workload.pods.len());
+        assert_eq!(pods.collect::<Vec<_>>(), [1]);
+        let findings = dovetail_audit::audit(&found.facts).into_iter();
+        let mut empty = findings.filter(|finding| finding.check.id == "AUT-03");
+        empty.next().map(|finding| {
+            let named = finding.evidence.iter().find(|of| of.what == "workloads that will need it");
+            (named.map(|of| of.value.clone()), finding.stays.len())
+        })
+    };
+    let own = "NVIDIA-H100-80GB-HBM3";
+    let needed = Some((Some("CronJob research/nightly".to_owned()), 1));
+    assert_eq!(found("2026-11-20T03:00:00Z", own), needed);
+    // It may have ended a minute ago. Another model needs another node.
+    assert_eq!(found("2026-11-20T11:55:00Z", own), None);
+    assert_eq!(found("2026-11-20T11:55:00Z", "NVIDIA-L4"), Some((None, 0)));
+}
+
 #[test]
 fn without_resource_slices_gpus_that_claims_may_hold_are_unknown() {
     let labelled = || {

@@ -8,7 +8,7 @@ use dovetail_inventory::facts::Gathered;
 use dovetail_inventory::patches::safe_patches;
 use serde_json::{Map, Value, json};
 
-use crate::facts::gathered;
+use crate::facts::gathered_whole;
 
 const GPU: &str = "nvidia.com/gpu";
 /// How many clusters; `make soak` and people set more.
@@ -299,7 +299,7 @@ impl Cluster {
     }
 
     fn gathered(&self) -> Gathered {
-        gathered(&self.objects.values().cloned().collect::<Vec<_>>())
+        gathered_whole(&self.objects.values().cloned().collect::<Vec<_>>())
     }
 }
 

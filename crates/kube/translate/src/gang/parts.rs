@@ -152,7 +152,7 @@ fn policies(
     if in_parts > terms.min && !all_are_needed {
         let problem = format!(
             "its subgroups have {in_parts} pods and spec.minMember is {}: dovetail cannot choose \
-             yet which subgroups start: set minMember to all of them, or set minSubGroups of each \
+             yet which subgroups start: set minMember to {in_parts}, or set minSubGroups of each \
              policy",
             terms.min
         );

@@ -142,8 +142,7 @@ pub(super) fn of_network(
         (false, _) => Ok((None, preferred)),
         (true, Some(tier)) => Ok((Some(level(tier)?), preferred)),
         (true, None) => {
-            Err("spec.networkTopology has mode hard and no highestTierAllowed: write one"
-                .to_owned())
+            Err("spec.networkTopology has mode hard and no highestTierAllowed: set it".to_owned())
         }
     }
 }

@@ -31,7 +31,7 @@ pub use faults::FaultModel;
 pub use impossible::{Impossible, ImpossibleJob, impossible_jobs};
 pub use metrics::{JobOutcome, TimedMetrics, lost_percent};
 pub use progress::SimulationProgress;
-pub use queues::{FinishTimes, QueueFigures, QueueWatch, QueueWeek};
+pub use queues::{FinishTimes, QueueFigures, QueueWatch, QueueWatchState, QueueWeek};
 pub use run::{JobView, Observer, Simulation};
 pub use starts::{StartEstimate, StartWatch};
 

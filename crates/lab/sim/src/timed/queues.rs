@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{Action, Event, JobId, Plan, Queue};
 use dovetail_plan::Engine;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::fair_share::Tree;
 use super::run::JobView;
@@ -34,7 +34,7 @@ pub struct QueueFigures {
 }
 
 /// A queue in one week.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct QueueWeek {
     pub week: u64,
     /// GPU-hours that its jobs held or waited for.
@@ -57,11 +57,20 @@ pub struct FinishTimes {
 }
 
 /// A job that waits or runs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Asking {
     queue: usize,
     gpu_milli: i64,
     runs: bool,
+}
+
+/// What a watch must keep to go on later.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct QueueWatchState {
+    jobs: Vec<(JobId, Asking)>,
+    begun_ms: Option<u64>,
+    weeks: Vec<Vec<QueueWeek>>,
+    held_hours: Vec<f64>,
 }
 
 /// Watches queues.
@@ -100,6 +109,39 @@ impl QueueWatch {
             held_hours: vec![0.0; count],
             gpus: gpus as f64,
         }
+    }
+
+    /// What it has seen so far.
+    pub fn pause(&self) -> QueueWatchState {
+        QueueWatchState {
+            jobs: self.jobs.iter().map(|(job, asking)| (*job, *asking)).collect(),
+            begun_ms: self.begun_ms,
+            weeks: self.weeks.clone(),
+            held_hours: self.held_hours.clone(),
+        }
+    }
+
+    /// This watch, which has seen nothing yet, with what one over the same queues saw before a
+    /// pause; `None` if that was over other queues.
+    pub fn resume(mut self, state: QueueWatchState) -> Option<Self> {
+        let count = self.queues.len();
+        let is_other = state.jobs.iter().any(|(_, asking)| asking.queue >= count);
+        if is_other || state.weeks.len() != count || state.held_hours.len() != count {
+            return None;
+        }
+        for (job, asking) in state.jobs {
+            match asking.runs {
+                true => self.held[asking.queue] += asking.gpu_milli,
+                false => {
+                    *self.waiting[asking.queue].entry(asking.gpu_milli).or_default() += 1;
+                }
+            }
+            self.jobs.insert(job, asking);
+        }
+        self.begun_ms = state.begun_ms;
+        self.weeks = state.weeks;
+        self.held_hours = state.held_hours;
+        Some(self)
     }
 
     fn leave(&mut self, job: JobId) {

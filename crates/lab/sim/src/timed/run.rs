@@ -166,7 +166,8 @@ impl Simulation {
         let booking = self.world.bookings.get(self.progress.booked).map(|(at_ms, _)| *at_ms);
         let arrival = arrival.map(|job| job.outcome.submit_ms);
         let next = known_min([arrival, known_min([change.map(|c| c.at_ms), booking])]);
-        if next.is_none() && self.is_stuck() {
+        let is_booked = || self.engine.list().bookings().any(|of| of.verdict.is_in_force());
+        if next.is_none() && self.is_stuck() && !is_booked() {
             return None;
         }
         // A timer that is due was honored in the last instant, as far as that helped.

@@ -200,6 +200,33 @@ fn booked_room_is_lent_until_its_time_and_then_its_queue_alone_starts_there() {
 }
 
 #[test]
+fn a_run_goes_on_while_only_a_booking_is_to_begin_or_end() {
+    let mut world = classic([job("mine", "a", 2, 8, 5), job("theirs", "b", 3, 8, 3)]);
+    world.bookings[0].1.from_ms = 12 * HOUR_MS;
+    let (starts, judged) = run(world, 0);
+    assert_eq!(judged.found, []);
+    assert_eq!((of(&starts, "mine"), of(&starts, "theirs")), (12.0, 20.0), "{starts:?}");
+}
+
+/// Each of these ends a twentieth of its time before all GPUs are booked.
+#[test]
+fn a_job_that_just_fits_into_a_gap_starts_there() {
+    for minutes in [58, 117, 238, 450] {
+        let mut short = job("short", "b", 0, 4, 1);
+        short.duration_ms = Some(minutes * 60_000 * 19 / 20);
+        short.estimate_ms = short.duration_ms;
+        short.submit_ms = ASKED_MS + 1_000;
+        let mut world = classic([short]);
+        world.bookings[0].1.from_ms = ASKED_MS + 1_000 + minutes * 60_000;
+        world.jobs[0].duration_ms = Some(ASKED_MS / 2);
+        world.jobs[0].estimate_ms = Some(ASKED_MS / 2);
+        let (starts, judged) = run(world, 0);
+        assert_eq!(judged.found, []);
+        assert!(of(&starts, "short") < 0.6, "{minutes}: {starts:?}");
+    }
+}
+
+#[test]
 fn what_there_is_no_room_for_is_refused_with_the_earliest_time_that_works() {
     let mut world = classic([job("last", "b", 30, 1, 1)]);
     let early = booking("early", queue("a"), 8, 5 * HOUR_MS, 8 * HOUR_MS);

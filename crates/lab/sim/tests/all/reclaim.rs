@@ -3,7 +3,7 @@
 use dovetail_check::{Judge, Violation};
 use dovetail_model::{Bounds, Event, Plan, Queue};
 use dovetail_order::Turns;
-use dovetail_plan::{Engine, EngineConfig, Order, PreemptionConfig};
+use dovetail_plan::{Engine, EngineConfig, Order, PreemptionConfig, ReserveConfig};
 use dovetail_sim::timed::{Estimates, Observer, Simulation, TimedConfig, TimedWorld};
 use dovetail_trace::{TraceJob, TraceNode};
 
@@ -90,4 +90,50 @@ fn a_quota_is_given_back_at_once_and_not_again_and_again() {
     // And no longer than a day, however long the gang would go on.
     let (longest_ms, preemptions) = waits(&run(30));
     assert_eq!((longest_ms / HOUR_MS, preemptions), (23, 3));
+}
+
+/// Two jobs of a queue fill the cluster, one beyond its quota. Two of the other queue, within its
+/// quota, get a node each: one by reclaiming, the other when the first has ended.
+#[test]
+fn a_reservation_beyond_a_quota_does_not_hold_back_who_gets_a_quota_back() {
+    const SECOND_MS: u64 = 1_000;
+    let node = |at: u32| TraceNode { name: format!("n{at}"), gpu_count: 8, ..TraceNode::default() };
+    let known = |id: &str, queue, at_s: u64, run_s: u64, says_s: u64| {
+        let whole = job(id.to_owned(), queue, at_s * SECOND_MS, run_s * SECOND_MS, 1, 8);
+        TraceJob { estimate_ms: Some(says_s * SECOND_MS), ..whole }
+    };
+    let jobs = vec![
+        known("m", "lent", 0, 36_000, 36_000),
+        known("v", "lent", 0, 36_000, 36_000),
+        known("w1", "ours", 100, 1_000, 3_600),
+        known("w2", "ours", 100, 3_600, 3_600),
+    ];
+    let queue = |name: &str, gpus: i64| Queue {
+        guaranteed: Bounds::gpus(Some(gpus * 1_000)),
+        borrows: true,
+        ..Queue::named(name)
+    };
+    let queues = vec![queue("ours", 16), queue("lent", 8)];
+    for heads in [0, 8] {
+        let world = TimedWorld {
+            nodes: (0..2).map(node).collect(),
+            jobs: jobs.clone(),
+            queues: queues.clone(),
+            ..TimedWorld::default()
+        };
+        let engine = EngineConfig {
+            order: Order::Dovetail,
+            turns: Turns::preset("fair").expect("a preset"),
+            preemption: PreemptionConfig { enabled: true, ..PreemptionConfig::default() },
+            reserve: ReserveConfig { heads, ..ReserveConfig::default() },
+            ..EngineConfig::default()
+        };
+        let config = TimedConfig { engine, estimates: Estimates::Trace, ..TimedConfig::default() };
+        let mut simulation = Simulation::new(world, config).expect("a good world");
+        assert!(simulation.run(None, &mut ()).expect("it runs"));
+        let preemptions: u32 = simulation.outcomes().map(|view| view.outcome.preemptions).sum();
+        assert_eq!(preemptions, 1, "{heads} reservations");
+        let second = simulation.outcomes().find(|view| view.job.id == "w2").expect("it is there");
+        assert_eq!(second.outcome.start_ms, Some(1_100 * SECOND_MS), "{heads} reservations");
+    }
 }

@@ -33,8 +33,8 @@ const STOP_COSTS: [StopCost; 4] = [
 ];
 
 /// Writes all jobs as a job table, and returns the names of the values that some job has and the
-/// table cannot hold (of `cpu_milli`, `memory_bytes`, `gpu_models`, `service_class`, `priority`,
-/// `start_ms`, and `cut`).
+/// table cannot hold (of `cpu_milli`, `memory_bytes`, `gpu_models`, `service_class`, `start_ms`,
+/// and `cut`). It has the column `priority` where some job has one.
 ///
 /// # Errors
 /// [`TraceError::Unwritable`] for a job without run time or submit time, or with text that CSV
@@ -46,7 +46,10 @@ pub fn write_job_table(
     let costs =
         STOP_COSTS.iter().filter(|(_, cost)| trace.jobs.iter().any(|job| cost(job).is_some()));
     let costs: Vec<&StopCost> = costs.collect();
-    let columns = COLUMNS.into_iter().chain(costs.iter().map(|(name, _)| *name));
+    let has_priority = trace.jobs.iter().any(|job| job.priority != 0);
+    let priority = has_priority.then_some("priority");
+    let columns = COLUMNS.into_iter().chain(priority);
+    let columns = columns.chain(costs.iter().map(|(name, _)| *name));
     write_header(&mut output, "job table", &columns.collect::<Vec<_>>())?;
     for job in &trace.jobs {
         job.check().map_err(|violation| unwritable(&job.id, violation))?;
@@ -70,6 +73,9 @@ pub fn write_job_table(
         line.put(checked_text(&job.id, "user", &job.user)?)?;
         line.put(status(job.outcome))?;
         line.put(&job.estimate_ms.map_or_else(String::new, seconds))?;
+        if has_priority {
+            line.put(&job.priority.to_string())?;
+        }
         for (_, cost) in &costs {
             line.put(&cost(job).map_or_else(String::new, seconds))?;
         }
@@ -111,12 +117,11 @@ fn nodes(job: &TraceJob) -> String {
 
 fn lost(trace: &Trace) -> Vec<&'static str> {
     let any = |test: fn(&TraceJob) -> bool| trace.jobs.iter().any(test);
-    let checks: [(&'static str, bool); 7] = [
+    let checks: [(&'static str, bool); 6] = [
         ("cpu_milli", any(|job| job.cpu_milli != 0)),
         ("memory_bytes", any(|job| job.memory_bytes != 0)),
         ("gpu_models", any(|job| !job.gpu_models.is_empty())),
         ("service_class", any(|job| job.service_class.is_some())),
-        ("priority", any(|job| job.priority != 0)),
         ("start_ms", any(|job| job.start_ms.is_some())),
         ("cut", any(|job| job.cut != UnseenEnds::Nowhere)),
     ];

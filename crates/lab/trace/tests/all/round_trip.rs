@@ -201,7 +201,6 @@ proptest! {
                     "memory_bytes" => job.memory_bytes = 0,
                     "gpu_models" => job.gpu_models.clear(),
                     "service_class" => job.service_class = None,
-                    "priority" => job.priority = 0,
                     "cut" => job.cut = UnseenEnds::Nowhere,
                     _ => job.start_ms = None,
                 }
@@ -209,6 +208,31 @@ proptest! {
             prop_assert_eq!(&*job, &back);
         }
     }
+}
+
+#[test]
+fn job_tables_have_priorities_where_some_job_has_one() {
+    let job = |id: &str, priority| TraceJob {
+        id: id.into(),
+        duration_ms: Some(1_000),
+        pod_count: 1,
+        gpu_count: 1,
+        gpu_milli: 1_000,
+        priority,
+        ..TraceJob::default()
+    };
+    let written = |jobs: Vec<TraceJob>| {
+        let trace = Trace { jobs, ..Trace::default() };
+        let mut file = Vec::new();
+        let lost = write_job_table(&trace, &mut file).expect("writable");
+        assert_eq!(lost, Vec::<&str>::new());
+        String::from_utf8(file).expect("text")
+    };
+    let table = written(vec![job("low", 0), job("high", -7)]);
+    assert!(table.lines().next().is_some_and(|line| line.ends_with(",priority")), "{table}");
+    let back = jobs(table.as_bytes(), &ReadOptions::default()).expect("readable");
+    assert_eq!(back.jobs.iter().map(|job| job.priority).collect::<Vec<_>>(), [0, -7]);
+    assert!(!written(vec![job("low", 0)]).contains("priority"));
 }
 
 #[test]

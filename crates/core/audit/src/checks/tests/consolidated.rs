@@ -65,6 +65,21 @@ fn a_pod_does_not_move_against_a_taint_a_budget_or_other_pods() {
     }));
 }
 
+/// Seven GPUs are free on the node that stays; more needs the other one.
+#[test]
+fn a_node_that_work_to_come_needs_is_not_emptied() {
+    let moves = |gpus: i64| {
+        let mut facts = healthy();
+        one_server_on_each_node(&mut facts);
+        let mut later = workload(ObjectRef::new("CronJob", "research", "later"), gpus, 1, "");
+        later.pods[0].node = None;
+        later.template.tolerations = vec![toleration(GPU)];
+        facts.to_come.push(ToCome { workload: later, last_ms: None });
+        audit(&facts).iter().any(|finding| finding.check.id == "AUT-07")
+    };
+    assert!(moves(6) && !moves(8));
+}
+
 /// A node without GPU pods is removed only if its other pods find another node.
 #[test]
 fn an_empty_node_stays_with_a_pod_that_fits_nowhere_else() {
@@ -84,6 +99,8 @@ fn an_empty_node_stays_with_a_pod_that_fits_nowhere_else() {
         let finding = finding(change);
         let named = finding.evidence.iter().any(|of| of.what == "cannot be moved from it");
         assert_eq!(named, !finding.stays.is_empty());
+        // What cannot be removed frees nothing.
+        assert_eq!(named, finding.claims.is_empty());
         named
     };
     assert!(!stays(&|_| {}));

@@ -144,7 +144,8 @@ fn values_that_are_read_stay_and_words_of_the_owner_do_not() {
     let mut names = Pseudonyms::new([7; 32]);
     let pod = json!({
         "metadata": {"labels": {"dovetail.dev/class": "canary", "notebook-name": "canary",
-            "llm-d.ai/model": "canary-70b-fp8", "amd.com/gpu.product-name": "MI300X"}},
+            "llm-d.ai/model": "canary-70b-fp8", "amd.com/gpu.product-name": "MI300X",
+            "gpu.intel.com/gpu-numbers": "0.1", "gpu.intel.com/gpu-numbers2": "canary"}},
         "spec": {"schedulerName": "volcano",
             "volumes": [{"hostPath": {"path": "/dev/nvidia0"}}, {"hostPath": {"path": "/canary"}}],
             "containers": [{"volumeMounts": [{"mountPath": "/dev/shm"}, {"mountPath": "/canary"}]}],
@@ -163,6 +164,7 @@ fn values_that_are_read_stay_and_words_of_the_owner_do_not() {
     let model = labels["llm-d.ai/model"].as_str().unwrap();
     assert!(model.ends_with("/70000m-8bit"), "{model}");
     assert_eq!(labels["amd.com/gpu.product-name"], "MI300X");
+    assert_eq!(labels["gpu.intel.com/gpu-numbers"], "0.1");
     assert!(labels.get("notebook-name").is_some(), "{text}");
     assert_eq!(spec["schedulerName"], "volcano");
     assert_eq!(spec["volumes"][0]["hostPath"]["path"], "/dev/nvidia0");

@@ -353,6 +353,7 @@ fn set_apart(object: &mut Node, read: &mut ReadNode, apart: &ClaimOffer, name: &
     let known: BTreeSet<String> = gpus.units.iter().map(|units| units.resource.clone()).collect();
     gpus.units.extend(apart.audit_units().filter(|units| !known.contains(&units.resource)));
     gpus.unavailable_milli += apart.unusable_milli();
+    gpus.unknown_milli += apart.unseen_milli;
 }
 
 /// Puts what slices offer into a node, beside what a plugin counts.
@@ -392,6 +393,7 @@ fn put(object: &mut Node, read: &mut ReadNode, offer: &ClaimOffer) {
         gpus: offered + missing,
         unavailable_milli: unavailable_milli.max(0) + missing * 1000,
         layout_rest_milli: before.layout_rest_milli,
+        unknown_milli: before.unknown_milli + offer.unseen_milli,
         units,
     });
 }

@@ -23,6 +23,8 @@ pub(super) struct ClaimOffer {
     /// Whole GPUs that are shared, cut or given unseen, by the resource that they would be counted
     /// as.
     pub(super) set_apart: BTreeMap<String, i64>,
+    /// How much was given to claims whose pods are not seen on the node, in milli-GPU.
+    pub(super) unseen_milli: i64,
 }
 
 /// Units of one resource.
@@ -70,6 +72,7 @@ impl ClaimOffer {
             model,
             units: BTreeMap::new(),
             set_apart: BTreeMap::new(),
+            unseen_milli: 0,
         };
         let mut shared = BTreeMap::new();
         for gpu in gpus.values() {
@@ -78,7 +81,9 @@ impl ClaimOffer {
             }
             for (key, device) in gpu.counted(held) {
                 match held.get(key) {
-                    Some(Hold::Unseen) => {}
+                    Some(Hold::Unseen) => {
+                        offer.unseen_milli += offer.unit(device, gpu).1.milli(1);
+                    }
                     Some(Hold::Shared(users)) => offer.share(device, gpu, *users, &mut shared),
                     hold => offer.count(device, gpu, hold.is_some() || !gpu.is_tainted(device)),
                 }

@@ -1,0 +1,87 @@
+//! AUT-03: nodes without GPU pods, and what speaks against removing one.
+//!
+//! Pods that cannot move block the removal, and so does work that needs the node. Such a node
+//! claims nothing, and no command removes it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_units::duration::duration;
+
+use super::autoscaling::free_since;
+use super::consolidation::stay_on;
+use super::needed::{KEEP_FOR_PENDING, needs};
+use super::{UNWANTED, View, node_ref};
+use crate::catalogue::Check;
+use crate::facts::{Facts, Node};
+use crate::finding::Finding;
+use crate::patch::PatchChange;
+
+const MINUTE_MS: u64 = 60_000;
+
+/// Pods and workloads of a node that evidence names.
+const MOST_NAMED: usize = 3;
+
+/// What to do instead of a removal, where no pool removes and adds nodes by itself.
+const KEEP_FOR_LATER: &str =
+    "an autoscaled node pool with minimum size 0, which adds the node only while it is needed";
+const KEEP_FOR_STAYING: &str = "keep the node until these pods can run on another node";
+
+pub(super) fn empty_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let since = |node: &Node| empty_since(view.facts, node);
+    let empty = view.gpu_nodes().filter_map(|node| Some((&*node.node.name, since(node)?)));
+    let empty: BTreeMap<&str, u64> = empty.collect();
+    let names: BTreeSet<&str> = empty.keys().copied().collect();
+    let stays = stay_on(view.facts, &names);
+    let mut needs = needs(view, &names);
+    for node in view.gpu_nodes() {
+        let name = &*node.node.name;
+        let Some(since_ms) = empty.get(name) else { continue };
+        let needed = needs.remove(name).unwrap_or_default();
+        // Its pods may have run here, and be deleted.
+        let since_ms = needed.last_ms.unwrap_or(0).max(*since_ms);
+        if !is_long(view.facts, since_ms) {
+            continue;
+        }
+        let length_ms = view.facts.now_ms.saturating_sub(since_ms);
+        let mut finding = Finding::new(check, &node.pool)
+            // Pods that were deleted are not listed, so it may be less.
+            .with("without GPU pods", format!("{name} for up to {}", duration(length_ms)))
+            .mended_by(PatchChange::RemoveEmptyNodes)
+            .affecting([node_ref(node)]);
+        let staying = stays.get(name).into_iter().flatten();
+        let staying: Vec<String> =
+            staying.map(|pod| format!("{}/{}", pod.namespace, pod.name)).collect();
+        let kept = [
+            (staying, "cannot be moved from it", KEEP_FOR_STAYING),
+            (needed.pods.into_iter().collect(), "pending pods that may need it", KEEP_FOR_PENDING),
+            (needed.to_come.into_iter().collect(), "workloads that will need it", KEEP_FOR_LATER),
+        ];
+        let kept = kept.into_iter().filter(|(names, ..)| !names.is_empty());
+        for (place, (names, what, instead)) in kept.enumerate() {
+            for name in names.into_iter().take(MOST_NAMED) {
+                finding = finding.with(what, name);
+            }
+            // A pool of an autoscaler has its own example, which keeps what is needed.
+            if place == 0 && node.pool.kind == "Node" {
+                finding = finding.for_example(instead);
+            }
+            finding.stays.insert(name.to_owned());
+        }
+        if finding.stays.is_empty() {
+            finding.claims = free_since(node, since_ms, view.facts.period, &UNWANTED);
+        }
+        found.push(finding);
+    }
+}
+
+/// Since when a node has no GPU pods, if that is long.
+fn empty_since(facts: &Facts, node: &Node) -> Option<u64> {
+    // A cordoned node has a finding of its own, and stays until somebody decides.
+    let since_ms = node.without_gpu_pods_since_ms.filter(|_| node.cordoned_since_ms.is_none())?;
+    (is_long(facts, since_ms) && !node.may_be_held).then_some(since_ms)
+}
+
+fn is_long(facts: &Facts, since_ms: u64) -> bool {
+    let length_ms = facts.now_ms.saturating_sub(since_ms);
+    length_ms > facts.thresholds.empty_node_minutes * MINUTE_MS
+}

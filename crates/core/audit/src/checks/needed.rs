@@ -1,0 +1,175 @@
+//! Which nodes that could be removed are needed by pods that wait, or come later: a pod that starts
+//! on no node that stays, and that has no more GPUs than the node. The taints of that node, its CPU
+//! and memory, and a request for more GPUs than any node has do not count: what other findings mend
+//! must not make a removal wrong.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use dovetail_model::{Job, JobId};
+
+use super::View;
+use super::consolidation::{ResourceCluster, RunningPod, standing};
+use crate::facts::{Facts, Node, ObjectRef, Pod, Workload};
+use crate::finding::{Evidence, Finding};
+use crate::trial::placed;
+
+/// The check that gives free GPUs to pods whose selectors exclude their nodes.
+const FOR_PENDING: &str = "SCH-14";
+
+/// What to do instead of a removal, where no pool removes and adds nodes by itself.
+pub(super) const KEEP_FOR_PENDING: &str = "keep the node until the pending pods run or are deleted";
+
+/// Waiting pods that are tried; more need more nodes than there are empty ones.
+const MOST_WAITING: usize = 1000;
+
+/// What needs an empty node.
+#[derive(Default)]
+pub(super) struct Needs {
+    /// Pending pods, as `namespace/name`.
+    pub(super) pods: BTreeSet<String>,
+    /// Workloads without pods, as `Kind namespace/name`.
+    pub(super) to_come: BTreeSet<String>,
+    /// When the last of these made pods.
+    pub(super) last_ms: Option<u64>,
+}
+
+/// A node whose free GPUs a finding about pending pods claims is not removed.
+pub(super) fn keep_given(found: &mut Vec<Finding>, facts: &Facts) {
+    let given = found.iter().filter(|finding| finding.check.id == FOR_PENDING);
+    let given: BTreeSet<u32> = given.flat_map(|of| &of.claims).map(|of| of.device).collect();
+    if given.is_empty() {
+        return;
+    }
+    let is_given = |node: &&Node| node.devices.iter().any(|device| given.contains(device));
+    let nodes: BTreeSet<&str> =
+        facts.nodes.iter().filter(is_given).map(|node| &*node.node.name).collect();
+    let of_node = |finding: &Finding| {
+        let named = finding.affected.iter().map(|object| &*object.name);
+        named.filter(|name| nodes.contains(name)).map(str::to_owned).next()
+    };
+    found.retain_mut(|finding| match (finding.check.id, of_node(finding)) {
+        ("AUT-07", Some(_)) => false,
+        ("AUT-03", Some(node)) => {
+            finding.claims.clear();
+            finding.stays.insert(node);
+            let value = format!("those of {FOR_PENDING}");
+            finding.evidence.push(Evidence { what: "pending pods that may need it", value });
+            if finding.object.kind == "Node" {
+                finding.examples = vec![KEEP_FOR_PENDING.to_owned()];
+            }
+            true
+        }
+        _ => true,
+    });
+}
+
+/// A pod without a node.
+struct Waiting<'f> {
+    workload: &'f Workload,
+    pod: &'f Pod,
+    gpus: i64,
+    /// Whether its workload has yet to make it.
+    is_to_come: bool,
+    /// When that last made pods, as far as known.
+    last_ms: Option<u64>,
+}
+
+/// What needs each of these empty nodes, by name.
+pub(super) fn needs<'f>(view: &View<'f>, empty: &BTreeSet<&'f str>) -> BTreeMap<&'f str, Needs> {
+    let mut needs: BTreeMap<&str, Needs> = BTreeMap::new();
+    if empty.is_empty() {
+        return needs;
+    }
+    for (&resource, &most) in &view.most_gpus {
+        let mut waiting = waiting(view.facts, resource, most);
+        // The largest first: what is left fits anywhere.
+        waiting.sort_by_key(|of| Reverse(of.gpus));
+        waiting.truncate(MOST_WAITING);
+        if !waiting.is_empty() {
+            share_out(view.facts, resource, (&waiting[..], empty), &mut needs);
+        }
+    }
+    needs
+}
+
+fn waiting<'f>(facts: &'f Facts, resource: &str, most: i64) -> Vec<Waiting<'f>> {
+    let there = facts.workloads.iter().map(|workload| (workload, false, None));
+    let to_come = facts.to_come.iter().map(|of| (&of.workload, true, of.last_ms));
+    let all = there.chain(to_come).filter(|(workload, ..)| !workload.is_daemon());
+    let mut found = Vec::new();
+    for (workload, is_to_come, last_ms) in all {
+        // More than any node has is a fault of its own.
+        let gpus = workload.gpus_per_pod().get(resource).copied().unwrap_or(0).min(most);
+        let pods = workload.pods.iter();
+        let pods = pods.filter(|pod| pod.node.is_none() && pod.should_be_gone_ms.is_none());
+        if gpus > 0 {
+            found.extend(pods.map(|pod| Waiting { workload, pod, gpus, is_to_come, last_ms }));
+        }
+    }
+    found
+}
+
+/// Gives pods that start on no node that stays to the empty ones, as few of them as can be.
+fn share_out<'f>(
+    facts: &'f Facts,
+    resource: &'f str,
+    (waiting, empty): (&[Waiting<'f>], &BTreeSet<&'f str>),
+    needs: &mut BTreeMap<&'f str, Needs>,
+) {
+    let elsewhere = start_elsewhere(facts, resource, waiting, empty);
+    // In the order in which they came: names decide nothing.
+    let nodes = facts.nodes.iter().filter(|node| empty.contains(&*node.node.name));
+    let mut nodes: Vec<(&'f Node, i64)> =
+        nodes.filter_map(|node| Some((node, node.gpus.get(resource)?.allocatable))).collect();
+    for (place, of) in waiting.iter().enumerate() {
+        if elsewhere.contains(&place) {
+            continue;
+        }
+        let fitting = nodes.iter_mut().filter(|(node, free)| {
+            let mut conditions = of.workload.template.node_conditions.iter();
+            *free >= of.gpus
+                && of.workload.can_get(resource, &node.gpus[resource])
+                && conditions.all(|condition| condition.accepts(&node.node))
+        });
+        // What is needed anyway comes first.
+        let is_spared = |node: &Node| !needs.contains_key(&*node.node.name);
+        let Some((node, free)) = fitting.min_by_key(|(node, free)| (is_spared(node), *free)) else {
+            continue;
+        };
+        *free -= of.gpus;
+        needs.entry(&*node.node.name).or_default().add(of);
+    }
+}
+
+/// Places of the waiting pods that start on nodes that stay.
+fn start_elsewhere(
+    facts: &Facts,
+    resource: &str,
+    waiting: &[Waiting<'_>],
+    empty: &BTreeSet<&str>,
+) -> BTreeSet<usize> {
+    let standing = standing(facts, resource);
+    let cluster = ResourceCluster::of(facts, resource, &standing);
+    let mut world = cluster.world(empty);
+    world.jobs.clear();
+    for (place, of) in waiting.iter().enumerate() {
+        let pod = RunningPod::waiting(of.workload, of.pod, of.gpus);
+        let requirement = Arc::new(cluster.requirement(&pod));
+        world.jobs.push(Job::single(JobId(place as u64), &of.pod.name, 0, requirement));
+    }
+    placed(&world).into_keys().map(|job| job.0 as usize).collect()
+}
+
+impl Needs {
+    fn add(&mut self, of: &Waiting<'_>) {
+        let ObjectRef { kind, namespace, name } = &of.workload.owner;
+        if of.is_to_come {
+            self.last_ms = self.last_ms.max(of.last_ms);
+            self.to_come.insert(format!("{kind} {namespace}/{name}"));
+        } else {
+            self.pods.insert(format!("{namespace}/{}", of.pod.name));
+        }
+    }
+}

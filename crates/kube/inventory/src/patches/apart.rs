@@ -1,0 +1,52 @@
+//! What keeps pods off the nodes of others: required anti-affinity and host ports.
+
+use std::collections::BTreeSet;
+
+use dovetail_objects::labels::HOST_NAME;
+use dovetail_objects::{HostPort, LabelSelector, Labels, Pod, PodTerm};
+
+/// The address of a host port that takes every address of its node.
+const EVERY_ADDRESS: &str = "0.0.0.0";
+
+/// What keeps pods off the nodes of others.
+pub(super) struct Apart {
+    /// Required anti-affinity.
+    terms: Box<[PodTerm]>,
+    ports: Box<[HostPort]>,
+    /// Labels that pods of other revisions have, too.
+    labels: Labels,
+    namespace: Box<str>,
+}
+
+impl Apart {
+    pub(super) fn of(pod: &Pod) -> Self {
+        let between = pod.between_pods.as_deref();
+        let labels = pod.meta.labels.iter();
+        let labels = labels.filter(|(key, _)| !key.ends_with("pod-template-hash"));
+        Self {
+            terms: between.map(|between| between.anti_affinity.clone()).unwrap_or_default(),
+            ports: pod.ports.clone(),
+            labels: labels.collect(),
+            namespace: pod.meta.namespace.clone(),
+        }
+    }
+
+    /// Labels of nodes by whose values these pods keep off others.
+    pub(super) fn from(&self, other: &Self) -> BTreeSet<&str> {
+        let is_meant = |term: &&PodTerm| {
+            let pods = &term.pods;
+            let is_named = pods.namespaces.iter().any(|name| **name == *other.namespace);
+            (is_named || pods.namespace_selector != LabelSelector::Nothing)
+                && pods.selector.matches(&other.labels)
+        };
+        let terms = self.terms.iter().filter(is_meant).map(|term| &*term.topology_key);
+        let is_taken = |port: &HostPort| other.ports.iter().any(|of| is_same(port, of));
+        terms.chain(self.ports.iter().any(is_taken).then_some(HOST_NAME)).collect()
+    }
+}
+
+fn is_same(one: &HostPort, other: &HostPort) -> bool {
+    let is_every = |port: &HostPort| &*port.address == EVERY_ADDRESS;
+    let meets = one.address == other.address || is_every(one) || is_every(other);
+    meets && one.port == other.port && one.protocol == other.protocol
+}

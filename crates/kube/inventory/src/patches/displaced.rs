@@ -1,0 +1,165 @@
+//! Pods that cannot return to their node once it has another taint: each needs room elsewhere
+//! when it is replaced.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use dovetail_audit::{NodeChange, Patch};
+use dovetail_model::{Requirement, Resources};
+
+use super::reach::PatchReach;
+use super::room::{is_left, on_node};
+use super::trial::{Harmed, Trial, of_group};
+
+/// Where pods go that patches keep from their own nodes.
+pub(super) struct Displacements {
+    /// Groups of the pods that run on each node, one for each pod.
+    on_node: Vec<Vec<usize>>,
+    /// Groups of pods that earlier patches sent to a node.
+    guests: BTreeMap<usize, Vec<usize>>,
+    /// Nodes before this one have no room for a pod that asks for so much.
+    full_up_to: HashMap<(Arc<Requirement>, Resources), usize>,
+}
+
+/// A pod that runs on a node and could be replaced there.
+struct Resident {
+    /// The group of the pod.
+    group: usize,
+    node: usize,
+    requirement: Arc<Requirement>,
+}
+
+/// What becomes of residents when their nodes have changed.
+#[derive(Default)]
+struct Displaced {
+    /// Groups of those that have room on another node, with that node.
+    placed: Vec<(usize, usize)>,
+    /// Groups of those that have none.
+    without_room: BTreeSet<usize>,
+}
+
+/// A change that may keep pods from their nodes.
+fn tainting(patch: &Patch) -> Option<&NodeChange> {
+    patch.nodes.as_ref().filter(|change| !change.added.is_empty())
+}
+
+impl Displacements {
+    pub(super) fn new(reach: &PatchReach) -> Self {
+        Self { on_node: on_node(reach), guests: BTreeMap::new(), full_up_to: HashMap::new() }
+    }
+
+    /// Pods that have no room on other nodes once a patch keeps them from their own.
+    pub(super) fn harmed_by(&mut self, trial: &mut Trial<'_>, patch: &Patch) -> Vec<Harmed> {
+        let Some(change) = tainting(patch) else { return Vec::new() };
+        let changed = trial.places_of(change);
+        let residents = self.residents(trial, &changed);
+        let Displaced { without_room, .. } =
+            trial.with_nodes_changed(change, |trial| self.displaced(trial, residents));
+        let harmed = without_room.into_iter().filter_map(|place| {
+            let group = &trial.reach.groups[place];
+            let on = |node: &Option<usize>| node.is_some_and(|node| changed.contains(&node));
+            let pods = group.pods.iter().enumerate().filter(|(_, (_, node))| on(node));
+            let here: BTreeSet<usize> = pods.map(|(pod, _)| pod).collect();
+            // Those that an earlier patch sent here run elsewhere.
+            let all = || (0..group.pods.len()).collect();
+            let pods = if here.is_empty() { all() } else { here };
+            Some(Harmed { has_no_room: true, ..of_group(group, &pods)? })
+        });
+        harmed.collect()
+    }
+
+    /// Applies a patch; pods that it keeps from their nodes count where they go.
+    pub(super) fn apply(&mut self, trial: &mut Trial<'_>, patch: &Patch) {
+        let Some(change) = tainting(patch) else {
+            // It may open nodes.
+            if patch.nodes.is_some() {
+                self.full_up_to.clear();
+            }
+            return trial.apply(patch);
+        };
+        let changed = trial.places_of(change);
+        let residents = self.residents(trial, &changed);
+        trial.apply(patch);
+        for (group, node) in self.displaced(trial, residents).placed {
+            let asked = trial.to_come(group).requests.clone();
+            trial.hold(node, &asked);
+            self.guests.entry(node).or_default().push(group);
+        }
+    }
+
+    /// The pods on some nodes that could be replaced there now, those counted that earlier patches
+    /// have sent there. Pods of DaemonSets belong to their node, and a pod without an owner is not
+    /// replaced.
+    fn residents(&self, trial: &mut Trial<'_>, nodes: &BTreeSet<usize>) -> Vec<Resident> {
+        let mut residents: Vec<Resident> = Vec::new();
+        for node in nodes.iter().copied() {
+            let mut groups = self.on_node[node].clone();
+            groups.extend(self.guests.get(&node).into_iter().flatten());
+            groups.sort_unstable();
+            for group in groups {
+                let of = &trial.reach.groups[group];
+                if of.is_daemon || of.owner.kind == "Pod" {
+                    continue;
+                }
+                let known = residents.last().filter(|last| last.group == group);
+                let requirement = match known {
+                    Some(known) => Arc::clone(&known.requirement),
+                    None => Arc::new(trial.requirement(trial.to_come(group))),
+                };
+                if trial.fits(&requirement, node) {
+                    residents.push(Resident { group, node, requirement });
+                }
+            }
+        }
+        residents
+    }
+
+    /// Where those go that cannot be replaced on their node any more.
+    fn displaced(&mut self, trial: &mut Trial<'_>, residents: Vec<Resident>) -> Displaced {
+        let mut displaced = Displaced::default();
+        let mut more: BTreeMap<usize, Resources> = BTreeMap::new();
+        for Resident { group, node, requirement } in residents {
+            if trial.fits(&requirement, node) {
+                continue;
+            }
+            if trial.unchecked(&trial.reach.groups[group]).is_some() {
+                displaced.without_room.insert(group);
+                continue;
+            }
+            let asked = trial.to_come(group).requests.clone();
+            match self.next_with_room(trial, (requirement, asked.clone()), &more) {
+                Some(target) => {
+                    more.entry(target).or_default().add_times(&asked, 1);
+                    displaced.placed.push((group, target));
+                }
+                None => drop(displaced.without_room.insert(group)),
+            }
+        }
+        displaced
+    }
+
+    /// The first node that accepts pods and has room for one more. Rooms only become fewer while
+    /// no patch opens a node: the search goes on where the last one for equal pods ended.
+    fn next_with_room(
+        &mut self,
+        trial: &mut Trial<'_>,
+        key: (Arc<Requirement>, Resources),
+        more: &BTreeMap<usize, Resources>,
+    ) -> Option<usize> {
+        let (requirement, asked) = &key;
+        let nodes = trial.nodes.len();
+        let first = self.full_up_to.get(&key).copied().unwrap_or(0);
+        let mut has_room = |node: usize| {
+            let mut used = trial.used[node].clone();
+            if let Some(more) = more.get(&node) {
+                used.add_times(more, 1);
+            }
+            !trial.closed[node]
+                && is_left(&trial.nodes[node].allocatable, &used, asked)
+                && trial.fits(requirement, node)
+        };
+        let found = (first..nodes).find(|node| has_room(*node));
+        self.full_up_to.insert(key, found.unwrap_or(nodes));
+        found
+    }
+}
