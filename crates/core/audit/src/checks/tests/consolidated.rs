@@ -65,6 +65,15 @@ fn a_pod_does_not_move_against_a_taint_a_budget_or_other_pods() {
     }));
 }
 
+/// Two servers on one node, and a node that no pod uses: that one goes (AUT-03).
+#[test]
+fn no_pod_moves_to_a_node_that_goes_itself() {
+    let mut facts = healthy();
+    one_server_on_each_node(&mut facts);
+    facts.workloads[SERVE].pods[1].node = Some("g2".into());
+    assert!(audit(&facts).iter().all(|finding| finding.check.id != "AUT-07"));
+}
+
 /// Seven GPUs are free on the node that stays; more needs the other one.
 #[test]
 fn a_node_that_work_to_come_needs_is_not_emptied() {

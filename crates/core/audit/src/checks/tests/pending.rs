@@ -15,11 +15,19 @@ pub(super) const OF_PENDING: [&str; 5] = ["SCH-13", "SCH-14", "SCH-15", "SHR-08"
 
 /// Some nodes of eight H100s, and one pending job of so many pods of eight GPUs.
 fn found(nodes: usize, pods: u32, change: impl FnOnce(&mut Snapshot)) -> Vec<Finding> {
+    let mut found = all_found(nodes, pods, change);
+    found.retain(|finding| OF_PENDING.contains(&finding.check.id));
+    found
+}
+
+/// The same with the findings of all checks. No node has had a pod for hours.
+fn all_found(nodes: usize, pods: u32, change: impl FnOnce(&mut Snapshot)) -> Vec<Finding> {
     let mut facts = Facts { now_ms: NOW_MS, ..Facts::default() };
     let mut world = Snapshot { now_ms: 5_000, ..Snapshot::default() };
     for number in 0..nodes {
         let mut node = gpu_node(&format!("g{number}"), "H100");
         node.node.taints.clear();
+        node.without_gpu_pods_since_ms = Some(NOW_MS - 9 * HOUR_MS);
         node.devices = (8 * number as u32..8 * (number as u32 + 1)).collect();
         world.nodes.push(node.node.clone());
         facts.nodes.push(node);
@@ -36,9 +44,7 @@ fn found(nodes: usize, pods: u32, change: impl FnOnce(&mut Snapshot)) -> Vec<Fin
     change(&mut world);
     let demand = PendingDemand { resource: GPU.to_owned(), world, ..PendingDemand::default() };
     let moment = Moment { demand: vec![demand], ..Moment::default() };
-    let mut found = audit_at(&facts, &moment);
-    found.retain(|finding| OF_PENDING.contains(&finding.check.id));
-    found
+    audit_at(&facts, &moment)
 }
 
 fn told(found: &[Finding]) -> Vec<(&str, String, usize)> {
@@ -82,6 +88,15 @@ fn a_job_that_excludes_the_free_model_is_found() {
     };
     assert_eq!(told(&found(1, 1, only("A100"))), [("SCH-14", "A100".to_owned(), 8)]);
     assert_eq!(told(&found(1, 1, only("H100"))), []);
+    // The node that it could use is not removed at the same time.
+    let removed = |change: &dyn Fn(&mut Snapshot)| {
+        let found = all_found(1, 1, change);
+        let finding = found.iter().find(|finding| finding.check.id == "AUT-03");
+        let finding = finding.expect("no pod uses the node");
+        (!finding.claims.is_empty(), finding.stays.is_empty())
+    };
+    assert_eq!(removed(&only("A100")), (false, false));
+    assert_eq!(removed(&|world| world.jobs.clear()), (true, true));
 }
 
 #[test]
