@@ -9,10 +9,9 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use dovetail_console::app::App;
 use dovetail_control::status::WAITING_FOR_QUOTA;
-use dovetail_gpus::{GpuUnits, node_gpus};
+use dovetail_gpus::{GpuUnits, discovered_gpus, node_gpus};
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_MIG_CONFIG};
 use dovetail_model::{MigProfile, MigTable};
-use dovetail_objects::labels::NVIDIA_COUNT;
 use dovetail_objects::{Pod, Unscheduled};
 use dovetail_partition::{Change, Demand, Gpu, Instance};
 use dovetail_sharing::guard::other_master;
@@ -99,8 +98,7 @@ fn contradiction(seen: &SeenNode, whole: i64, gpus: i64) -> Option<&'static str>
     if whole > gpus {
         return Some("instances are advertised as whole GPUs (MIG strategy `single`)");
     }
-    let stated = seen.node.meta.labels.get(NVIDIA_COUNT).and_then(|text| text.parse::<i64>().ok());
-    let is_less = stated.is_some_and(|stated| stated < gpus);
+    let is_less = (1..gpus).contains(&discovered_gpus(&seen.node.meta.labels));
     is_less.then_some("its instances need more GPUs than its label nvidia.com/gpu.count states")
 }
 

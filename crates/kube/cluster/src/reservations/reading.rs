@@ -100,6 +100,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::reservations::status;
 
     fn reservation(change: impl Fn(&mut Value)) -> Reservation {
         let mut object = json!({"metadata": {"name": "night", "generation": 3}, "spec": {
@@ -156,6 +157,17 @@ mod tests {
             "nvidia.com/gpu: `0.5` is not a whole number"
         );
         assert_eq!(amount("nvidia.com/gpu", json!(-4)), "nvidia.com/gpu: `-4` is negative");
+    }
+
+    #[test]
+    fn a_status_names_a_queue_that_does_not_exist() {
+        let (object, problem) = (reservation(|_| {}), Unusable::Count { count: 0 });
+        let says = |has_queue: bool| {
+            let status = status(&object, Err(&problem), has_queue).expect("it is refused");
+            status["message"].as_str().expect("a text").to_owned()
+        };
+        let missing = "; queue vision does not exist: create it, or correct spec.queue";
+        assert_eq!(says(false), says(true) + missing);
     }
 
     #[test]

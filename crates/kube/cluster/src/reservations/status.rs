@@ -91,11 +91,7 @@ pub fn status(
         false => {
             let missing =
                 format!("queue {} does not exist: create it, or correct spec.queue", object.queue);
-            [message, missing]
-                .into_iter()
-                .filter(|text| !text.is_empty())
-                .collect::<Vec<_>>()
-                .join("; ")
+            if message.is_empty() { missing } else { format!("{message}; {missing}") }
         }
     };
     Some(json!(Status {

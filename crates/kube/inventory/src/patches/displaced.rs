@@ -1,6 +1,7 @@
 //! Pods that cannot return to their node once it has another taint: each needs room elsewhere
 //! when it is replaced.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ struct Resident {
     group: usize,
     node: usize,
     requirement: Arc<Requirement>,
+    /// Whether something is not known of the nodes that it could move to.
+    is_unchecked: bool,
 }
 
 /// What becomes of residents when their nodes have changed.
@@ -102,12 +105,15 @@ impl Displacements {
                     continue;
                 }
                 let known = residents.last().filter(|last| last.group == group);
-                let requirement = match known {
-                    Some(known) => Arc::clone(&known.requirement),
-                    None => Arc::new(trial.requirement(trial.to_come(group))),
+                let (requirement, is_unchecked) = match known {
+                    Some(known) => (Arc::clone(&known.requirement), known.is_unchecked),
+                    None => {
+                        let requirement = trial.requirement(trial.to_come(group));
+                        (Arc::new(requirement), trial.unchecked(of).is_some())
+                    }
                 };
                 if trial.fits(&requirement, node) {
-                    residents.push(Resident { group, node, requirement });
+                    residents.push(Resident { group, node, requirement, is_unchecked });
                 }
             }
         }
@@ -118,11 +124,11 @@ impl Displacements {
     fn displaced(&mut self, trial: &mut Trial<'_>, residents: Vec<Resident>) -> Displaced {
         let mut displaced = Displaced::default();
         let mut more: BTreeMap<usize, Resources> = BTreeMap::new();
-        for Resident { group, node, requirement } in residents {
+        for Resident { group, node, requirement, is_unchecked } in residents {
             if trial.fits(&requirement, node) {
                 continue;
             }
-            if trial.unchecked(&trial.reach.groups[group]).is_some() {
+            if is_unchecked {
                 displaced.without_room.insert(group);
                 continue;
             }
@@ -150,9 +156,9 @@ impl Displacements {
         let nodes = trial.nodes.len();
         let first = self.full_up_to.get(&key).copied().unwrap_or(0);
         let mut has_room = |node: usize| {
-            let mut used = trial.used[node].clone();
+            let mut used = Cow::Borrowed(&trial.used[node]);
             if let Some(more) = more.get(&node) {
-                used.add_times(more, 1);
+                used.to_mut().add_times(more, 1);
             }
             !trial.closed[node]
                 && is_left(&trial.nodes[node].allocatable, &used, asked)
