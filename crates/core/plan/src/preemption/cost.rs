@@ -132,13 +132,13 @@ pub(super) fn of<'u>(
 }
 
 /// Of more units than this, not every set is tried.
-const MOST_UNITS: usize = 10;
+pub(super) const MOST_UNITS: usize = 10;
 
-/// Every set of units that costs less than this, the cheapest first, where work weighs most. Of a
-/// job that goes nothing stays.
+/// Every set of units that costs less than this, if anything, the cheapest first, where work weighs
+/// most. Of a job that goes nothing stays.
 pub(super) fn cheaper_sets(
     units: &[Unit],
-    than: &PreemptionCost,
+    than: Option<&PreemptionCost>,
     tally: &BudgetTally,
     now_ms: u64,
 ) -> Vec<Vec<bool>> {
@@ -154,7 +154,7 @@ pub(super) fn cheaper_sets(
         });
         let chosen = units.iter().enumerate().filter(|(at, _)| goes(*at)).map(|(_, unit)| unit);
         let cost = of(chosen, tally, now_ms);
-        if !is_torn && cost < *than {
+        if !is_torn && than.is_none_or(|than| cost < *than) {
             sets.push((cost, set));
         }
     }

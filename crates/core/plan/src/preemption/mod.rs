@@ -38,6 +38,7 @@ mod checkpoints;
 pub(crate) mod claims;
 mod cost;
 mod decide;
+mod for_gangs;
 mod guarantees;
 mod kept;
 mod lower_claims;

@@ -42,7 +42,8 @@ impl Search<'_> {
         let of_greedy = cost::of(chosen(&units, &goes), tally, self.prey.relation.now_ms);
         // What is put back in the order of importance is no more than need be, but others may cost
         // less together.
-        for set in cost::cheaper_sets(&units, &of_greedy, tally, self.prey.relation.now_ms) {
+        let now_ms = self.prey.relation.now_ms;
+        for set in cost::cheaper_sets(&units, Some(&of_greedy), tally, now_ms) {
             let leaving: Vec<Unit> = chosen(&units, &set).cloned().collect();
             if !tally.protects(leaving.iter()) || !self.might_fit(&demand, node, &leaving) {
                 continue;

@@ -80,7 +80,23 @@ impl Prey<'_> {
     /// Everything that can be stopped and gives back some of the shortage, in the order of jobs and
     /// pods.
     pub(super) fn that_repay(&self, state: &State, tally: &BudgetTally) -> Vec<Unit> {
-        let mut units = Vec::new();
+        let repays = |record: &&JobRecord| {
+            self.shortage.is_of(self.relation.quota, &record.job.queue)
+        };
+        self.stoppable().filter(repays).flat_map(|job| self.anywhere(state, tally, job)).collect()
+    }
+
+    /// Everything that can be stopped, job by job.
+    pub(super) fn that_may_stop(
+        &self,
+        state: &State,
+        tally: &BudgetTally,
+    ) -> impl Iterator<Item = Vec<Unit>> {
+        self.stoppable().map(|job| self.anywhere(state, tally, job))
+    }
+
+    /// Running jobs that can be stopped.
+    fn stoppable(&self) -> impl Iterator<Item = &JobRecord> {
         let Relation { preemptor, turns, .. } = self.relation;
         let highest = match (preemptor.reclaims, turns) {
             (0, None) => (preemptor.priority, JobId(0)),
@@ -88,13 +104,14 @@ impl Prey<'_> {
             _ => (i32::MAX, JobId(u64::MAX)),
         };
         let below = self.running.range(..highest);
-        for record in below.filter_map(|(_, job)| self.may_stop(*job)) {
-            if self.shortage.is_of(self.relation.quota, &record.job.queue) {
-                let pods: Vec<PodId> =
-                    held(state, record).into_iter().map(|(pod, _)| pod).collect();
-                self.of_job(state, tally, record, &pods, &mut units);
-            }
-        }
+        below.filter_map(|(_, job)| self.may_stop(*job))
+    }
+
+    /// The units of one job, wherever its pods are.
+    fn anywhere(&self, state: &State, tally: &BudgetTally, record: &JobRecord) -> Vec<Unit> {
+        let pods: Vec<PodId> = held(state, record).into_iter().map(|(pod, _)| pod).collect();
+        let mut units = Vec::new();
+        self.of_job(state, tally, record, &pods, &mut units);
         units
     }
 

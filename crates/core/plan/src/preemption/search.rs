@@ -105,16 +105,22 @@ impl Search<'_> {
                 domains
             }
         };
+        let few = self.few_that_may_go(tally);
         let mut best: Option<FoundVictims> = None;
         for scope in scopes {
+            let mut ways: Vec<Option<FoundVictims>> = Vec::new();
             for units in self.sufficient(scope, &paying, tally) {
-                let Some(found) = self.spare(units, tally) else { continue };
+                ways.push(self.spare(units, tally));
+            }
+            ways.push(self.by_loss_per_gpu(&few, scope, tally));
+            for found in ways.into_iter().flatten() {
                 if best.as_ref().is_none_or(|best| found.cost < best.cost) {
                     best = Some(found);
                 }
             }
         }
-        let mut best = best.filter(|_| self.operations_left > 0)?;
+        let best = best.filter(|_| self.operations_left > 0);
+        let mut best = self.cheapest_of_all_sets(&few, best, tally)?;
         best.cost = cost::of(best.units.iter(), &tally.in_full(), self.prey.relation.now_ms);
         Some(best)
     }
@@ -251,7 +257,15 @@ impl Search<'_> {
     /// important first.
     fn spare(&mut self, units: Vec<Unit>, tally: &BudgetTally) -> Option<FoundVictims> {
         let order = put_back_order(&units, tally);
-        let mut units: Vec<Unit> = order.into_iter().map(|at| units[at].clone()).collect();
+        self.spare_in_order(order.into_iter().map(|at| units[at].clone()).collect(), tally)
+    }
+
+    /// The same in the order of these units.
+    pub(super) fn spare_in_order(
+        &mut self,
+        mut units: Vec<Unit>,
+        tally: &BudgetTally,
+    ) -> Option<FoundVictims> {
         let mut places = self.suffices(&units)?;
         let (mut from, mut stretch) = (0, units.len().div_ceil(2));
         while from < units.len() {
@@ -277,7 +291,7 @@ impl Search<'_> {
 }
 
 /// Units of jobs that end become one per job; pods that their jobs can do without stay single.
-fn by_job(units: Vec<Unit>) -> Vec<Unit> {
+pub(super) fn by_job(units: Vec<Unit>) -> Vec<Unit> {
     let ends: BTreeSet<JobId> = units.iter().filter(|u| u.is_rest).map(|u| u.job).collect();
     let mut whole: BTreeMap<JobId, Unit> = BTreeMap::new();
     let mut all = Vec::new();

@@ -31,6 +31,13 @@ fn job(id: u64, gpus: u16, priority: i32, interval_ms: Option<u64>) -> Job {
     }
 }
 
+/// The same with several pods that start together.
+fn gang(id: u64, pods: u32, gpus: u16, priority: i32, interval_ms: Option<u64>) -> Job {
+    let mut job = job(id, gpus, priority, interval_ms);
+    (job.pod_sets[0].min, job.pod_sets[0].max) = (pods, pods);
+    job
+}
+
 fn engine(nodes: usize, estimates: EstimatesConfig) -> Engine {
     let node = |at: usize| Node::plain(&format!("n{at}"), 64_000, 1000, usize::from(NODE_GPUS), "");
     let snapshot = Snapshot { nodes: (0..nodes).map(node).collect(), ..Snapshot::default() };
@@ -44,74 +51,83 @@ fn engine(nodes: usize, estimates: EstimatesConfig) -> Engine {
     Engine::new(config, &snapshot).expect("a good world")
 }
 
-/// A running job: its node, GPUs and what stopping it would lose, in milli-GPU x ms.
-type Running = (String, u16, u64);
+/// A running job: the nodes of its pods, the GPUs of each and what stopping it would lose, in
+/// milli-GPU x ms.
+type Running = (Vec<usize>, u16, u64);
 
-/// The least loss that frees so many GPUs of one node, over every set of its jobs.
-fn least_loss(running: &[Running], nodes: usize, gpus: u16) -> Option<u64> {
-    let on_node = |at: usize| {
-        let name = format!("n{at}");
-        let here: Vec<&Running> = running.iter().filter(|(node, ..)| *node == name).collect();
-        let free = NODE_GPUS - here.iter().map(|(_, gpus, _)| gpus).sum::<u16>();
-        let sets = 0..1_u32 << here.len();
-        let of = |set: u32| {
-            let gone = || here.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1);
-            let freed = free + gone().map(|(_, (_, gpus, _))| gpus).sum::<u16>();
-            (freed >= gpus).then(|| gone().map(|(_, (.., loss))| loss).sum::<u64>())
-        };
-        sets.filter_map(of).min()
+/// The least loss that makes room for so many pods with so many GPUs each, over every set of jobs.
+fn least_loss(running: &[Running], nodes: usize, pods: u32, gpus: u16) -> Option<u64> {
+    let of = |set: u32| {
+        let stays = |at: usize| set >> at & 1 == 0;
+        let mut free = vec![NODE_GPUS; nodes];
+        let mut loss = 0;
+        for (at, (places, gpus, lost)) in running.iter().enumerate() {
+            match stays(at) {
+                true => places.iter().for_each(|node| free[*node] -= gpus),
+                false => loss += lost,
+            }
+        }
+        let room: u32 = free.iter().map(|free| u32::from(free / gpus)).sum();
+        (room >= pods).then_some(loss)
     };
-    (0..nodes).filter_map(on_node).min()
+    (0..1_u32 << running.len()).filter_map(of).min()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn victims_lose_the_least_work_of_all_sets(
-        nodes in 1..3_usize,
+        nodes in 1..=3_usize,
         jobs in prop::collection::vec(
             (
-                1..=3_u16,
+                (1..=3_u16, 1..=2_u32),
                 0..50_u64,
                 prop_oneof![Just(None), Just(Some(3_u64)), Just(Some(20)), Just(Some(90))],
                 prop_oneof![Just(None), Just(None), Just(Some(5_u64))],
             ),
-            1..12,
+            1..=10,
         ),
+        pods in 1..=3_u32,
         gpus in 1..=NODE_GPUS,
     ) {
         let mut engine = engine(nodes, EstimatesConfig::default());
-        let (mut running, mut now_ms) = (Vec::new(), 0);
-        let mut placed = Vec::new();
-        for (id, (gpus, after_ms, interval_ms, save_ms)) in (1..).zip(&jobs) {
+        let mut now_ms = 0;
+        let mut placed: Vec<(Vec<usize>, u64)> = vec![(Vec::new(), 0); jobs.len()];
+        for (id, ((gpus, pods), after_ms, interval_ms, save_ms)) in (1..).zip(&jobs) {
             now_ms += after_ms;
-            let mut job = job(id, *gpus, 0, *interval_ms);
+            let mut job = gang(id, *pods, *gpus, 0, *interval_ms);
             job.interruption.save_on_notice_ms = *save_ms;
             let plan = engine.step(Event::Submitted(Box::new(job)), now_ms).expect("a new job");
             for action in &plan.actions {
                 if let Action::Bind { pod, node, .. } = action {
-                    let costs = (*interval_ms, save_ms.unwrap_or(u64::MAX));
-                    placed.push((pod.job, node.to_string(), *gpus, now_ms, costs));
+                    let node = node.strip_prefix('n').and_then(|at| at.parse().ok());
+                    let (places, start_ms) = &mut placed[pod.job.index() - 1];
+                    places.push(node.expect("the number of a node"));
+                    *start_ms = now_ms;
                 }
             }
         }
         now_ms += 40;
-        for (_, node, gpus, start_ms, (interval_ms, save_ms)) in &placed {
+        let mut running = Vec::new();
+        for ((places, start_ms), ((gpus, pods), _, interval_ms, save_ms)) in
+            placed.into_iter().zip(&jobs).filter(|((places, _), _)| !places.is_empty())
+        {
             let ran_ms = now_ms - start_ms;
             let unsaved_ms = interval_ms.map_or(ran_ms, |interval_ms| ran_ms % interval_ms);
             // Told to stop, some save their work in 5 ms.
-            let unsaved_ms = unsaved_ms.min(*save_ms);
-            running.push((node.clone(), *gpus, (unsaved_ms + 7) * u64::from(*gpus) * 1_000));
+            let unsaved_ms = unsaved_ms.min(save_ms.unwrap_or(u64::MAX));
+            let gpu_milli = u64::from(*pods) * u64::from(*gpus) * 1_000;
+            running.push((places, *gpus, (unsaved_ms + 7) * gpu_milli));
         }
-        let urgent = job(99, gpus, 1, None);
-        let plan = engine.step(Event::Submitted(Box::new(urgent)), now_ms).expect("a new job");
+        let urgent = Box::new(gang(99, pods, gpus, 1, None));
+        let plan = engine.step(Event::Submitted(urgent), now_ms).expect("a new job");
         let found = plan.actions.iter().find_map(|action| match action {
             Action::Preempt { cost, .. } => Some(cost.work_lost_gpu_milli_ms),
             Action::Bind { pod, .. } if pod.job == JobId(99) => Some(0),
             _ => None,
         });
-        prop_assert_eq!(found, least_loss(&running, nodes, gpus), "{:?}", plan);
+        prop_assert_eq!(found, least_loss(&running, nodes, pods, gpus), "{:?}", plan);
     }
 }
 
