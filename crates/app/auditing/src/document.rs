@@ -58,6 +58,9 @@ pub struct Document {
     /// Thresholds that somebody set.
     pub thresholds: Vec<ThresholdOut>,
     pub prices: Vec<PriceLine>,
+    /// The namespace of the findings, where those of one alone are shown.
+    #[serde(skip)]
+    pub namespace: Option<String>,
     /// A flag that gives GPUs of the cluster a price, where none has one.
     #[serde(skip)]
     pub price_flag: Option<String>,
@@ -123,8 +126,12 @@ pub struct HeadlineOut {
     /// GPUs whose price is an estimate.
     pub estimated_gpus: f64,
     /// GPUs that pods may hold on nodes that nobody read, or that objects may have that nobody
-    /// could read: neither free nor held, as far as anybody knows.
+    /// could read: neither free nor held, as far as anybody knows. Without all pods, also those
+    /// that no known pod has.
     pub unknown_gpus: f64,
+    /// Those of them that are not installed on a node that was read.
+    #[serde(skip)]
+    pub gpus_not_included: f64,
     /// Pending pods that request GPUs.
     #[serde(skip)]
     pub pending_gpu_pods: usize,
@@ -163,7 +170,8 @@ pub struct RungOut {
     pub(crate) claimed_usd_micros_per_month: Option<i64>,
     pub(crate) waste_usd_micros_per_month: Option<i64>,
     pub(crate) waste_gpus: f64,
-    pub(crate) held_share: f64,
+    /// `None` where pods that may hold GPUs were not read.
+    pub(crate) held_share: Option<f64>,
     pub unpriced_gpu_hours_per_month: f64,
     /// The same of what its findings claim.
     pub(crate) claimed_unpriced_gpu_hours_per_month: f64,
@@ -184,7 +192,7 @@ impl RungOut {
             self.findings.to_string(),
             at_least(self.claimed_usd_micros_per_month, self.claimed_unpriced_gpu_hours_per_month),
             at_least(self.waste_usd_micros_per_month, self.unpriced_gpu_hours_per_month),
-            percent(self.held_share),
+            self.held_share.map_or_else(|| "unknown".to_owned(), percent),
         ]
     }
 }
@@ -354,7 +362,7 @@ impl Document {
             measured: gathered.facts.usage.map(MeasuredOut::of),
             headline: HeadlineOut::of(report, gathered, &prices),
             states: states(report),
-            ladder: ladder(report),
+            ladder: ladder(report, gathered),
             unseen: unseen(gathered),
             findings,
             fixed,
@@ -362,6 +370,7 @@ impl Document {
             ledger: None,
             unconfirmed_because: None,
             thresholds: ThresholdOut::all_of(&gathered.facts.thresholds),
+            namespace: None,
             price_flag: prices.flag_without_any(),
             notes: [prices.notes, old_prices(&prices.told, gathered.facts.now_ms)].concat(),
             prices: prices.told,
@@ -382,6 +391,7 @@ impl Document {
             fixed.retain(|fixed| is_in(&fixed.object));
         }
         let left_out = all - self.findings.len();
+        self.namespace = Some(plain(namespace));
         self.notes.push(format!(
             "this report shows only the findings of namespace {} and omits {left_out} of other \
              namespaces; capacity and states cover the whole cluster",
@@ -408,6 +418,7 @@ impl HeadlineOut {
         };
         let range = report.headline.filter(Headline::differs);
         let all = report.installed.gpu_milli_ms;
+        let gpus_not_included = gathered.unknown_gpus.gpus() as f64;
         Self {
             installed_gpus: gpus(all),
             waste_share: share(report.waste.gpu_milli_ms, all),
@@ -430,11 +441,17 @@ impl HeadlineOut {
             waste_gpu_hours_so_far: hours(so_far.gpu_milli_ms),
             unpriced_gpu_hours_per_month: unpriced_hours(report.installed),
             estimated_gpus: prices.estimated_gpus() as f64,
-            unknown_gpus: gathered.unknown_gpus.gpus() as f64,
+            unknown_gpus: gpus_not_included + gpus(perhaps_held(report, gathered)),
+            gpus_not_included,
             pending_gpu_pods: pending_gpu_pods(&gathered.facts),
             can_only_be_more: gathered.can_only_be_more(),
         }
     }
+}
+
+/// The time of a month of GPUs that no known pod has, where pods that were not read may have them.
+fn perhaps_held(report: &AuditReport, gathered: &Gathered) -> i128 {
+    if gathered.may_lack_pods() { report.perhaps_held } else { 0 }
 }
 
 fn pending_gpu_pods(facts: &Facts) -> usize {
@@ -561,14 +578,15 @@ fn states(report: &AuditReport) -> Vec<StateOut> {
     report.now.iter().map(state).collect()
 }
 
-fn ladder(report: &AuditReport) -> Vec<RungOut> {
+fn ladder(report: &AuditReport, gathered: &Gathered) -> Vec<RungOut> {
+    let is_known = perhaps_held(report, gathered) == 0;
     let rung = |rung: &dovetail_audit::Rung| RungOut {
         layer: rung.layer.map_or("as it is", layer_words),
         findings: rung.findings,
         claimed_usd_micros_per_month: micros(rung.claimed),
         waste_usd_micros_per_month: micros(rung.waste),
         waste_gpus: gpus(rung.waste.gpu_milli_ms),
-        held_share: share(rung.allocated_gpu_milli_ms, rung.paid_gpu_milli_ms),
+        held_share: is_known.then(|| share(rung.allocated_gpu_milli_ms, rung.paid_gpu_milli_ms)),
         unpriced_gpu_hours_per_month: unpriced_hours(rung.waste),
         claimed_unpriced_gpu_hours_per_month: unpriced_hours(rung.claimed),
     };

@@ -43,10 +43,10 @@ impl Document {
         let head = &self.headline;
         if head.installed_gpus == 0.0 {
             let unread = self.unread_objects().map(|unread| format!(", and {unread}"));
-            let elsewhere = (head.unknown_gpus > 0.0).then(|| {
+            let elsewhere = (head.gpus_not_included > 0.0).then(|| {
                 format!(
                     ", and pods use {} of nodes that were not read",
-                    gpu_count(head.unknown_gpus)
+                    gpu_count(head.gpus_not_included)
                 )
             });
             let pending = (head.pending_gpu_pods > 0).then(|| {
@@ -80,7 +80,7 @@ impl Document {
             }
             None => format!("The cluster has {gpus}; {which}."),
         };
-        let unknown = match head.unknown_gpus {
+        let unknown = match head.gpus_not_included {
             0.0 => String::new(),
             1.0 => " 1 more GPU is not included in any figure because its node or pod was not \
                  read."
@@ -126,9 +126,7 @@ impl Document {
             return text.to_owned();
         }
         if self.lacks_other_pods() {
-            let text = "All pods of the input are in one namespace, so which GPUs are free is unknown: add the pods \
-                        of all namespaces (kubectl get pods -A).";
-            return text.to_owned();
+            return self.unread_namespaces_sentence();
         }
         let head = &self.headline;
         let share = percent(head.waste_share);
@@ -158,11 +156,11 @@ impl Document {
         let too_recent = percent(head.too_recent_share);
         let rest = match (head.blind_share > 0.0, head.too_recent_share > 0.0) {
             (true, true) => format!(
-                "; {unmeasured} of the GPU time is unmeasured, {too_recent} too recent to extrapolate."
+                "; {unmeasured} of the GPU time is unmeasured, {too_recent} too recent or temporary."
             ),
             (true, false) => format!("; {unmeasured} of the GPU time could not be measured."),
             (false, true) => {
-                format!("; {too_recent} of the GPU time is too recent to extrapolate.")
+                format!("; {too_recent} of the GPU time is too recent or temporary.")
             }
             (false, false) => ".".to_owned(),
         };
@@ -177,6 +175,39 @@ impl Document {
             }
             _ => format!("{share} of the GPU time is wasted{rest}"),
         }
+    }
+
+    /// Installed GPUs that pods may have that were not read.
+    pub fn perhaps_allocated(&self) -> f64 {
+        self.headline.unknown_gpus - self.headline.gpus_not_included
+    }
+
+    /// What is unknown where pods of one namespace alone were read, and what would show it.
+    fn unread_namespaces_sentence(&self) -> String {
+        let unknown = match self.perhaps_allocated() {
+            0.0 => "which GPUs are free".to_owned(),
+            1.0 => "whether 1 GPU is allocated or free".to_owned(),
+            gpus => format!("whether {} are allocated or free", gpu_count(gpus)),
+        };
+        format!(
+            "All pods of the input are in one namespace, so {unknown} is unknown: add the pods and service accounts of \
+             all namespaces (kubectl get pods,serviceaccounts -A)."
+        )
+    }
+
+    /// Which figures are those of the whole cluster, where findings of one namespace are shown.
+    fn scope_sentence(&self) -> Option<String> {
+        let namespace = self.namespace.as_ref()?;
+        Some(format!(
+            "These figures and the GPUs by state cover the whole cluster; the findings are those of namespace \
+             {namespace}."
+        ))
+    }
+
+    /// What follows the word "findings" where those of one namespace are shown.
+    pub fn in_namespace(&self) -> String {
+        let words = |namespace: &String| format!(" in namespace {namespace}");
+        self.namespace.as_ref().map(words).unwrap_or_default()
     }
 
     /// The waste over split methods, where they differ.
@@ -223,7 +254,7 @@ impl Document {
     /// What fixes bring, what no finding explains, and what was wasted so far.
     pub fn outlook(&self) -> Option<String> {
         if self.lacks_pods() || self.lacks_other_pods() {
-            return None;
+            return self.scope_sentence();
         }
         let head = &self.headline;
         let (returned, freed) = (&head.returned, &head.freed);
@@ -247,12 +278,15 @@ impl Document {
                 Some(micros) => rounded_usd(micros),
                 None => format!("{} GPU-hours", rounded(head.waste_gpu_hours_so_far)),
             };
-            sentences.push(format!("States too recent to extrapolate have wasted {waste} so far."));
+            sentences.push(format!(
+                "States too recent or temporary to extrapolate have wasted {waste} so far."
+            ));
         }
         if head.estimated_gpus > 0.0 {
             let gpus = gpu_count(head.estimated_gpus);
             sentences.push(format!("The price of {gpus} is an estimate."));
         }
+        sentences.extend(self.scope_sentence());
         (!sentences.is_empty()).then(|| sentences.join(" "))
     }
 

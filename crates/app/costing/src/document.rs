@@ -190,7 +190,10 @@ impl Document {
         };
         let too_recent = match head.too_recent_share > 0.0 {
             true => {
-                format!(", and {} is too recent to extrapolate", percent(head.too_recent_share))
+                format!(
+                    ", and {} is too recent or temporary to extrapolate",
+                    percent(head.too_recent_share)
+                )
             }
             false => String::new(),
         };

@@ -81,8 +81,8 @@ impl TooRecent {
         let are = if self.gpu_milli == 1000 { "is" } else { "are" };
         (self.gpu_milli > 0).then(|| {
             format!(
-                "{} {are} in a state too recent to extrapolate to a month and not included in the \
-                 waste{so_far}",
+                "{} {are} in a state too recent or temporary to extrapolate to a month and not \
+                 included in the waste{so_far}",
                 gpus(self.gpu_milli)
             )
         })

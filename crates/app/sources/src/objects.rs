@@ -62,8 +62,9 @@ impl Read {
     pub fn noting_its_only_namespace(self, app: &App) -> Self {
         if let Some(namespace) = self.inventory.only_namespace().filter(|_| self.is_file) {
             app.note(&format!(
-                "all pods of the input are in namespace {namespace}: if other namespaces have pods \
-                 (kubectl get pods -A), which GPUs are free is unknown",
+                "all pods of the input are in namespace {namespace}, so which GPUs are free is \
+                 unknown: add the pods and service accounts of all namespaces (kubectl get \
+                 pods,serviceaccounts -A)",
                 namespace = plain(namespace)
             ));
         }

@@ -169,6 +169,8 @@ fn the_default_answer_fits_one_screen() {
     }
     let done = folder.call("audit --example");
     assert!(done.out.lines().count() <= 25 && done.err.lines().count() <= 5, "{}", done.out);
+    // Its open states are those of pods that start, however old they are.
+    assert!(done.out.contains("4.9% too recent or temporary."), "{}", done.out);
     // Some findings of the dump are errors, and only who asks for it fails.
     assert_eq!(audit(&folder, "--fail-on error").code, Some(5));
     assert_eq!(audit(&folder, "--fail-on error -n kube-system").code, Some(0));
@@ -190,6 +192,24 @@ fn findings_of_one_namespace_leave_the_capacity_of_the_whole_cluster() {
     assert!(findings.len() < all["findings"].as_array().unwrap().len());
     let both = audit(&folder, "-A -o json");
     assert_eq!(parsed(&both), all);
+    let text = |flags: &str| {
+        let out = audit(&folder, flags).out;
+        out.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let scope = |name: &str| {
+        format!(
+            "These figures and the GPUs by state cover the whole cluster; the findings are those \
+             of namespace {name}."
+        )
+    };
+    let of_prod = text("-n prod");
+    assert!(of_prod.contains(&scope("prod")), "{of_prod}");
+    assert!(of_prod.contains("Fixes in namespace prod"), "{of_prod}");
+    let of_none = text("-n nowhere");
+    assert!(of_none.contains(&scope("nowhere")), "{of_none}");
+    assert!(of_none.contains("No findings in namespace nowhere: no check"), "{of_none}");
+    assert!(text("-n nowhere --all-findings").contains("Findings in namespace nowhere: 0"));
+    assert!(!text("").contains("cover the whole cluster"));
 }
 
 /// kubectl pipes, Windows' mark before a text, and arrays that jq writes.

@@ -31,7 +31,7 @@ pub fn html(document: &Document) -> String {
     page += "<p class=\"quiet\">Each bar is a share of all GPUs. Orange is waste, green is work, gray is free \
              and not wasted, dark gray was not measured.</p>\n";
     page += &states(document);
-    page += "<h2>Findings</h2>\n";
+    page += &format!("<h2>Findings{}</h2>\n", safe(&document.in_namespace()));
     page += &html_findings::findings(document);
     page += &ignored(document);
     page += &since_baseline(document);
@@ -47,6 +47,10 @@ fn tiles(document: &Document) -> String {
     let mut tiles: Vec<(String, &str, String)> = Vec::new();
     let share = percent(head.waste_share);
     match document.waste_usd_micros() {
+        _ if document.perhaps_allocated() > 0.0 => {
+            let note = "pods that may use them were not read".to_owned();
+            tiles.push((rounded(document.perhaps_allocated()), "GPUs are allocated or free", note));
+        }
         _ if document.is_unmeasured() => {
             let (gpus, micros, _) = document.unallocated();
             let cost = |micros| format!("{} a month", rounded_usd(micros));
@@ -95,7 +99,7 @@ fn tiles(document: &Document) -> String {
         let so_far = head.waste_usd_micros_so_far.filter(|micros| *micros > 0);
         let so_far = so_far.map(|micros| format!(", {} wasted so far", rounded_usd(micros)));
         let note = format!("not in any monthly amount{}", so_far.unwrap_or_default());
-        tiles.push((share, "too recent to extrapolate", note));
+        tiles.push((share, "too recent or temporary", note));
     }
     let tile = |(value, label, note): (String, &str, String)| {
         let (value, note) = (safe(&value), safe(&note));

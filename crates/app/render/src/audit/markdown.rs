@@ -44,7 +44,7 @@ pub fn markdown(document: &Document) -> String {
     if let Some(unread) = document.unread_objects() {
         text += &format!("\n{unread}.\n");
     }
-    text += "\n## Findings\n";
+    text += &format!("\n## Findings{}\n", safe(&document.in_namespace()));
     for finding in document.findings.iter().filter(|finding| finding.suppressed.is_none()) {
         text += &section(finding);
     }

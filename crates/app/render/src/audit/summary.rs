@@ -123,16 +123,22 @@ fn states(document: &Document, room: usize) -> Vec<String> {
 fn fixes(document: &Document, style: Style) -> Vec<String> {
     let groups = grouped(document);
     let count: usize = groups.iter().map(|group| group.findings.len()).sum();
+    let of = document.in_namespace();
     if count == 0 {
-        return vec!["No findings: no check found anything to fix.".to_owned()];
+        let there = if of.is_empty() { "" } else { " there" };
+        let line = format!("No findings{of}: no check found anything to fix{there}.");
+        return vec![cut(&line, COLUMNS)];
     }
-    let heading = match groups.len() > FIXES {
-        true => {
-            format!("Fixes for the most waste: {FIXES} of {} checks with findings", groups.len())
-        }
-        false => "Fixes".to_owned(),
+    let start = match of.as_str() {
+        "" => "Fixes for the most waste".to_owned(),
+        of => format!("Fixes{of}"),
     };
-    let heading = format!("{heading} ({})", plural(count, "finding", "findings"));
+    let heading = match groups.len() > FIXES {
+        true => format!("{start}: {FIXES} of {} checks with findings", groups.len()),
+        false => format!("Fixes{of}"),
+    };
+    let count = plural(count, "finding", "findings");
+    let heading = cut(&format!("{heading} ({count})"), 84);
     let mut lines = vec![format!("{heading:84}{:>16}", "waste per month")];
     lines.extend(groups.iter().take(FIXES).map(|group| fix(group, style)));
     lines

@@ -28,7 +28,7 @@ pub fn terminal(document: &Document, style: Style) -> String {
     text += &missing(document);
     let groups = grouped(document);
     let count: usize = groups.iter().map(|group| group.findings.len()).sum();
-    text += &format!("\nFindings: {count}\n");
+    text += &format!("\nFindings{}: {count}\n", document.in_namespace());
     groups.iter().for_each(|group| text += &group_of(group, style));
     let listed = groups.iter().flat_map(|group| &group.findings);
     let patches: usize = listed.map(|finding| finding.patches.len()).sum();

@@ -26,6 +26,10 @@ const KEEP_FOR_LATER: &str =
     "an autoscaled node pool with minimum size 0, which adds the node only while it is needed";
 const KEEP_FOR_STAYING: &str = "keep the node until these pods can run on another node";
 
+/// No snapshot shows how long the runs of a CronJob take.
+const AT_MOST: &str =
+    "at most its idle time extrapolated to a month; the time in which workloads use it is no waste";
+
 pub(super) fn empty_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let since = |node: &Node| empty_since(view.facts, node);
     let empty = view.gpu_nodes().filter_map(|node| Some((&*node.node.name, since(node)?)));
@@ -48,6 +52,9 @@ pub(super) fn empty_for_long(view: &View<'_>, check: &'static Check, found: &mut
             .with("without GPU pods", format!("{name} for up to {}", duration(length_ms)))
             .mended_by(PatchChange::RemoveEmptyNodes)
             .affecting([node_ref(node)]);
+        if !needed.to_come.is_empty() {
+            finding = finding.with("waste of this node", AT_MOST);
+        }
         let staying = stays.get(name).into_iter().flatten();
         let staying: Vec<String> =
             staying.map(|pod| format!("{}/{}", pod.namespace, pod.name)).collect();

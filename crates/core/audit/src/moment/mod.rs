@@ -199,6 +199,9 @@ pub struct DeviceStates {
     pub open: Vec<i128>,
     /// The part of it that is not free: it is in the month's unknown time of allocated GPUs.
     pub open_held: Vec<i128>,
+    /// The time of a month of GPUs that none of the known pods has and that are not known to be
+    /// free: pods that were not read may have them.
+    pub perhaps_held: i128,
     /// For each device, the place of its node in [`Moment::nodes`].
     pub node_of: Vec<usize>,
     /// For each node of [`Moment::nodes`], its time by pod and state.
@@ -297,10 +300,13 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
         }
         let ends = || parts.iter().filter(|part| !part.lasting.goes_on);
         let is_held = |part: &&NodePart<'_>| !matches!(part.state, DeviceState::Free(_));
+        let perhaps_held =
+            parts.iter().filter(|part| part.state == DeviceState::Unknown && part.held.is_none());
         let of_month = |milli: i64| i128::from(milli) * i128::from(MONTH_MS);
         states.open[number] = of_month(ends().map(|part| part.gpu_milli).sum());
         let held = ends().filter(is_held).map(|part| part.gpu_milli);
         states.open_held[number] = of_month(held.sum());
+        states.perhaps_held += of_month(perhaps_held.map(|part| part.gpu_milli).sum());
         states.gpus[number] = gpu_times(&parts, month, |held| Some(holders[held]));
         for (held, devices) in cut(&parts, moment, first, month, &mut states) {
             let HeldGpus { workload, pod, .. } = &moment.held[held];

@@ -165,7 +165,7 @@ fn edited(facts: &Facts, findings: &[&Finding], source: &SourceObject) -> Option
     Some(Patch {
         object: source.object.clone(),
         api_version: source.api_version.clone(),
-        effect: effect(source, of_template, &effective, nodes.as_ref()),
+        effect: effect((facts, source), of_template, &effective, nodes.as_ref()),
         fragment: Some(edits.fragment(source)),
         form,
         warnings,
@@ -177,14 +177,16 @@ fn edited(facts: &Facts, findings: &[&Finding], source: &SourceObject) -> Option
 
 /// What a patch of an object restarts or evicts.
 fn effect(
-    source: &SourceObject,
+    (facts, source): (&Facts, &SourceObject),
     of_template: bool,
     findings: &[&Finding],
     nodes: Option<&NodeChange>,
 ) -> String {
     let affected = findings.iter().flat_map(|finding| &finding.affected);
     let pods: BTreeSet<&ObjectRef> = affected.filter(|object| object.kind == "Pod").collect();
-    let pods = pods.len();
+    // A change of the template is one of all pods that are made from it.
+    let owned = facts.workloads.iter().filter(|workload| workload.owner == source.object);
+    let pods = pods.len().max(owned.map(|workload| workload.pods.len()).sum());
     let kind = source.object.kind.as_str();
     let changes = || findings.iter().flat_map(|finding| finding.changes());
     let removes_empty = changes().any(|change| *change == PatchChange::RemoveEmptyNodes);

@@ -84,6 +84,14 @@ fn items_are_patched_by_name_where_the_server_knows_names_and_by_place_where_not
         )
     );
     assert_eq!(of_deployment.effect, "its pods (1) restart in a rolling update");
+    // The finding is about one pod, and all pods have the template.
+    let of_one = finding(vec![two_gpus()]);
+    let pods = (0..6).map(|_| crate::facts::Pod::default()).collect();
+    let six = Workload { owner: of_one.object.clone(), pods, ..workload() };
+    let facts = Facts { workloads: vec![six], ..Facts::default() };
+    let source = deployment(template(list([container("main")])));
+    let of_six = patches(&facts, &[&of_one], Some(&source));
+    assert_eq!(of_six[0].effect, "its pods (6) restart in a rolling update");
     // A custom kind, in which the template stands in a list; one of other pods stays as it is.
     let mut other = container("main");
     other = match other {

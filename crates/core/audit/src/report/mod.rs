@@ -55,6 +55,8 @@ pub struct AuditReport {
     pub open: PricedTime,
     /// The part of it that is not free.
     pub open_held: PricedTime,
+    /// As in [`DeviceStates`].
+    pub perhaps_held: i128,
     /// The priced waste under the method used, and its range over the methods; `None` without
     /// prices.
     pub headline: Option<Headline>,
@@ -199,6 +201,7 @@ pub fn report_of(
         blind,
         open,
         open_held,
+        perhaps_held: states.perhaps_held,
         headline,
         returned,
         removed,

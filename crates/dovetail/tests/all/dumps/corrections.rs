@@ -237,3 +237,38 @@ fn a_collection_keeps_the_tasks_of_volcano() {
         std::fs::remove_file(folder.path("c.json.gz")).unwrap();
     }
 }
+
+/// Pods of other namespaces may have what the one pod that was read leaves.
+#[test]
+fn gpus_that_pods_of_other_namespaces_may_have_are_counted_as_unknown() {
+    let objects = [
+        node("n1", "", &[(GPU, 8)], &[]),
+        node("n2", "", &[(GPU, 8)], &[]),
+        pod("serve-1-a", ("ReplicaSet", "serve-1"), (GPU, 1), "n1", LONG_AGO),
+    ];
+    let folder = Folder::new();
+    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    folder.write("whole.json", &dump(&objects));
+    let run = |file: &str, flags: &str| {
+        let done = folder.call(&format!("audit --from {file} --at {AT} {flags}"));
+        assert_eq!(done.code, Some(0), "{}", done.err);
+        done.out
+    };
+    let found = |file: &str| -> Value {
+        let found: Value = serde_json::from_str(&run(file, "-o json")).expect("JSON");
+        json!([found["headline"]["unknown_gpus"], found["ladder"][0]["held_share"]])
+    };
+    assert_eq!(found("dump.json"), json!([15.0, null]));
+    assert_eq!(found("whole.json"), json!([0.0, 0.0625]));
+    let words = |flags: &str| {
+        let out = run("dump.json", flags);
+        out.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let short = words("");
+    assert!(short.contains("whether 15 GPUs are allocated or free is unknown"), "{short}");
+    assert!(!short.contains("not included in any figure"), "{short}");
+    let all = words("--all-findings");
+    assert!(all.contains("none yet 0") && all.contains(" unknown |"), "{all}");
+    assert!(words("-o markdown").contains(" | unknown | | guard |"));
+    assert!(words("-o html").contains("GPUs are allocated or free"));
+}

@@ -30,7 +30,7 @@ use super::unjudged::Unjudged;
 use super::unmade::admission::Admission;
 use super::unmade::settle;
 use super::unread::{UnknownGpus, Unread};
-use super::unseen::{Unseen, unseen};
+use super::unseen::{OTHER_PODS, PODS, Unseen, unseen};
 use crate::dump::Skipped;
 use crate::patches::PatchReach;
 
@@ -86,6 +86,12 @@ pub struct Gathered {
 }
 
 impl Gathered {
+    /// Whether no pods were read, or those of one namespace alone: what no known pod has may be
+    /// allocated all the same.
+    pub fn may_lack_pods(&self) -> bool {
+        self.unseen.iter().any(|unseen| [PODS, OTHER_PODS].contains(&unseen.what.as_str()))
+    }
+
     /// Whether time of which nobody knows can only add to the waste: everything that could hold
     /// what seems free, or want it, was handed over and understood.
     pub fn can_only_be_more(&self) -> bool {

@@ -1,5 +1,5 @@
-//! Pods that an object makes at another time: those of a CronJob between its runs, of a Deployment
-//! at zero replicas, of a Job that is suspended.
+//! Pods that an object makes at another time: those of a CronJob between its runs unless it is
+//! suspended, of a Deployment at zero replicas, of a Job that is suspended.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ pub(super) fn with_gpus(sources: &SourceTexts, there: &[Workload]) -> Vec<ToCome
 /// What an object is going to make of each of its templates, where that has GPUs.
 fn of_object(object: &ObjectRef, text: &str) -> Vec<ToCome> {
     let Ok(value) = serde_json::from_str::<Value>(text) else { return Vec::new() };
-    if makes_none_any_more(&value) {
+    if makes_none_any_more(&value) || is_suspended_schedule(object, &value) {
         return Vec::new();
     }
     let last = value["status"]["lastScheduleTime"].as_str();
@@ -85,6 +85,14 @@ fn counted_templates<'v>(value: &'v Value, count: u64, found: &mut Vec<(&'v Valu
 fn makes_none_any_more(object: &Value) -> bool {
     let text = object["status"].to_string();
     serde_json::from_str::<OwnerStatusDetail<'_>>(&text).is_ok_and(|status| status.is_over())
+}
+
+/// Whether an object that makes pods at set times (a CronJob, a CronWorkflow, a
+/// ScheduledSparkApplication) is suspended: only a person resumes it. A suspended Job starts once a
+/// queue lets it.
+fn is_suspended_schedule(object: &ObjectRef, value: &Value) -> bool {
+    let is_schedule = ["Cron", "Scheduled"].iter().any(|start| object.kind.starts_with(start));
+    is_schedule && value["spec"]["suspend"] == true
 }
 
 /// The templates of an object, as pods; none of a Job that is over, which makes none any more.

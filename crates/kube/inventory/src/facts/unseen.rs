@@ -18,13 +18,16 @@ pub struct Unseen {
     pub command: String,
 }
 
+/// What was not seen where there are no pods at all.
+pub(super) const PODS: &str = "pods";
+
 /// What was not seen where all pods are in one namespace: a cluster has pods of its own in another.
 pub const OTHER_PODS: &str = "pods of other namespaces";
 
 /// Kinds with what is not known without them.
 const KINDS: [(&[&str], &str, &str, &str); 10] = [
     (&["Node"], "nodes", "everything: GPUs, their price, free capacity", "nodes"),
-    (&["Pod"], "pods", "which pods use GPUs, and which are pending", "pods"),
+    (&["Pod"], PODS, "which pods use GPUs, and which are pending", "pods"),
     (
         &["ReplicaSet", "Deployment", "Job", "StatefulSet"],
         "owners of pods",
@@ -105,9 +108,11 @@ pub(super) fn unseen(inventory: &Inventory) -> Vec<Unseen> {
         let others = Unseen {
             what: OTHER_PODS.to_owned(),
             hides: format!(
-                "the GPUs allocated to them: all pods of the input are in namespace {namespace}"
+                "the GPUs allocated to them: all pods of the input are in namespace {namespace}; \
+                 service accounts of other namespaces show that these have no pods"
             ),
-            command: "kubectl get pods -A -o json".to_owned(),
+            // Every namespace has a service account.
+            command: "kubectl get pods,serviceaccounts -A -o json".to_owned(),
         };
         unseen.insert(0, others);
     }

@@ -47,6 +47,17 @@ fn before_taints(added: &[Taint], harmed: &[Harmed], trial: &Trial<'_>) -> Strin
     let (rolling, lacking): (Vec<&Harmed>, Vec<&Harmed>) =
         harmed.iter().partition(|of| trial.rolls_to_tolerate(&of.owner, added));
     let mut steps = Vec::new();
+    // The API server lets tolerations be added to a pod that exists, and nothing replaces a pod
+    // that no controller owns.
+    let (bare, lacking): (Vec<&Harmed>, Vec<&Harmed>) =
+        lacking.into_iter().partition(|of| of.owner.kind == "Pod");
+    if !bare.is_empty() {
+        steps.push(format!(
+            "add a toleration for {taints} to {} (no controller replaces such a pod: add the toleration with kubectl \
+             edit, or delete the pod and create it with the toleration)",
+            named(bare.into_iter())
+        ));
+    }
     if !lacking.is_empty() {
         steps.push(format!("add a toleration for {taints} to {}", named(lacking.into_iter())));
         steps.push("wait until their pods are replaced".to_owned());

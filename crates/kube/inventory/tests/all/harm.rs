@@ -582,20 +582,25 @@ fn pods_are_moved_only_to_nodes_of_their_platform() {
 /// The new pod has the toleration, and waits for the place of the old one.
 #[test]
 fn pods_that_a_rollout_is_to_replace_need_no_other_toleration() {
-    let order = |new: bool| {
+    let order = |owner: &str, new: bool| {
         let mut objects = untainted(false);
-        let mut old = pod("big-0", "Deployment/big", 8, "g1");
+        let mut old = pod("big-0", owner, 8, "g1");
         old["spec"]["tolerations"] = json!([]);
         objects[2] = old;
         if new {
-            objects.push(pod("big-1", "Deployment/big", 8, ""));
+            objects.push(pod("big-1", owner, 8, ""));
         }
         let (is_changed, orders) = changed_nodes(audited(&objects).1);
         assert!(!is_changed);
         orders.into_iter().find(|order| order.contains("sets the taint")).expect("an order")
     };
-    assert!(order(false).starts_with("1. add a toleration for "), "{}", order(false));
-    let waits = order(true);
+    assert!(order("Deployment/big", false).starts_with("1. add a toleration for "));
+    assert!(order("Deployment/big", false).contains("; 2. wait until their pods are replaced; 3."));
+    // Nothing replaces a pod that no controller owns.
+    let bare = order("", false);
+    assert!(bare.contains("to Pod research/big-0 (no controller replaces such a pod: "), "{bare}");
+    assert!(bare.contains("; 2. run the audit again"), "{bare}");
+    let waits = order("Deployment/big", true);
     assert!(waits.starts_with("1. wait until the rollout of Deployment research/big"), "{waits}");
     assert!(waits.contains("; 2. run the audit again"), "{waits}");
 }

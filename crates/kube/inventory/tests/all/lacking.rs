@@ -6,7 +6,7 @@ use dovetail_inventory::dump::read_objects;
 use dovetail_inventory::facts::Inventory;
 use serde_json::{Value, json};
 
-use crate::facts::{gathered, node, pod, states};
+use crate::facts::{gathered, gathered_alone, node, pod, states};
 
 const GPU: &str = "nvidia.com/gpu";
 
@@ -68,12 +68,24 @@ fn without_pods_of_other_namespaces_no_gpu_is_free() {
     let with = states(gathered(&objects));
     let expected = [("free_no_demand", 15_000), ("unknown", 1_000)];
     assert_eq!(with, expected.map(|(state, milli)| (state.to_owned(), milli)).into());
+    // So does what every namespace has, where no other one has pods.
+    let account = |namespace: &str| {
+        json!({"apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": "default", "namespace": namespace}})
+    };
+    let with = |namespace: &str| {
+        let objects = [&objects[..], &[account("research"), account(namespace)]].concat();
+        let found = gathered_alone(&objects);
+        (found.may_lack_pods(), states(found).contains_key("free_no_demand"))
+    };
+    assert_eq!(with("research"), (true, false));
+    assert_eq!(with("kube-public"), (false, true));
 }
 
 /// A CronJob uses its node between times at which nobody sees a pod of it.
 #[test]
 fn a_node_that_a_cron_job_needs_is_not_removed() {
-    let found = |last: &str, model: &str| {
+    let found_if = |suspend: bool, last: &str, model: &str| {
         let template = json!({"spec": {
             "nodeSelector": {"nvidia.com/gpu.product": model},
             "tolerations": [{"key": GPU, "operator": "Exists"}],
@@ -81,24 +93,31 @@ fn a_node_that_a_cron_job_needs_is_not_removed() {
                 "resources": {"limits": {GPU: "8"}}}]}});
         let cron = json!({"apiVersion": "batch/v1", "kind": "CronJob",
             "metadata": {"name": "nightly", "namespace": "research"},
-            "spec": {"schedule": "0 3 * * *", "jobTemplate": {"spec": {"template": template}}},
+            "spec": {"schedule": "0 3 * * *", "suspend": suspend,
+                "jobTemplate": {"spec": {"template": template}}},
             "status": {"lastScheduleTime": last}});
         let found = gathered(&[node("g1", 8), cron]);
         let pods = found.facts.to_come.iter().map(|of| of.workload.pods.len());
-        assert_eq!(pods.collect::<Vec<_>>(), [1]);
+        assert_eq!(pods.collect::<Vec<_>>(), vec![1; usize::from(!suspend)]);
         let findings = dovetail_audit::audit(&found.facts).into_iter();
         let mut empty = findings.filter(|finding| finding.check.id == "AUT-03");
         empty.next().map(|finding| {
             let named = finding.evidence.iter().find(|of| of.what == "workloads that will need it");
+            // How long its runs take is not known.
+            let is_at_most = finding.evidence.iter().any(|of| of.what == "waste of this node");
+            assert_eq!(is_at_most, named.is_some(), "{finding:?}");
             (named.map(|of| of.value.clone()), finding.stays.len())
         })
     };
+    let found = |last: &str, model: &str| found_if(false, last, model);
     let own = "NVIDIA-H100-80GB-HBM3";
     let needed = Some((Some("CronJob research/nightly".to_owned()), 1));
     assert_eq!(found("2026-11-20T03:00:00Z", own), needed);
     // It may have ended a minute ago. Another model needs another node.
     assert_eq!(found("2026-11-20T11:55:00Z", own), None);
     assert_eq!(found("2026-11-20T11:55:00Z", "NVIDIA-L4"), Some((None, 0)));
+    // Only a person resumes a CronJob that is suspended.
+    assert_eq!(found_if(true, "2026-11-20T03:00:00Z", own), Some((None, 0)));
 }
 
 #[test]
