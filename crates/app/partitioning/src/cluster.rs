@@ -13,7 +13,7 @@ use dovetail_gpus::{GpuUnits, discovered_gpus, node_gpus};
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_MIG_CONFIG};
 use dovetail_model::{MigProfile, MigTable};
 use dovetail_objects::{Pod, Unscheduled};
-use dovetail_partition::{Change, Demand, Gpu, Instance};
+use dovetail_partition::{Change, Gpu, Instance};
 use dovetail_sharing::guard::other_master;
 use dovetail_sharing::names::NO_MIG;
 use dovetail_sharing::{Component, PolicySpec};
@@ -25,6 +25,7 @@ use crate::fleet::{Fleet, model_of};
 use crate::layout::{placed, spread};
 use crate::objects::{Objects, SeenNode, check};
 use crate::stays::{IN_USE, is_in_use, stays_without_pods};
+use crate::together::{WaitingPods, amounts, set_demand};
 
 /// Pods that have been pending for less are not planned for, in milliseconds.
 pub const YOUNG_MS: u64 = 60_000;
@@ -107,18 +108,15 @@ impl Reader<'_> {
         self.fleet.world.tables = self.tables.to_vec();
         self.fleet.change_s = self.objects.change_seconds(Component::MigManager);
         let mut targets = Vec::new();
-        let mut node_of_gpu = Vec::new();
         let objects = self.objects;
         for (name, seen) in &objects.nodes {
             let first = self.fleet.world.gpus.len();
             self.node(name, seen);
-            let gpus = self.fleet.world.gpus.len() - first;
-            if gpus > 0 {
-                node_of_gpu.extend(std::iter::repeat_n(targets.len(), gpus));
+            if self.fleet.world.gpus.len() > first {
                 targets.push(Target::of(seen, name, objects, self.held_on(name)));
             }
         }
-        self.demand(&targets, &node_of_gpu);
+        self.demand(&targets);
         self.keep_whole();
         self.fleet
     }
@@ -154,12 +152,10 @@ impl Reader<'_> {
         let mut counts = vec![0u16; table.profiles.len()];
         let mut used = vec![0i64; table.profiles.len()];
         for units in gpus.units.iter().filter(is_mig) {
-            let Some(place) = table.profile(&units.resource[NVIDIA_MIG.len()..]) else {
-                return self.leave(
-                    name,
-                    "an instance has a profile that the model does not support",
-                    gpus.count.gpus,
-                );
+            let profile = &units.resource[NVIDIA_MIG.len()..];
+            let Some(place) = table.profile(profile) else {
+                let why = format!("the MIG table of the model has no profile `{profile}`");
+                return self.leave(name, &why, gpus.count.gpus);
             };
             counts[place] += u16::try_from(units.usable).unwrap_or(0);
             used[place] += self.used(name, &units.resource);
@@ -312,10 +308,9 @@ impl Reader<'_> {
         self.fleet.keep_whole = names.map(|name| (name, kept)).collect();
     }
 
-    /// Pending pods by profile, priority and the nodes they may go to. Nodes that the same pods may
-    /// go to are one pool.
-    fn demand(&mut self, targets: &[Target], node_of_gpu: &[usize]) {
-        let mut grouped: BTreeMap<(Vec<bool>, String, i32, bool), u32> = BTreeMap::new();
+    /// Pending pods by profile, priority, the nodes they may go to, and what they need there.
+    fn demand(&mut self, targets: &[Target]) {
+        let mut grouped: BTreeMap<WaitingPods, u32> = BTreeMap::new();
         let objects = self.objects;
         for pod in objects.pods.values().filter(|pod| is_pending(pod)) {
             let profile = match self.asked(pod) {
@@ -335,7 +330,8 @@ impl Reader<'_> {
             };
             let nodes: Vec<bool> = targets.iter().map(|target| target.takes(&needs)).collect();
             if !nodes.contains(&true) {
-                let why = "the pod fits no node with GPUs of this model (taints, node selector or affinity)";
+                let why = "the pod fits no node with GPUs of this model (taints, node selector, \
+                           affinity, or free CPU, memory or disk)";
                 self.not_planned(why.to_owned());
                 continue;
             }
@@ -344,27 +340,13 @@ impl Reader<'_> {
             if !is_due {
                 self.not_planned("pending for less than a minute".to_owned());
             }
-            *grouped.entry((nodes, profile, pod.priority, is_due)).or_default() += 1;
+            let (priority, each) = (pod.priority, amounts(&needs.resources));
+            let pods = WaitingPods { nodes, profile, priority, is_due, each };
+            *grouped.entry(pods).or_default() += 1;
         }
-        let groups: Vec<Vec<bool>> = grouped.keys().map(|(nodes, ..)| nodes.clone()).collect();
-        let signature =
-            |node: usize| -> Vec<bool> { groups.iter().map(|nodes| nodes[node]).collect() };
-        let mut numbers: BTreeMap<Vec<bool>, u16> = BTreeMap::new();
-        let mut pools = Vec::new();
-        for node in 0..targets.len() {
-            let next = u16::try_from(numbers.len()).unwrap_or(u16::MAX);
-            pools.push(*numbers.entry(signature(node)).or_insert(next));
-        }
-        for (gpu, node) in self.fleet.world.gpus.iter_mut().zip(node_of_gpu) {
-            gpu.pool = pools[*node];
-        }
-        let demand = grouped.into_iter().map(|((nodes, profile, priority, is_due), count)| {
-            let allowed = (0..targets.len()).filter(|node| nodes[*node]).map(|node| pools[node]);
-            let pools = Some(allowed.collect());
-            let waiting_ms = if is_due { YOUNG_MS.cast_signed() } else { 0 };
-            Demand { profile, count, priority, waiting_ms, pools }
-        });
-        self.fleet.world.demand = demand.collect();
+        self.fleet.waiting = grouped.into_iter().collect();
+        self.fleet.free = targets.iter().map(Target::free).collect();
+        set_demand(&mut self.fleet);
     }
 
     /// The profile of which a pod asks for one instance, or why nothing is planned for it; `None`

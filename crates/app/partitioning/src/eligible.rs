@@ -7,6 +7,7 @@ use dovetail_objects::Pod;
 use dovetail_translate::{NodeSetting, Rules, node as translated, pod as needs};
 
 use crate::objects::{Objects, SeenNode};
+use crate::together::amounts;
 
 /// A node that pods may go to, with what they hold there.
 #[derive(Clone)]
@@ -22,6 +23,11 @@ impl Target {
         let mut free = node.allocatable.clone();
         pods.iter().for_each(|pod| free.add_times(pod.holds(), -1));
         Self { node, free }
+    }
+
+    /// What pods there do not hold of its CPU, memory, disk and pod slots.
+    pub(crate) fn free(&self) -> [i64; 4] {
+        amounts(&self.free)
     }
 
     /// A pod with these needs goes there.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_console::app::App;
 use dovetail_gpus::node_gpus;
 use dovetail_model::labels::NVIDIA_MIG;
 use dovetail_model::{MigTable, gpu_model};
@@ -9,9 +10,28 @@ use dovetail_partition::{Instance, PartitionInput, Rules, WorldError};
 use dovetail_settings::errors::BadInput;
 
 use crate::objects::SeenNode;
+use crate::together::WaitingPods;
 
 /// Tables of GPU models, those of the settings first.
 pub type Tables = Vec<MigTable>;
+
+/// The tables of the settings before the built-in ones, with a note for each that takes the place
+/// of a built-in one: it also holds for other models that are cut alike.
+pub fn tables(app: &App) -> Tables {
+    let own = &app.settings.mig_tables;
+    let (_, file) = &app.settings.scheduler;
+    for table in own {
+        let is_same = |built_in: MigTable| built_in.name.eq_ignore_ascii_case(&table.name);
+        if MigTable::all().any(is_same) || MigTable::of_model(&table.name).is_some() {
+            app.note(&format!(
+                "{}: mig.table: `{}` replaces the built-in MIG table of this GPU model",
+                file.display(),
+                table.name
+            ));
+        }
+    }
+    own.iter().cloned().chain(MigTable::all()).collect()
+}
 
 /// A GPU model by its usual name, and its table; `None` if no table says how it is cut.
 pub fn model_of<'t>(tables: &'t [MigTable], label: &str) -> Option<(String, &'t MigTable)> {
@@ -53,6 +73,10 @@ pub struct Fleet {
     pub left_alone: BTreeMap<String, usize>,
     /// Why pending pods are not planned for, with how many.
     pub not_planned: BTreeMap<String, usize>,
+    /// Pending pods with how many there are: the demand of the world, in its order.
+    pub(crate) waiting: Vec<(WaitingPods, u32)>,
+    /// CPU, memory, disk and pod slots that each node with GPUs has free, in the order of `names`.
+    pub(crate) free: Vec<[i64; 4]>,
 }
 
 /// A world that cannot be is bad input.

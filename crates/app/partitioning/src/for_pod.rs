@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::cluster::YOUNG_MS;
-use crate::fleet::table_of;
+use crate::fleet::{table_of, tables};
 use crate::objects::SeenNode;
 use crate::server::Server;
 
@@ -65,8 +65,7 @@ pub fn read(
     (namespace, pods): (&str, &[&str]),
     now_ms: u64,
 ) -> Result<Vec<LayoutChange>> {
-    let tables: Vec<MigTable> =
-        app.settings.mig_tables.iter().cloned().chain(MigTable::all()).collect();
+    let tables = tables(app);
     connection_runtime()?.block_on(async {
         let server = Server::connect(connection, "").await?;
         let selector = match pods {

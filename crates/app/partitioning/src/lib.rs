@@ -6,6 +6,7 @@
 //! | `fleet` | GPUs with names, as a file or a cluster has them |
 //! | `world_file` | a world in one file |
 //! | `objects`, `cluster`, `eligible` | the nodes and pods of a cluster, as a world |
+//! | `together` | pods that a plan serves on one node fit there together |
 //! | `policy` | what a `SharingPolicy` in a file allows |
 //! | `planned` | what is planned for a fleet |
 //! | `plan`, `size`, `show` | answers as documents, and as text |
@@ -52,5 +53,6 @@ mod setup_amd;
 pub mod show;
 pub mod size;
 mod stays;
+mod together;
 mod workload_room;
 pub mod world_file;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use dovetail_console::app::App;
 use dovetail_console::table::{table, wrapped};
-use dovetail_gpus::{model_label, node_gpus};
-use dovetail_model::labels::NVIDIA_GPU;
+use dovetail_gpus::{NodeGpus, model_label, node_gpus};
+use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG};
 use dovetail_model::{MigTable, gpu_model};
 use dovetail_sharing::{PolicySpec, Record, Replicas, Side, is_gpu, uses_gpus};
 use dovetail_sources::objects::ObjectFlags;
@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::amd_gpus::side;
 use crate::cluster::{Age, YOUNG_MS, fleet, objects};
 use crate::eligible::holders;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, table_of};
 use crate::objects::{Objects, SeenNode};
 use crate::plan::{InstanceRow, InstanceState, drawn};
 use crate::replicas::shown_replicas;
@@ -36,6 +36,8 @@ pub struct NodeRow {
     pub gpu_count: i64,
     /// Empty where it is not known how the GPUs are cut.
     pub gpus: Vec<GpuRow>,
+    /// MIG instances by profile where it is not known on which GPUs they are; null if it is known.
+    pub unplaced_instances: Option<BTreeMap<String, i64>>,
     /// How pods share each GPU of the node, such as `4 replicas (mps)`, or the partition of its AMD
     /// GPUs, such as `cpx_nps4`; null if they do not.
     pub sharing: Option<String>,
@@ -110,6 +112,9 @@ fn document_of(objects: &Objects, tables: &[MigTable], now_ms: u64) -> Document 
             },
         };
         let record = seen.record();
+        let rows = rows(&all, name);
+        let unplaced =
+            gpus.as_ref().filter(|_| rows.is_empty()).and_then(|gpus| unplaced(gpus, seen, tables));
         let change = |record: Record| ChangeRow {
             step: record.step.word().to_owned(),
             from: record.from.words(),
@@ -120,7 +125,8 @@ fn document_of(objects: &Objects, tables: &[MigTable], now_ms: u64) -> Document 
             node: name.clone(),
             model: gpus.map_or_else(label, |gpus| gpus.model),
             gpu_count,
-            gpus: rows(&all, name),
+            gpus: rows,
+            unplaced_instances: unplaced,
             sharing: sharing(seen, amd.as_ref()),
             pods: pods.copied().map(|one| pod(&one)).collect(),
             stays: why_stays,
@@ -136,6 +142,38 @@ fn sharing(seen: &SeenNode, amd: Option<&Side>) -> Option<String> {
         return Some(devices.partition.to_string());
     }
     shown_replicas(seen).map(Replicas::words)
+}
+
+/// The instances of a node whose layout is not known, by profile; `None` if its GPUs are not in MIG
+/// mode, or pods share them in another way.
+fn unplaced(
+    gpus: &NodeGpus,
+    seen: &SeenNode,
+    tables: &[MigTable],
+) -> Option<BTreeMap<String, i64>> {
+    let instance = |(resource, count): (&str, i64)| {
+        let profile = resource.strip_prefix(NVIDIA_MIG).filter(|_| count > 0)?;
+        Some((profile.to_owned(), count))
+    };
+    let units = gpus.units.iter().map(|units| (units.resource.as_str(), units.built_in));
+    let instances: BTreeMap<String, i64> = units.filter_map(instance).collect();
+    let is_shared = gpus.units.iter().any(|units| units.is_shared);
+    let is_mig = !is_shared && table_of(tables, seen).is_some();
+    (is_mig || !instances.is_empty()).then_some(instances)
+}
+
+/// The layout of GPUs that are not known one by one.
+fn layout_of_node(node: &NodeRow) -> String {
+    if let Some(sharing) = &node.sharing {
+        return sharing.clone();
+    }
+    let Some(instances) = &node.unplaced_instances else { return "no MIG".to_owned() };
+    let instances = instances.iter().map(|(profile, count)| format!("{profile} × {count}"));
+    let instances: Vec<String> = instances.collect();
+    match instances.is_empty() {
+        true => "unknown".to_owned(),
+        false => format!("unknown: {}", instances.join(", ")),
+    }
 }
 
 fn rows(fleet: &Fleet, node: &str) -> Vec<GpuRow> {
@@ -226,8 +264,7 @@ fn node_rows(node: &NodeRow) -> Vec<Vec<String>> {
     }
     if groups.is_empty() {
         let last = usize::try_from(node.gpu_count - 1).unwrap_or(0);
-        let layout = node.sharing.clone().unwrap_or_else(|| "no MIG".to_owned());
-        groups.push((0, last, layout, String::new()));
+        groups.push((0, last, layout_of_node(node), String::new()));
     }
     let model = node.model.as_deref().unwrap_or("unknown");
     let model = gpu_model(model).unwrap_or(model);

@@ -11,7 +11,9 @@ use crate::world::{Instance, PartitionInput, Rules, WorldError};
 /// What becomes of one GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GpuPlan {
-    /// Idle instances that stay.
+    /// Idle instances that stay. Where all instances of the GPU are made again
+    /// ([`Change::WhenEmpty`](crate::Change::WhenEmpty)) they are there in the new layout, too, at
+    /// other starts if need be.
     pub kept: Vec<Instance>,
     /// Idle instances that go.
     pub removed: Vec<Instance>,
@@ -68,8 +70,8 @@ impl PartitionPlan {
 /// Plans layouts for the demand of a world.
 ///
 /// Lexicographic: the compute slices of served pods, by priority; then fewest idle instances
-/// cleared; then least GPU-time unavailable; then fewest of them not created again; then most room
-/// for the mix of the rules. Instances in use stay.
+/// cleared; then least GPU-time unavailable; then fewest of them removed; then most room for the
+/// mix of the rules. Instances in use stay.
 ///
 /// # Errors
 /// A world whose instances cannot be on its GPUs.
@@ -135,13 +137,9 @@ fn spread(
     for (number, gpu) in world.gpus.iter().enumerate() {
         let (class, column, served) = &chosen[&number];
         let column = &problem.classes[*class].columns[*column];
-        let idle = gpu.idle.iter().enumerate();
-        let (kept, removed): (Vec<_>, Vec<_>) =
-            idle.partition(|(place, _)| column.kept >> place & 1 == 1);
-        let bare = |idle: Vec<(usize, &Instance)>| idle.into_iter().map(|(_, one)| *one).collect();
         let mut plan = GpuPlan {
-            kept: bare(kept),
-            removed: bare(removed),
+            kept: column.kept.clone(),
+            removed: column.removed.clone(),
             created: column.created.clone(),
             served: Vec::new(),
             unavailable_gpu_ms: column.unavailable_milli * rules.change_s * 1_000 / GPU_MILLI,

@@ -1,9 +1,9 @@
 //! Classes of equal GPUs, kinds of demand, and the objective as one number.
 //!
 //! The objective is lexicographic: the value of what is served, by priority; then the fewest
-//! instances cleared; then the least GPU-time unavailable; then the fewest instances not created
-//! again; then the most room. Each level is multiplied by more than all lower ones together can be
-//! worth, so that one integer compares plans.
+//! instances cleared; then the least GPU-time unavailable; then the fewest instances removed; then
+//! the most room. Each level is multiplied by more than all lower ones together can be worth, so
+//! that one integer compares plans.
 
 use std::collections::BTreeMap;
 
@@ -113,7 +113,7 @@ impl Problem {
             let worth = |column: &Column| {
                 i128::from(idle - column.cleared) * cleared
                     + i128::from(GPU_MILLI - column.unavailable_milli) * unavailable
-                    + i128::from(idle - column.removed) * removed
+                    + i128::from(idle - column.removed.len() as i64) * removed
                     + i128::from(column.room)
             };
             class.low = class.columns.iter().map(worth).collect();

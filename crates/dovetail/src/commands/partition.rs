@@ -10,7 +10,7 @@ use dovetail_console::app::App;
 use dovetail_console::connection::connection_runtime;
 use dovetail_model::{MigTable, canonical_gpu_model};
 use dovetail_partitioning::apply::{AskedChange, WorkloadName};
-use dovetail_partitioning::fleet::{Tables, model_of};
+use dovetail_partitioning::fleet::{model_of, tables};
 use dovetail_partitioning::planned::Basis;
 use dovetail_partitioning::{
     apply, cluster, measured, plan, planned, policy, setup, show, size, world_file,
@@ -195,11 +195,6 @@ impl Command {
             Self::Setup(flags) => flags.run(app),
         }
     }
-}
-
-/// Own tables before the built-in ones.
-fn tables(app: &App) -> Tables {
-    app.settings.mig_tables.iter().cloned().chain(MigTable::all()).collect()
 }
 
 /// Dollars of a GPU-hour of each model.

@@ -479,3 +479,97 @@ fn a_table_of_the_settings_describes_another_gpu() {
     assert_eq!((&size["gpus"], &size["lower_bound"]), (&json!(3), &json!(3)));
     assert_eq!(size["usd_per_month"], Value::Null);
 }
+
+/// A built-in table is replaced with a note, and a node with an instance that the own table lacks
+/// has an unknown layout.
+#[test]
+fn a_table_of_the_settings_replaces_a_built_in_one_with_a_note() {
+    let folder = Folder::new();
+    let offers = json!({"nvidia.com/mig-1g.10gb": "4", "nvidia.com/mig-1g.20gb": "1"});
+    let one = node("n0", &offers, &json!({"nvidia.com/gpu.count": "1"}));
+    folder.write("dump.json", &json!({"kind": "List", "items": [one]}).to_string());
+    let call = "partition show --from dump.json --at 2026-11-20T12:00:00Z";
+    let known = folder.call(call);
+    assert!(known.out.contains("[1g.20gb]"), "{}", known.out);
+    assert!(!known.err.contains("built-in"), "{}", known.err);
+    assert_eq!(folder.json(call)["nodes"][0]["unplaced_instances"], Value::Null);
+    folder.write(
+        "dovetail.toml",
+        "[[mig.table]]\nname = \"a100-80gb\"\nmemory_slices = 8\ncompute_slices = 7\nprofiles = [\
+         { name = \"1g.10gb\", compute_slices = 1, memory_slices = 1, starts = [0, 1] }]\n",
+    );
+    let shown = folder.call(call);
+    let note = "dovetail.toml: mig.table: `a100-80gb` replaces the built-in MIG table";
+    assert!(shown.err.contains(note), "{}", shown.err);
+    assert!(shown.out.contains("unknown:") && !shown.out.contains("no MIG"), "{}", shown.out);
+    let node = &folder.json(call)["nodes"][0];
+    assert_eq!(node["unplaced_instances"], json!({"1g.10gb": 4, "1g.20gb": 1}));
+    assert_eq!(node["stays"], "the MIG table of the model has no profile `1g.20gb`");
+}
+
+/// Instances that stay are neither created nor removed, wherever a driver places them next.
+#[test]
+fn only_the_difference_of_layouts_is_created_and_removed() {
+    let folder = Folder::new();
+    let offers = json!({"nvidia.com/mig-3g.40gb": "1", "nvidia.com/mig-1g.10gb": "1"});
+    let items = json!([
+        node("n0", &offers, &json!({"nvidia.com/gpu.count": "1"})),
+        pod("large", "nvidia.com/mig-4g.40gb", 1, None, &json!({})),
+        pod("small-0", "nvidia.com/mig-1g.10gb", 1, None, &json!({})),
+        pod("small-1", "nvidia.com/mig-1g.10gb", 1, None, &json!({})),
+    ]);
+    folder.write("dump.json", &json!({"kind": "List", "items": items}).to_string());
+    let plan = folder.json(CALL);
+    assert_eq!(plan["accepted"], json!({"1g.10gb": 2, "4g.40gb": 1}));
+    assert_eq!((&plan["created"], &plan["removed"]), (&json!(2), &json!(1)));
+}
+
+/// A pod that requests one instance and so many of the 64 CPUs of a node.
+fn pod_with_cpu(name: &str, resource: &str, cpu: &str) -> Value {
+    let mut pod = pod(name, resource, 1, None, &json!({}));
+    for kind in ["requests", "limits"] {
+        pod["spec"]["containers"][0]["resources"][kind]["cpu"] = json!(cpu);
+    }
+    pod
+}
+
+#[test]
+fn the_pods_served_on_a_node_fit_its_cpu_together() {
+    let folder = Folder::new();
+    let planned = |items: Vec<Value>| {
+        folder.write("dump.json", &json!({"kind": "List", "items": items}).to_string());
+        folder.json(CALL)
+    };
+    let one_gpu =
+        |name: &str, offers: &Value| node(name, offers, &json!({"nvidia.com/gpu.count": "1"}));
+    let why = "the nodes have too little CPU, memory or disk for the pod and the other pods of the \
+               plan";
+    let plan = planned(vec![
+        one_gpu("n0", &json!({"nvidia.com/mig-3g.40gb": "1", "nvidia.com/mig-1g.10gb": "1"})),
+        half("large", "nvidia.com/mig-4g.40gb"),
+        half("small-0", "nvidia.com/mig-1g.10gb"),
+        half("small-1", "nvidia.com/mig-1g.10gb"),
+    ]);
+    assert_eq!(plan["accepted"], json!({"1g.10gb": 1, "4g.40gb": 1}));
+    assert_eq!((&plan["created"], &plan["not_planned"][why]), (&json!(1), &json!(1)), "{plan}");
+    // Two pods fit on each node, wherever the planner would like them best.
+    let small = json!({"nvidia.com/mig-1g.10gb": "7"});
+    let mut items = vec![one_gpu("n0", &small), one_gpu("n1", &small)];
+    items.extend((0..6).map(|n| half(&format!("p{n}"), "nvidia.com/mig-1g.10gb")));
+    let plan = planned(items);
+    assert_eq!(plan["accepted"], json!({"1g.10gb": 4}), "{plan}");
+    assert_eq!(plan["not_planned"][why], json!(2), "{plan}");
+    for gpu in plan["gpus"].as_array().unwrap() {
+        assert_eq!(gpu["served"], json!({"1g.10gb": 2}));
+    }
+}
+
+#[test]
+fn a_pod_larger_than_the_free_cpu_of_each_node_is_not_planned_for() {
+    let folder = Folder::new();
+    cluster(&folder, vec![pod_with_cpu("large", "nvidia.com/mig-3g.40gb", "65")]);
+    let plan = folder.json(CALL);
+    assert_eq!(plan["demand"], json!({}));
+    let text = folder.call(CALL).out;
+    assert!(text.contains("the pod fits no node with GPUs of this model"), "{text}");
+}

@@ -80,51 +80,79 @@ type Futures = BTreeMap<Vec<u32>, Cost>;
 fn futures(world: &PartitionInput, rules: &Rules, number: usize, waiting: &[u32]) -> Futures {
     let gpu = &world.gpus[number];
     let table = &world.tables[gpu.table];
-    let may_change = match gpu.change {
-        Change::Idle => true,
-        Change::WhenEmpty => gpu.held.is_empty(),
-        Change::Never => false,
-    };
     let all = i64::from(table.compute_slices);
     let free = match gpu.change {
         Change::WhenEmpty => all,
         _ => all - slices(table, &gpu.held),
     };
     let (mut found, mut rooms) = (Futures::new(), Rooms::default());
-    for stays in 0u32..1 << gpu.idle.len() {
-        let idle = gpu.idle.iter().enumerate();
-        let kept: Vec<Instance> =
-            idle.filter(|(place, _)| stays >> place & 1 == 1).map(|(_, one)| *one).collect();
-        let removed = (gpu.idle.len() - kept.len()) as i64;
-        let mut base = gpu.held.clone();
-        base.extend(&kept);
-        for created in layouts_beside(table, &base, waiting) {
-            let gain = slices(table, &created) * rules.horizon_s * 100;
-            let is_worth_it = gain >= free * rules.change_s * rules.gain_percent;
-            let is_same = created.is_empty() && removed == 0;
-            if !is_same && (!may_change || created.is_empty() || !is_worth_it) {
+    for (kept, created) in changes(table, gpu, waiting) {
+        let gain = slices(table, &created) * rules.horizon_s * 100;
+        if !created.is_empty() && gain < free * rules.change_s * rules.gain_percent {
+            continue;
+        }
+        let removed = gpu.idle.len() - kept.len();
+        let placed: Vec<Instance> = gpu.held.iter().chain(&kept).chain(&created).copied().collect();
+        let unavailable = if created.is_empty() { 0 } else { free * 1_000 / all };
+        let cleared = cleared(gpu, removed, !created.is_empty());
+        for serving in 0u32..1 << kept.len() {
+            let mut served = vec![0; table.profiles.len()];
+            let mut idle = vec![0; table.profiles.len()];
+            created.iter().for_each(|one| served[one.profile] += 1);
+            for (place, one) in kept.iter().enumerate() {
+                let counts = if serving >> place & 1 == 1 { &mut served } else { &mut idle };
+                counts[one.profile] += 1;
+            }
+            if served.iter().zip(waiting).any(|(served, waiting)| served > waiting) {
                 continue;
             }
-            let placed: Vec<Instance> = base.iter().chain(&created).copied().collect();
-            let unavailable = if created.is_empty() { 0 } else { free * 1_000 / all };
-            let cleared = cleared(gpu, removed as usize, !created.is_empty());
-            for serving in 0u32..1 << kept.len() {
-                let mut served = vec![0; table.profiles.len()];
-                let mut idle = vec![0; table.profiles.len()];
-                created.iter().for_each(|one| served[one.profile] += 1);
-                for (place, one) in kept.iter().enumerate() {
-                    let counts = if serving >> place & 1 == 1 { &mut served } else { &mut idle };
-                    counts[one.profile] += 1;
-                }
-                if served.iter().zip(waiting).any(|(served, waiting)| served > waiting) {
-                    continue;
-                }
-                let cost = (-cleared, -unavailable, -removed, rooms.of(table, &placed, &idle));
-                found.entry(served).and_modify(|known| *known = (*known).max(cost)).or_insert(cost);
-            }
+            let room = rooms.of(table, &placed, &idle);
+            let cost = (-cleared, -unavailable, -(removed as i64), room);
+            found.entry(served).and_modify(|known| *known = (*known).max(cost)).or_insert(cost);
         }
     }
     found
+}
+
+/// What may become of a GPU: the idle instances that stay, where they are then, and new ones. Where
+/// all instances are made again, one stays if the new layout has one of its profile.
+fn changes(table: &MigTable, gpu: &Gpu, waiting: &[u32]) -> Vec<(Vec<Instance>, Vec<Instance>)> {
+    let mut all = vec![(gpu.idle.clone(), Vec::new())];
+    let idle_of = |profile: usize| gpu.idle.iter().filter(|one| one.profile == profile).count();
+    match gpu.change {
+        Change::Idle => {
+            for stays in 0u32..1 << gpu.idle.len() {
+                let idle = gpu.idle.iter().enumerate();
+                let kept: Vec<Instance> = idle
+                    .filter(|(place, _)| stays >> place & 1 == 1)
+                    .map(|(_, one)| *one)
+                    .collect();
+                let mut base = gpu.held.clone();
+                base.extend(&kept);
+                let layouts = layouts_beside(table, &base, waiting).into_iter();
+                all.extend(layouts.map(|created| (kept.clone(), created)));
+            }
+        }
+        Change::WhenEmpty if gpu.held.is_empty() => {
+            let most = waiting.iter().enumerate();
+            let most: Vec<u32> =
+                most.map(|(profile, waiting)| waiting + idle_of(profile) as u32).collect();
+            for layout in layouts_beside(table, &[], &most) {
+                let (mut kept, mut created): (Vec<Instance>, Vec<Instance>) = Default::default();
+                for one in layout {
+                    let there = kept.iter().filter(|kept| kept.profile == one.profile).count();
+                    let list = if there < idle_of(one.profile) { &mut kept } else { &mut created };
+                    list.push(one);
+                }
+                all.push((kept, created));
+            }
+        }
+        Change::WhenEmpty | Change::Never => {}
+    }
+    let is_whole_change =
+        |(kept, created): &(Vec<Instance>, Vec<Instance>)| !created.is_empty() || *kept == gpu.idle;
+    all.retain(is_whole_change);
+    all
 }
 
 fn sum_of(one: Cost, other: Cost) -> Cost {

@@ -3,6 +3,7 @@
 
 mod brute;
 mod keep_whole;
+mod made_again;
 mod moves;
 mod random_worlds;
 mod replicas;

@@ -47,12 +47,20 @@ pub(crate) fn judge(world: &PartitionInput, plan: &PartitionPlan) {
     let mut kept: BTreeMap<&str, u32> = BTreeMap::new();
     for (gpu, planned) in world.gpus.iter().zip(&plan.gpus) {
         let table = &world.tables[gpu.table];
-        let mut idle: Vec<Instance> =
-            planned.kept.iter().chain(&planned.removed).copied().collect();
-        idle.sort_unstable();
-        let mut before = gpu.idle.clone();
-        before.sort_unstable();
-        assert_eq!(idle, before, "idle instances stay or go");
+        // Where all instances are made again, only their profiles stay.
+        let is_made_again = gpu.change == Change::WhenEmpty && planned.is_changed();
+        let sorted = |instances: Vec<Instance>| {
+            let start = |one: Instance| if is_made_again { 0 } else { one.start };
+            let bare = instances.into_iter().map(|one| (one.profile, start(one)));
+            let mut bare: Vec<(usize, u8)> = bare.collect();
+            bare.sort_unstable();
+            bare
+        };
+        let after = planned.kept.iter().chain(&planned.removed).copied().collect();
+        assert_eq!(sorted(after), sorted(gpu.idle.clone()), "idle instances stay or go");
+        let is_created =
+            |gone: &Instance| planned.created.iter().any(|one| one.profile == gone.profile);
+        assert!(!is_made_again || !planned.removed.iter().any(is_created), "removed for nothing");
         let mut memory = [0; 16];
         let (mut compute, mut media) = (0, 0);
         for instance in gpu.held.iter().chain(&planned.kept).chain(&planned.created) {

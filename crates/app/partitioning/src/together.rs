@@ -1,0 +1,193 @@
+//! Pods of one node that fit there together. The planner knows GPUs only, and each pod alone fits
+//! the CPU, memory and disk of every node it may go to; where all that a plan serves on a node do
+//! not, some of them may not go there, and it is planned again.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use dovetail_model::Resources;
+use dovetail_partition::{Change, Demand, PartitionPlan, plan};
+
+use crate::cluster::YOUNG_MS;
+use crate::fleet::{Fleet, bad_world};
+
+/// For so many nodes it is decided which pods may go there; each is a pool of its own, and a plan
+/// takes longer the more there are. Others do not change.
+const MOST_NARROWED: usize = 16;
+
+const CROWDED: &str =
+    "the pods planned for the node request more CPU, memory or disk together than it has free";
+const NO_ROOM_BESIDE: &str =
+    "the nodes have too little CPU, memory or disk for the pod and the other pods of the plan";
+
+/// Pending pods that the plan does not tell apart.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WaitingPods {
+    /// For each node with GPUs whether they may go there.
+    pub(crate) nodes: Vec<bool>,
+    pub(crate) profile: String,
+    pub(crate) priority: i32,
+    /// They have been pending for long enough.
+    pub(crate) is_due: bool,
+    /// CPU, memory, disk and pod slots of one.
+    pub(crate) each: [i64; 4],
+}
+
+/// What nodes have a limited amount of besides devices.
+pub(crate) fn amounts(of: &Resources) -> [i64; 4] {
+    [of.cpu_milli, of.memory_bytes, of.ephemeral_bytes, of.pod_slots]
+}
+
+/// Plans so that all pods that a node serves fit there together.
+///
+/// # Errors
+/// A world whose instances cannot be on its GPUs.
+pub(crate) fn plan_together(fleet: &mut Fleet) -> Result<PartitionPlan> {
+    let rules = fleet.rules();
+    let mut planned = plan(&fleet.world, &rules).map_err(bad_world)?;
+    let bound = planned.upper_bound_compute_slices;
+    let mut narrowed = 0;
+    loop {
+        let mut crowded = crowded(fleet, &planned);
+        if narrowed < MOST_NARROWED {
+            let Some((node, served)) = crowded.pop_first() else { return Ok(planned) };
+            narrow(fleet, node, &served);
+            narrowed += 1;
+        } else if !keep_as_they_are(fleet, &planned, &crowded) {
+            return Ok(planned);
+        }
+        planned = plan(&fleet.world, &rules).map_err(bad_world)?;
+        planned.upper_bound_compute_slices = bound;
+        planned.is_best = false;
+    }
+}
+
+/// Puts the demand of a fleet into its world. Nodes that the same pods may go to are one pool.
+pub(crate) fn set_demand(fleet: &mut Fleet) {
+    let waiting = &fleet.waiting;
+    let signature =
+        |node: usize| -> Vec<bool> { waiting.iter().map(|(pods, _)| pods.nodes[node]).collect() };
+    let mut numbers: BTreeMap<Vec<bool>, u16> = BTreeMap::new();
+    let mut pools = Vec::new();
+    for node in 0..fleet.free.len() {
+        let next = u16::try_from(numbers.len()).unwrap_or(u16::MAX);
+        pools.push(*numbers.entry(signature(node)).or_insert(next));
+    }
+    let demand = waiting.iter().map(|(pods, count)| {
+        let allowed = (0..pools.len()).filter(|node| pods.nodes[*node]).map(|node| pools[node]);
+        Demand {
+            profile: pods.profile.clone(),
+            count: *count,
+            priority: pods.priority,
+            waiting_ms: if pods.is_due { YOUNG_MS.cast_signed() } else { 0 },
+            pools: Some(allowed.collect()),
+        }
+    });
+    fleet.world.demand = demand.collect();
+    let nodes = node_of_gpu(fleet);
+    for (gpu, node) in fleet.world.gpus.iter_mut().zip(nodes) {
+        gpu.pool = pools[node];
+    }
+}
+
+/// The node of each GPU, by its place among the nodes with GPUs, whose GPUs follow each other.
+fn node_of_gpu(fleet: &Fleet) -> Vec<usize> {
+    let mut places = Vec::new();
+    let groups = fleet.names.chunk_by(|(one, _), (other, _)| one == other);
+    for (place, gpus) in groups.enumerate() {
+        places.extend(std::iter::repeat_n(place, gpus.len()));
+    }
+    places
+}
+
+/// The nodes on which more is served than fits there, each with how many pods of each demand.
+fn crowded(fleet: &Fleet, planned: &PartitionPlan) -> BTreeMap<usize, Vec<u32>> {
+    let mut served: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+    for (node, gpu) in node_of_gpu(fleet).into_iter().zip(&planned.gpus) {
+        for (entry, count) in &gpu.served {
+            let of_node = served.entry(node).or_insert_with(|| vec![0; fleet.waiting.len()]);
+            if let Some(known) = of_node.get_mut(*entry) {
+                *known += count;
+            }
+        }
+    }
+    served.retain(|node, served| {
+        let mut left = fleet.free.get(*node).copied().unwrap_or([i64::MAX; 4]);
+        let mut pods = fleet.waiting.iter().zip(served.iter());
+        pods.any(|((pods, _), count)| take(&mut left, &pods.each, *count) < *count)
+    });
+    served
+}
+
+/// Takes up to so many equal pods from what is free; how many fit.
+fn take(free: &mut [i64; 4], each: &[i64; 4], most: u32) -> u32 {
+    let fits = |(free, each): (&i64, &i64)| match *each {
+        ..=0 => i64::from(most),
+        each => (free / each).max(0),
+    };
+    let fitting = free.iter().zip(each).map(fits).min().unwrap_or(0);
+    let taken = u32::try_from(fitting).unwrap_or(u32::MAX).min(most);
+    free.iter_mut().zip(each).for_each(|(free, each)| *free -= each * i64::from(taken));
+    taken
+}
+
+/// From now on only pods that fit there together may go to a node: first those that the plan serves
+/// there, of these first those of higher priority and with more compute slices.
+fn narrow(fleet: &mut Fleet, node: usize, served: &[u32]) {
+    let before = std::mem::take(&mut fleet.waiting);
+    let mut order: Vec<usize> = (0..before.len()).collect();
+    order.retain(|entry| before[*entry].0.is_due && before[*entry].0.nodes[node]);
+    order.sort_by_key(|entry| {
+        let pods = &before[*entry].0;
+        (Reverse(pods.priority), Reverse(fleet.slices(&pods.profile)), *entry)
+    });
+    let mut free = fleet.free[node];
+    let mut allowed = vec![0; before.len()];
+    for is_of_plan in [true, false] {
+        for entry in &order {
+            let (pods, count) = &before[*entry];
+            let most = if is_of_plan { served[*entry] } else { count - allowed[*entry] };
+            allowed[*entry] += take(&mut free, &pods.each, most);
+        }
+    }
+    let mut after: BTreeMap<WaitingPods, u32> = BTreeMap::new();
+    for (entry, (pods, count)) in before.into_iter().enumerate() {
+        let stays = if order.contains(&entry) { allowed[entry] } else { count };
+        let mut others = pods.clone();
+        others.nodes[node] = false;
+        if stays > 0 {
+            *after.entry(pods).or_default() += stays;
+        }
+        if stays == count {
+            continue;
+        }
+        if others.nodes.contains(&true) {
+            *after.entry(others).or_default() += count - stays;
+        } else {
+            let known = fleet.not_planned.entry(NO_ROOM_BESIDE.to_owned()).or_default();
+            *known += (count - stays) as usize;
+        }
+    }
+    fleet.waiting = after.into_iter().collect();
+    set_demand(fleet);
+}
+
+/// Keeps crowded nodes that a plan would change as they are; false if it changes none of them.
+fn keep_as_they_are(
+    fleet: &mut Fleet,
+    planned: &PartitionPlan,
+    crowded: &BTreeMap<usize, Vec<u32>>,
+) -> bool {
+    let nodes = node_of_gpu(fleet);
+    let changed = nodes.iter().zip(&planned.gpus).filter(|(_, gpu)| gpu.is_changed());
+    let changed: Vec<usize> =
+        changed.map(|(node, _)| *node).filter(|node| crowded.contains_key(node)).collect();
+    for (number, _) in nodes.iter().enumerate().filter(|(_, node)| changed.contains(node)) {
+        fleet.world.gpus[number].change = Change::Never;
+        let name = fleet.names[number].0.clone();
+        fleet.stays.entry(name).or_insert_with(|| CROWDED.to_owned());
+        *fleet.left_alone.entry(CROWDED.to_owned()).or_default() += 1;
+    }
+    !changed.is_empty()
+}
