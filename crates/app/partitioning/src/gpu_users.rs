@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_console::clock::now_ms;
-use dovetail_metrics::exporter::{DevicePlace, SAMPLED, places};
+use dovetail_metrics::exporter::{DevicePlace, places, sampled};
 use dovetail_model::MigTable;
 use dovetail_objects::Pod;
 use dovetail_sharing::{DeviceReport, Seen, Side, gpu_amounts, gpu_uses, uses_gpus};
@@ -30,8 +30,8 @@ impl GpuUsers<'_> {
         let (client, _) = client.map_err(|error| format!("{error:#}"))?;
         let mut client = client.ok_or("no Prometheus is named")?;
         let mut reports = Reports::new();
-        for query in SAMPLED {
-            let series = client.instant(query, now_ms().cast_signed()).await;
+        for query in sampled() {
+            let series = client.instant(&query, now_ms().cast_signed()).await;
             let found = places(&series.map_err(|error| error.to_string())?);
             for DevicePlace { node, gpu, slice, pod, at_ms } in found {
                 let slice = slice.map(|slice| (slice.id, slice.profile));

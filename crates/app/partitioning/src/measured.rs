@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result, bail};
 use dovetail_console::clock::now_ms;
 use dovetail_console::table::{facts, whole};
-use dovetail_metrics::exporter::{PodFigure, pod_figures};
+use dovetail_metrics::exporter::{PodFigure, dcgm, pod_figures};
 use dovetail_model::canonical_gpu_model;
 use dovetail_partition::{MeasuredUse, SharedBy, SharingLimit, shared_by};
 use dovetail_sources::kubeconfig::ConnectionFlags;
@@ -214,14 +214,13 @@ enum Figure {
 /// The queries, the less exact one before the one that takes its place.
 fn queries(window_ms: u64) -> [(Figure, String); 5] {
     let window = format!("{}s", window_ms / 1_000);
-    let memory = "DCGM_FI_DEV_FB_USED";
-    let active = "DCGM_FI_PROF_GR_ENGINE_ACTIVE";
-    let utilized = "DCGM_FI_DEV_GPU_UTIL";
+    let (memory, free) = (dcgm::MEMORY_USED, dcgm::MEMORY_FREE);
+    let (active, utilized) = (dcgm::GR_ENGINE_ACTIVE, dcgm::GPU_UTIL);
     let step = format!("{}s", STEP_MS / 1_000);
     let p95 = |metric: &str| format!("quantile_over_time(0.95, {metric}[{window}])");
     [
         (Figure::Memory, format!("quantile_over_time(0.99, {memory}[{window}]) and {memory}")),
-        (Figure::GpuMemory, format!("{memory} + DCGM_FI_DEV_FB_FREE")),
+        (Figure::GpuMemory, format!("{memory} + {free}")),
         (Figure::Samples, format!("count_over_time({memory}[{window}:{step}]) and {memory}")),
         (Figure::Activity, format!("{} / 100 and {utilized}", p95(utilized))),
         (Figure::Activity, format!("{} and {active}", p95(active))),

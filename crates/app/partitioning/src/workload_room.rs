@@ -48,12 +48,5 @@ pub(crate) fn free(owner: &Owner, resource: &str, objects: &Objects) -> u64 {
 
 /// Who undoes a change of a workload, and where it belongs; `None` if no tool writes it.
 pub(crate) fn tool(owner: &Owner) -> Option<String> {
-    let known = manager(owner.metadata()).map(|manager| manager.advice());
-    known.or_else(|| {
-        let name = owner.git_manager()?;
-        Some(format!(
-            "field manager {name} syncs this object from a repository and would revert a live \
-             change: add the fragment to the repository"
-        ))
-    })
+    manager(owner.metadata()).map(|manager| manager.advice())
 }

@@ -25,6 +25,8 @@ pub struct Finding {
     pub most_milli: Option<i64>,
     /// Whether it is true only of time that is wasted: without any it is none.
     pub(crate) needs_waste: bool,
+    /// Nodes on whose free GPUs pending pods would start once it is fixed: these are not removed.
+    pub(crate) starts_on: BTreeSet<String>,
     /// Since when what it is about is so, where the check knows it better than its claims and the
     /// objects concerned.
     pub(crate) since_ms: Option<u64>,
@@ -70,6 +72,7 @@ impl Finding {
             claims: Vec::new(),
             most_milli: None,
             needs_waste: false,
+            starts_on: BTreeSet::new(),
             since_ms: None,
             remedies: Vec::new(),
             examples: Vec::new(),

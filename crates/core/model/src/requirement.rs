@@ -232,4 +232,10 @@ impl Toleration {
         let key = if self.key.is_empty() { self.any_value } else { self.key == taint.key };
         effect && key && (self.any_value || self.value == taint.value)
     }
+
+    /// Whether the taint is accepted by its key. Without a key its pods can run on nodes that are
+    /// dedicated to others, which does not mean that they should.
+    pub fn names(&self, taint: &Taint) -> bool {
+        !self.key.is_empty() && self.accepts(taint)
+    }
 }

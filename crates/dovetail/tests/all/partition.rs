@@ -546,16 +546,16 @@ fn the_pods_served_on_a_node_fit_its_cpu_together() {
                plan";
     let plan = planned(vec![
         one_gpu("n0", &json!({"nvidia.com/mig-3g.40gb": "1", "nvidia.com/mig-1g.10gb": "1"})),
-        half("large", "nvidia.com/mig-4g.40gb"),
-        half("small-0", "nvidia.com/mig-1g.10gb"),
-        half("small-1", "nvidia.com/mig-1g.10gb"),
+        pod_with_cpu("large", "nvidia.com/mig-4g.40gb", "32"),
+        pod_with_cpu("small-0", "nvidia.com/mig-1g.10gb", "32"),
+        pod_with_cpu("small-1", "nvidia.com/mig-1g.10gb", "32"),
     ]);
     assert_eq!(plan["accepted"], json!({"1g.10gb": 1, "4g.40gb": 1}));
     assert_eq!((&plan["created"], &plan["not_planned"][why]), (&json!(1), &json!(1)), "{plan}");
     // Two pods fit on each node, wherever the planner would like them best.
     let small = json!({"nvidia.com/mig-1g.10gb": "7"});
     let mut items = vec![one_gpu("n0", &small), one_gpu("n1", &small)];
-    items.extend((0..6).map(|n| half(&format!("p{n}"), "nvidia.com/mig-1g.10gb")));
+    items.extend((0..6).map(|n| pod_with_cpu(&format!("p{n}"), "nvidia.com/mig-1g.10gb", "32")));
     let plan = planned(items);
     assert_eq!(plan["accepted"], json!({"1g.10gb": 4}), "{plan}");
     assert_eq!(plan["not_planned"][why], json!(2), "{plan}");

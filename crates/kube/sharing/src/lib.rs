@@ -97,6 +97,6 @@ pub use requests_record::{RequestsRecord, RequestsStep};
 pub use requests_write::{RequestsWrite, apply_query, fragment};
 pub use side::{AmdDevices, Side};
 pub use status::{NextChange, PolicyReport, Receipt, status_patch};
-pub use step::{Next, Refused, Timing, begin, give_back, next, revert};
+pub use step::{Next, Refused, Timing, begin, give_back, next, revert, stuck_remedy};
 pub use verdict::{GpuNode, Problem, of_spec, problems};
 pub use workload::{Workload, workloads};

@@ -40,6 +40,8 @@ pub enum Movable {
         interval_ms: u64,
         /// When the last one was written, where it says so.
         last_ms: Option<u64>,
+        /// How long it takes to write one when it is told to end, where it does that.
+        saving_ms: Option<u64>,
     },
 }
 
@@ -135,8 +137,8 @@ impl MoveFacts {
             return Err(format!("its annotation {key} is {value}"));
         }
         self.duration(labels::RESTART_COST)?;
-        let saving_ms = self.duration(labels::SAVE_ON_NOTICE)?.unwrap_or(0);
-        if saving_ms > u64::from(pod.preemption.grace_s).saturating_mul(1_000) {
+        let saving_ms = self.duration(labels::SAVE_ON_NOTICE)?;
+        if saving_ms.unwrap_or(0) > u64::from(pod.preemption.grace_s).saturating_mul(1_000) {
             let name = labels::SAVE_ON_NOTICE;
             return Err(format!(
                 "its annotation {name} is longer than its termination grace period"
@@ -146,7 +148,7 @@ impl MoveFacts {
             let last = self.annotations.get(labels::LAST_CHECKPOINT);
             let last = last.and_then(|text| text.parse::<jiff::Timestamp>().ok());
             let last_ms = last.and_then(|at| u64::try_from(at.as_millisecond()).ok());
-            return Ok(Movable::Checkpointed { interval_ms, last_ms });
+            return Ok(Movable::Checkpointed { interval_ms, last_ms, saving_ms });
         }
         if owner.kind != "ReplicaSet" {
             return Err(format!(
@@ -165,14 +167,15 @@ impl MoveFacts {
     /// replacement is ready.
     pub fn lost_ms(&self, movable: Movable, started_ms: u64, now_ms: u64) -> u64 {
         let restart_ms = self.duration(labels::RESTART_COST).ok().flatten().unwrap_or(RESTART_MS);
-        let Movable::Checkpointed { interval_ms, last_ms } = movable else { return restart_ms };
+        let Movable::Checkpointed { interval_ms, last_ms, saving_ms } = movable else {
+            return restart_ms;
+        };
         let ran_ms = now_ms.saturating_sub(started_ms);
-        let saving_ms = self.duration(labels::SAVE_ON_NOTICE).ok().flatten().unwrap_or(u64::MAX);
         let unsaved_ms = match last_ms.filter(|last_ms| *last_ms >= started_ms) {
             Some(last_ms) => now_ms.saturating_sub(last_ms),
             None => interval_ms,
         };
-        restart_ms.saturating_add(unsaved_ms.min(ran_ms).min(saving_ms))
+        restart_ms.saturating_add(unsaved_ms.min(ran_ms).min(saving_ms.unwrap_or(u64::MAX)))
     }
 
     fn duration(&self, key: &str) -> Result<Option<u64>, String> {
@@ -217,7 +220,8 @@ mod tests {
         };
         assert_eq!(told(owned("ReplicaSet", json!({})), 2), Ok(Movable::Replica));
         let saves = json!({"dovetail.dev/checkpoint-interval": "10m"});
-        let checkpointed = Movable::Checkpointed { interval_ms: 600_000, last_ms: None };
+        let checkpointed =
+            Movable::Checkpointed { interval_ms: 600_000, last_ms: None, saving_ms: None };
         assert_eq!(told(owned("Job", saves.clone()), 0), Ok(checkpointed));
         let mut ganged = owned("Job", saves.clone());
         ganged["labels"] = json!({"dovetail.dev/gang": "g"});

@@ -7,10 +7,6 @@ use crate::names::FORMER_REQUESTS;
 use crate::object_name::ObjectName;
 use crate::requests_record::RequestsRecord;
 
-/// Field managers that write objects from a Git repository again and again, besides those of Argo
-/// CD, Flux and Helm: Fleet, Config Sync, kapp.
-const FROM_GIT: [&str; 3] = ["fleetagent", "configsync", "kapp"];
-
 /// A container that asks for GPUs or parts of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuContainer {
@@ -206,26 +202,6 @@ impl Owner {
         }
         serde_json::json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec,
             "status": {"phase": "Pending"}})
-    }
-
-    /// A field manager that writes what the container asks for from a Git repository.
-    pub fn git_manager(&self) -> Option<&str> {
-        let managers = self.object["metadata"]["managedFields"].as_array().into_iter().flatten();
-        let owns = |entry: &&Value| {
-            let containers = &entry["fieldsV1"]["f:spec"]["f:template"]["f:spec"]["f:containers"];
-            self.containers.iter().any(|one| {
-                let key = format!("k:{{\"name\":{}}}", Value::from(&*one.name));
-                let resources = &containers[&key]["f:resources"];
-                one.gpus.iter().any(|(resource, _)| {
-                    let field = format!("f:{resource}");
-                    ["f:limits", "f:requests"]
-                        .iter()
-                        .any(|list| !resources[*list][&field].is_null())
-                })
-            })
-        };
-        let names = managers.filter(owns).filter_map(|entry| entry["manager"].as_str());
-        names.into_iter().find(|name| FROM_GIT.contains(name))
     }
 
     /// Its metadata, for those who find out which tool writes it.

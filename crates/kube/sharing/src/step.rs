@@ -610,13 +610,12 @@ pub(crate) fn end(seen: &Seen, record: &Record, step: Step, problem: &str, now_m
         Step::Stuck => (
             "RepartitionStuck",
             format!(
-                "{}: {problem}. The node stays tainted: repair it, \
-                 then run `dovetail partition rollback --node {}`",
+                "{}: {problem}; {}",
                 match failed {
                     MOST_RETURNS.. => format!("the rollback failed {failed} times"),
                     _ => "neither the new nor the old layout was applied".to_owned(),
                 },
-                seen.node
+                stuck_remedy(&seen.node)
             ),
             true,
         ),
@@ -631,6 +630,13 @@ pub(crate) fn end(seen: &Seen, record: &Record, step: Step, problem: &str, now_m
     let is_tainted = step == Step::Stuck;
     let changed = Changed { is_tainted, clears: Some(false), asked: None, event };
     Write::new(seen, next, changed, now_ms)
+}
+
+/// What people do about a node that is Stuck.
+pub fn stuck_remedy(node: &str) -> String {
+    format!(
+        "the node stays tainted: repair it, then run `dovetail partition rollback --node {node}`"
+    )
 }
 
 /// What a layout offers, in words.

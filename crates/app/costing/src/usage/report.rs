@@ -132,12 +132,18 @@ impl<'a> GpuUsage<'a> {
     /// For people.
     pub fn table(&self) -> String {
         if self.devices == 0 {
-            return wrapped(
+            let series = [
+                Signal::GrEngineActive,
+                Signal::GpuUtil,
+                Signal::AmdGfxActivity,
+                Signal::IntelEngineRatio,
+            ];
+            let series = series.map(|signal| signal.series()[0].0).join(", ");
+            let none = format!(
                 "No GPU metrics: the server has no GPU exporter series in this period \
-                 (DCGM_FI_PROF_GR_ENGINE_ACTIVE, DCGM_FI_DEV_GPU_UTIL, gpu_gfx_activity, xpum_engine_ratio and \
-                 others). Whether the cluster has GPUs is unknown.",
-                0,
+                 ({series} and others). Whether the cluster has GPUs is unknown."
             );
+            return wrapped(&none, 0);
         }
         let total = &self.total;
         let seconds = (self.to_ms - self.from_ms) as f64 / 1e3;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dovetail_console::plain::plain;
 use dovetail_console::table::{table, wrapped};
-use dovetail_sharing::{Record, Step};
+use dovetail_sharing::{Record, Step, stuck_remedy};
 use serde::Serialize;
 
 use super::workload_row::{self, WorkloadRow};
@@ -104,10 +104,7 @@ impl NodeRow {
     /// A node that an earlier call left without a layout.
     pub(super) fn stuck(node: &str, record: &Record) -> Self {
         let row = Self::ended(node, record);
-        let problem = format!(
-            "{}; the node stays tainted: repair it, then run `dovetail partition rollback --node {node}`",
-            row.problem
-        );
+        let problem = format!("{}; {}", row.problem, stuck_remedy(node));
         Self { problem, ..row }
     }
 

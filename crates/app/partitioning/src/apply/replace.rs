@@ -7,12 +7,10 @@ use dovetail_sharing::{
 };
 use serde_json::Value;
 
+use super::MOST_READS;
 use super::sender::Sender;
 use crate::server::Server;
 use crate::workload_room::tool;
-
-/// A Deployment is read so often again if it changes while it is read.
-const MOST_READS: u32 = 5;
 
 /// What comes before the eviction of a pod.
 pub(super) enum First {

@@ -15,13 +15,11 @@ use dovetail_sources::prometheus::AnyClient;
 
 use super::latency::{gate_of, named_policy, outcome, refused, why_no_more};
 use super::workload_row::WorkloadRow;
-use super::{Apply, Document};
+use super::{Apply, Document, MOST_READS};
 use crate::asked::{AskedChange, WorkloadName};
 use crate::objects::Objects;
 use crate::workload_room::{could_take, free, tool};
 
-/// A workload is read so often again if it changes while it is read.
-const MOST_READS: u32 = 5;
 const CHANGES: &str = "it changed again and again while dovetail read it: run the command again";
 
 /// The workloads of a cluster, and the policies that they may change under.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::dcgm;
+
 /// Number of signals.
 pub(crate) const SIGNALS: usize = 6;
 
@@ -63,18 +65,17 @@ impl Signal {
     /// same.
     pub fn series(self) -> &'static [(&'static str, Scale)] {
         match self {
-            Self::SmActive => &[("DCGM_FI_PROF_SM_ACTIVE", Scale::Ratio)],
+            Self::SmActive => &[(dcgm::SM_ACTIVE, Scale::Ratio)],
             Self::AmdSmActive => &[("gpu_prof_sm_active", Scale::Percent)],
             Self::GrEngineActive => &[
-                ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", Scale::Ratio),
-                ("DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO", Scale::Ratio),
+                (dcgm::GR_ENGINE_ACTIVE, Scale::Ratio),
+                (dcgm::GR_ENGINE_UTIL_RATIO, Scale::Ratio),
             ],
             Self::AmdGfxActivity => &[("gpu_gfx_activity", Scale::Percent)],
             Self::IntelEngineRatio => &[("xpum_engine_ratio", Scale::Ratio)],
-            Self::GpuUtil => &[
-                ("DCGM_FI_DEV_GPU_UTIL", Scale::Percent),
-                ("DCGM_FI_DEV_GPU_UTIL_RATIO", Scale::Ratio),
-            ],
+            Self::GpuUtil => {
+                &[(dcgm::GPU_UTIL, Scale::Percent), (dcgm::GPU_UTIL_RATIO, Scale::Ratio)]
+            }
         }
     }
 

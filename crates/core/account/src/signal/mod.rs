@@ -5,6 +5,7 @@
 //! signal is part of every number. Missing and contradictory readings give *unknown*, never idle.
 //! [`activity_over`] turns moments into segments of time.
 
+pub mod dcgm;
 mod decision;
 mod kind;
 mod mixed;

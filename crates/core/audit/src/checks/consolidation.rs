@@ -2,7 +2,8 @@
 //!
 //! Nodes are tried from the one with the fewest GPUs in use. Only pods that start again without
 //! loss move: owned by a controller, not kept from eviction, no training or batch that saves
-//! nothing, no data on the node. A node that waiting or later pods need stays. What is chosen is
+//! nothing, no data on the node. A toleration of every taint moves none to a node with a taint that
+//! its own node lacks. A node that waiting or later pods need stays. What is chosen is
 //! then asked of the engine as one world: the emptied nodes are gone, everybody else stands where
 //! he stands, the pods wait. A node whose pods do not all start stays, and the engine is asked
 //! again.
@@ -341,21 +342,39 @@ impl<'f> ResourceCluster<'f> {
             }
             _ => (DeviceRequest::None, BTreeSet::new()),
         };
-        let mut tolerations = template.tolerations.clone();
-        let taints = self.nodes.get(of.node).into_iter().flat_map(|node| &node.node.taints);
-        if of.gpus > 0 && taints.into_iter().any(|taint| taint.key == self.resource) {
-            // It got onto such a node, so Kubernetes adds the toleration to what asks for GPUs.
-            let key = self.resource.to_owned();
-            tolerations.push(Toleration { key, any_value: true, ..Toleration::default() });
-        }
         Requirement {
             resources,
             device,
             gpu_models,
             node_conditions: template.node_conditions.clone(),
-            tolerations,
+            tolerations: self.tolerations(of),
             ..Requirement::default()
         }
+    }
+
+    /// What a pod tolerates. Where it is moved, a toleration of every taint counts for the taints
+    /// of its own node alone: other nodes may be dedicated to other pods.
+    fn tolerations(&self, of: &RunningPod<'_>) -> Vec<Toleration> {
+        let mut tolerations = of.workload.template.tolerations.clone();
+        let taints = self.nodes.get(of.node).map_or(&[][..], |node| node.node.taints.as_slice());
+        if of.pod.node.is_some() {
+            let (named, unnamed): (Vec<Toleration>, Vec<Toleration>) =
+                tolerations.into_iter().partition(|of| !of.key.is_empty());
+            let own = taints.iter().filter(|taint| unnamed.iter().any(|of| of.accepts(taint)));
+            let own = own.map(|taint| Toleration {
+                key: taint.key.clone(),
+                any_value: false,
+                value: taint.value.clone(),
+                effect: Some(taint.effect),
+            });
+            tolerations = named.into_iter().chain(own).collect();
+        }
+        if of.gpus > 0 && taints.iter().any(|taint| taint.key == self.resource) {
+            // It got onto such a node, so Kubernetes adds the toleration to what asks for GPUs.
+            let key = self.resource.to_owned();
+            tolerations.push(Toleration { key, any_value: true, ..Toleration::default() });
+        }
+        tolerations
     }
 }
 

@@ -63,7 +63,7 @@ pub fn findings(facts: &Facts, moment: &Moment, for_each: ForEach) -> Vec<Findin
     });
     let found = found.into_iter().map(|found| found.into_inner().expect("no check has panicked"));
     let mut found: Vec<Finding> = found.flatten().collect();
-    needed::keep_given(&mut found, facts);
+    needed::keep_given(&mut found);
     grouped(found, &view)
 }
 

@@ -15,9 +15,6 @@ use crate::facts::{Facts, Node, ObjectRef, Pod, Workload};
 use crate::finding::{Evidence, Finding};
 use crate::trial::placed;
 
-/// The check that gives free GPUs to pods whose selectors exclude their nodes.
-const FOR_PENDING: &str = "SCH-14";
-
 /// What to do instead of a removal, where no pool removes and adds nodes by itself.
 pub(super) const KEEP_FOR_PENDING: &str = "keep the node until the pending pods run or are deleted";
 
@@ -35,26 +32,23 @@ pub(super) struct Needs {
     pub(super) last_ms: Option<u64>,
 }
 
-/// A node whose free GPUs a finding about pending pods claims is not removed.
-pub(super) fn keep_given(found: &mut Vec<Finding>, facts: &Facts) {
-    let given = found.iter().filter(|finding| finding.check.id == FOR_PENDING);
-    let given: BTreeSet<u32> = given.flat_map(|of| &of.claims).map(|of| of.device).collect();
-    if given.is_empty() {
-        return;
-    }
-    let is_given = |node: &&Node| node.devices.iter().any(|device| given.contains(device));
-    let nodes: BTreeSet<&str> =
-        facts.nodes.iter().filter(is_given).map(|node| &*node.node.name).collect();
+/// A node on whose free GPUs a fix of another finding would start pending pods is not removed.
+pub(super) fn keep_given(found: &mut Vec<Finding>) {
+    let giving = found.iter().flat_map(|of| {
+        let check = of.check.id;
+        of.starts_on.iter().map(move |node| (node.clone(), check))
+    });
+    let given: BTreeMap<String, &str> = giving.collect();
     let of_node = |finding: &Finding| {
-        let named = finding.affected.iter().map(|object| &*object.name);
-        named.filter(|name| nodes.contains(name)).map(str::to_owned).next()
+        let mut named = finding.affected.iter().map(|object| &object.name);
+        named.find_map(|name| given.get_key_value(name))
     };
     found.retain_mut(|finding| match (finding.check.id, of_node(finding)) {
         ("AUT-07", Some(_)) => false,
-        ("AUT-03", Some(node)) => {
+        ("AUT-03", Some((node, check))) => {
             finding.claims.clear();
-            finding.stays.insert(node);
-            let value = format!("those of {FOR_PENDING}");
+            finding.stays.insert(node.clone());
+            let value = format!("those of {check}");
             finding.evidence.push(Evidence { what: "pending pods that may need it", value });
             if finding.object.kind == "Node" {
                 finding.examples = vec![KEEP_FOR_PENDING.to_owned()];

@@ -132,6 +132,8 @@ pub(super) fn excludes_models(view: &View<'_>, check: &'static Check, found: &mu
             let only = if models.is_empty() { labels_asked(job) } else { models.join(", ") };
             let mut finding = Finding::new(check, &owner(view, job)).with("accepts only", only);
             (finding.claims, finding.most_milli) = taken_by(view, demand, job, &plan);
+            let of_job = plan.iter().filter(|(id, _)| *id == job.id);
+            finding.starts_on = of_job.map(|(_, node)| node.clone()).collect();
             found.push(finding);
         }
     }

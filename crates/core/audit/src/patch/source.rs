@@ -34,6 +34,7 @@ impl Manager {
             Tool::Helm => ("Helm release", "on its next upgrade", "the chart or its values"),
             Tool::ArgoCd => ("Argo CD application", "when it syncs", REPOSITORY),
             Tool::Flux => ("Flux resource", "at its next interval", REPOSITORY),
+            Tool::FieldManager => ("Field manager", "when it syncs", REPOSITORY),
         };
         let name = self.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
         format!(
@@ -51,6 +52,8 @@ pub enum Tool {
     ArgoCd,
     /// Flux, at its next interval.
     Flux,
+    /// Fleet, Config Sync or kapp, known by what they call themselves.
+    FieldManager,
 }
 
 const REPOSITORY: &str = "the repository that it reads";

@@ -89,8 +89,8 @@ fn items_are_patched_by_name_where_the_server_knows_names_and_by_place_where_not
     let pods = (0..6).map(|_| crate::facts::Pod::default()).collect();
     let six = Workload { owner: of_one.object.clone(), pods, ..workload() };
     let facts = Facts { workloads: vec![six], ..Facts::default() };
-    let source = deployment(template(list([container("main")])));
-    let of_six = patches(&facts, &[&of_one], Some(&source));
+    let made_of = deployment(template(list([container("main")])));
+    let of_six = patches(&facts, &[&of_one], Some(&made_of));
     assert_eq!(of_six[0].effect, "its pods (6) restart in a rolling update");
     // A custom kind, in which the template stands in a list; one of other pods stays as it is.
     let mut other = container("main");

@@ -1,6 +1,6 @@
 //! Which series are asked for, and what their numbers mean.
 
-use dovetail_account::signal::{ActivityRule, ReadingProblem, Scale, Signal, micro_percent};
+use dovetail_account::signal::{ActivityRule, ReadingProblem, Scale, Signal, dcgm, micro_percent};
 
 /// What a series measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,9 +15,9 @@ pub enum SeriesMeasure {
 
 /// Series beside the signals: name, meaning, scale (of power there is none).
 const OTHERS: [(&str, SeriesMeasure, Scale); 4] = [
-    ("DCGM_FI_PROF_DRAM_ACTIVE", SeriesMeasure::DramActive, Scale::Ratio),
+    (dcgm::DRAM_ACTIVE, SeriesMeasure::DramActive, Scale::Ratio),
     ("gpu_umc_activity", SeriesMeasure::DramActive, Scale::Percent),
-    ("DCGM_FI_DEV_POWER_USAGE", SeriesMeasure::Power, Scale::Ratio),
+    (dcgm::POWER_USAGE, SeriesMeasure::Power, Scale::Ratio),
     ("gpu_package_power", SeriesMeasure::Power, Scale::Ratio),
 ];
 

@@ -25,11 +25,12 @@ mod place;
 mod pod_labels;
 mod unmeasured;
 
+pub use dovetail_account::signal::dcgm;
 pub use history::{HolderDoubt, Misplaced, ObservedDevice, ObservedTime};
 pub use measure::{SeriesMeasure, mean_over_steps, measures, peaks_of_mixed_steps};
 pub use observation::{Observation, RefusedSeries};
 pub use open_time::OpenTime;
 pub use origin::{DeviceHolder, MigSlice, SeriesOrigin, host};
-pub use place::{DevicePlace, PodFigure, SAMPLED, places, pod_figures};
+pub use place::{DevicePlace, PodFigure, places, pod_figures, sampled};
 pub use pod_labels::PodLabels;
 pub use unmeasured::UnmeasuredNode;

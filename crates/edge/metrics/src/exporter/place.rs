@@ -1,16 +1,17 @@
 //! Where a device is on its node, and which pod uses it, now.
 
+use dovetail_account::signal::dcgm;
+
 use super::origin::{MigSlice, SeriesOrigin};
 use super::pod_labels::PodLabels;
 use crate::prometheus::Series;
 
-/// The series of NVIDIA's exporter that say when they were sampled, the most common one first: of
-/// each answer the value is that time, in seconds since 1970.
-pub const SAMPLED: [&str; 3] = [
-    "timestamp(DCGM_FI_DEV_FB_USED)",
-    "timestamp(DCGM_FI_PROF_GR_ENGINE_ACTIVE)",
-    "timestamp(DCGM_FI_DEV_GPU_UTIL)",
-];
+/// The queries for when NVIDIA's exporter has sampled series, the most common one first: of each
+/// answer the value is that time, in seconds since 1970.
+pub fn sampled() -> [String; 3] {
+    let series = [dcgm::MEMORY_USED, dcgm::GR_ENGINE_ACTIVE, dcgm::GPU_UTIL];
+    series.map(|name| format!("timestamp({name})"))
+}
 
 /// A GPU or a MIG instance of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub struct DevicePlace {
     pub at_ms: u64,
 }
 
-/// The devices in an answer to one of [`SAMPLED`]. A series without the number of its GPU, or
+/// The devices in an answer to one of [`sampled`]. A series without the number of its GPU, or
 /// without a value, is left out.
 pub fn places(series: &[Series]) -> Vec<DevicePlace> {
     let pods = PodLabels::of(series.iter().map(|one| &one.labels));

@@ -1,5 +1,7 @@
 //! What is asked of a server about the pods of one job.
 
+use dovetail_account::signal::dcgm;
+
 use crate::exporter::{PodLabels, mean_over_steps};
 use crate::selector::{chunks, pattern};
 
@@ -73,11 +75,11 @@ pub struct JobQuery {
 
 /// Series of devices: name and meaning.
 const DEVICE: [(&str, JobSeries); 7] = [
-    ("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", JobSeries::Tensor),
+    (dcgm::TENSOR_ACTIVE, JobSeries::Tensor),
     ("gpu_prof_tensor_active_percent", JobSeries::TensorPercent),
-    ("DCGM_FI_PROF_NVLINK_TX_BYTES", JobSeries::Nvlink),
-    ("DCGM_FI_PROF_NVLINK_RX_BYTES", JobSeries::Nvlink),
-    ("DCGM_FI_DEV_FB_USED", JobSeries::MemoryMebibytes),
+    (dcgm::NVLINK_SENT, JobSeries::Nvlink),
+    (dcgm::NVLINK_RECEIVED, JobSeries::Nvlink),
+    (dcgm::MEMORY_USED, JobSeries::MemoryMebibytes),
     ("gpu_used_vram", JobSeries::MemoryMebibytes),
     ("xpum_memory_used_bytes", JobSeries::MemoryBytes),
 ];

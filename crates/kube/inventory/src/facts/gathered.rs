@@ -150,8 +150,9 @@ impl Inventory {
         self.pods.lives.clear();
         self.pods.lives_by_claims.clear();
         let sources = std::mem::take(&mut self.sources);
-        let reach = reach(&self, &sources, (&facts, &of_group), &unread);
-        facts.to_come = to_come::with_gpus(&sources, &facts.workloads);
+        let unmade = to_come::coming(&sources, &facts.workloads);
+        let reach = reach(&self, unmade.pods, (&facts, &of_group), &unread);
+        facts.to_come = unmade.with_gpus;
         let resources = resources(&gpus);
         let (mut demand, unjudged) = worlds(self, &facts.nodes, &untold);
         unread.may_want(&mut demand);
@@ -435,7 +436,7 @@ impl Inventory {
 /// What decides which nodes pods could use.
 fn reach(
     inventory: &Inventory,
-    sources: &SourceTexts,
+    coming: Vec<(&ObjectRef, Pod)>,
     (facts, of_group): (&Facts, &[usize]),
     unread: &Unread,
 ) -> PatchReach {
@@ -454,9 +455,8 @@ fn reach(
             reach.take_group(&facts.workloads[*workload], first, pods.iter().copied());
         }
     }
-    let owners: BTreeSet<&ObjectRef> = facts.workloads.iter().map(|of| &of.owner).collect();
-    for (object, text) in sources.texts().filter(|(object, _)| !owners.contains(object)) {
-        to_come::pods(object, text).iter().for_each(|pod| reach.take_pods_to_come(object, pod));
+    for (object, pod) in coming {
+        reach.take_pods_to_come(object, &pod);
     }
     reach.lacks_pods =
         !inventory.was_read("Pod") || inventory.only_namespace().is_some() || unread.lacks_pods;

@@ -111,12 +111,13 @@ pub fn manager(metadata: &Value) -> Option<Manager> {
     let writers = metadata["managedFields"].as_array().into_iter().flatten();
     let mut writers = writers.filter_map(|field| field["manager"].as_str());
     writers.find_map(|writer| {
-        let tool = match writer {
-            "kustomize-controller" | "helm-controller" => Tool::Flux,
-            "argocd-controller" | "argocd-application-controller" => Tool::ArgoCd,
-            "helm" | "Helm" => Tool::Helm,
+        let (tool, name) = match writer {
+            "kustomize-controller" | "helm-controller" => (Tool::Flux, None),
+            "argocd-controller" | "argocd-application-controller" => (Tool::ArgoCd, None),
+            "helm" | "Helm" => (Tool::Helm, None),
+            "fleetagent" | "configsync" | "kapp" => (Tool::FieldManager, Some(writer.to_owned())),
             _ => return None,
         };
-        Some(Manager { tool, name: None })
+        Some(Manager { tool, name })
     })
 }

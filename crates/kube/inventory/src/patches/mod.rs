@@ -11,6 +11,7 @@ mod jams;
 mod order;
 mod platform;
 mod reach;
+mod rolling_update;
 mod rollout;
 mod room;
 mod template;
@@ -22,7 +23,6 @@ use dovetail_audit::{Facts, Finding, Form, ObjectRef, Patch, SourceObject, patch
 
 use displaced::Displacements;
 pub use reach::PatchReach;
-use rollout::RollOut;
 use trial::Trial;
 
 /// A patch with the findings that it fixes, by their place in the list that was given.
@@ -172,9 +172,8 @@ impl Writer<'_> {
             }
             match (harmed.is_empty(), findings.first()) {
                 (true, _) => {
-                    if trial.roll_out(&patch) == RollOut::Waits {
-                        patch.warnings.push(rollout::WAITS.to_owned());
-                    }
+                    let warning = trial.roll_out(&patch).warning();
+                    patch.warnings.extend(warning.map(str::to_owned));
                     displacements.apply(trial, &patch);
                     found.write(patch, findings);
                 }

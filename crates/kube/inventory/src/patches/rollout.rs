@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use dovetail_audit::{Edited, Json, ObjectRef, Patch};
-use dovetail_model::{Requirement, Resources};
+use dovetail_audit::{ObjectRef, Patch};
+use dovetail_model::{Requirement, Resources, Taint, TaintEffect};
 use dovetail_objects::Pod;
 use dovetail_translate::NotYet;
 
-use super::reach::{PodGroup, rules};
+use super::reach::{PatchReach, PodGroup, rules};
+use super::rolling_update::RollingUpdate;
 use super::room::is_left;
 use super::trial::Trial;
 
@@ -19,6 +20,8 @@ pub(super) enum RollOut {
     Fits,
     /// Pods can be replaced in place; the extra pod that is started first has none.
     Waits,
+    /// Pods have a place on nodes with taints that they tolerate by no key.
+    Reserved,
     /// The patch gives the new pods a priority class, by which they preempt others.
     Preempts,
     /// These pods have to move, and have no place.
@@ -62,17 +65,30 @@ impl Unchecked {
 }
 
 /// What to know of a roll-out that finds no room for an extra pod.
-pub(super) const WAITS: &str = "no node has room for the extra pod that the rolling update starts first: set \
-                                spec.strategy.rollingUpdate to maxSurge 0 and maxUnavailable 1, or the \
-                                rollout waits";
+const WAITS: &str = "no node has room for the extra pod that the rolling update starts first: set \
+                     spec.strategy.rollingUpdate to maxSurge 0 and maxUnavailable 1, or the \
+                     rollout waits";
+
+/// What to know of pods that tolerate every taint.
+const RESERVED: &str = "its pods tolerate every taint and may move to nodes that a taint reserves \
+                        for other work: tolerate only the taints of the nodes that they may use";
 
 impl RollOut {
+    /// What to know before a patch is applied that is written.
+    pub(super) fn warning(&self) -> Option<&'static str> {
+        match self {
+            Self::Waits => Some(WAITS),
+            Self::Reserved => Some(RESERVED),
+            _ => None,
+        }
+    }
+
     /// What to do first where the patch is not written, and the pods that it would harm.
     pub(super) fn safe_order(self, patch: &Patch) -> Option<(String, Vec<ObjectRef>)> {
         let ObjectRef { kind, namespace, name } = &patch.object;
         let owner = format!("{kind} {namespace}/{name}");
         match self {
-            Self::Fits | Self::Waits => None,
+            Self::Fits | Self::Waits | Self::Reserved => None,
             Self::Preempts => Some((preempts(patch, &owner), Vec::new())),
             Self::NoRoom(pods) => {
                 let count = pods.len();
@@ -128,7 +144,7 @@ fn jams(kind: &str, owner: &str, missing: usize) -> String {
 
 /// What to do before pods get a priority, where their roll-out would preempt others.
 fn preempts(patch: &Patch, owner: &str) -> String {
-    if !patch.edited.as_ref().is_some_and(|edited| surges(patch, edited)) {
+    if !RollingUpdate::of(patch).is_some_and(|update| update.surges) {
         return format!(
             "a pod of {owner} has no node that accepts it or has room for it, and with the new priority it would \
              preempt running pods. 1. free or add GPUs until all its pods run; 2. run the audit again to get the \
@@ -142,20 +158,6 @@ fn preempts(patch: &Patch, owner: &str) -> String {
     )
 }
 
-/// Whether pods of a Deployment are replaced one more than there are: Kubernetes rounds a
-/// percentage of `maxSurge` up, and its default is 25%.
-pub(super) fn surges(patch: &Patch, edited: &Edited) -> bool {
-    let strategy = |path: &[&str]| edited.after.at(path);
-    let is_recreated =
-        strategy(&["spec", "strategy", "type"]).and_then(Json::text) == Some("Recreate");
-    let none = match strategy(&["spec", "strategy", "rollingUpdate", "maxSurge"]) {
-        Some(Json::Integer(0)) => true,
-        Some(Json::Text(text)) => text.trim_end_matches('%') == "0",
-        _ => false,
-    };
-    patch.object.kind == "Deployment" && !is_recreated && !none
-}
-
 /// Where the pods of a group go that cannot be replaced on their own nodes.
 struct Moves {
     /// Nodes of those that have a place.
@@ -167,9 +169,9 @@ struct Moves {
 impl Trial<'_> {
     /// How the pods fare that a patch replaces.
     pub(super) fn roll_out(&mut self, patch: &Patch) -> RollOut {
-        let surges = patch.edited.as_ref().is_some_and(|edited| surges(patch, edited));
+        let surges = RollingUpdate::of(patch).is_some_and(|update| update.surges);
         let changes = self.template_changes(patch);
-        let mut waits = false;
+        let mut fits = RollOut::Fits;
         for (place, change) in changes.into_iter().filter(|(_, change)| change.replaces_pods) {
             let group = &self.reach.groups[place];
             let pod = change.applied(&group.pod);
@@ -185,18 +187,23 @@ impl Trial<'_> {
                 if let Some(missing) = self.jams(patch, group, &pod) {
                     return RollOut::Jams(missing);
                 }
+                if placed.iter().any(|node| is_reserved(self.reach, group, (&pod, *node))) {
+                    fits = RollOut::Reserved;
+                }
             }
             let runs = group.pods.iter().any(|(_, node)| node.is_some());
             let is_lost = |node: &Option<usize>| node.is_none_or(|node| self.closed[node]);
             let starts = change.prioritises() && group.pods.iter().any(|(_, node)| is_lost(node));
             if (surges && runs || starts) && !self.has_room_for(&pod) {
-                match change.prioritises() {
-                    true => return RollOut::Preempts,
-                    false => waits = true,
+                if change.prioritises() {
+                    return RollOut::Preempts;
+                }
+                if fits == RollOut::Fits {
+                    fits = RollOut::Waits;
                 }
             }
         }
-        if waits { RollOut::Waits } else { RollOut::Fits }
+        fits
     }
 
     /// Takes the pods as moved that a patch moves.
@@ -289,6 +296,22 @@ impl Trial<'_> {
         let requirement = Arc::new(self.requirement(pod));
         self.has_room(requirement, pod.requests.clone())
     }
+}
+
+/// Whether a node has a taint that a pod tolerates by no key, and that no node of the pods of its
+/// group has.
+fn is_reserved(reach: &PatchReach, group: &PodGroup, (pod, node): (&Pod, usize)) -> bool {
+    let taints = |node: usize| &reach.nodes[node].taints;
+    let is_own = |taint: &Taint| {
+        let mut own = group.pods.iter().filter_map(|(_, node)| *node);
+        own.any(|node| taints(node).contains(taint))
+    };
+    let is_meant = |taint: &Taint| {
+        taint.effect == TaintEffect::PreferNoSchedule
+            || pod.tolerations.iter().any(|of| of.names(taint))
+            || is_own(taint)
+    };
+    !taints(node).iter().all(is_meant)
 }
 
 /// The reference to a pod of a group.

@@ -113,6 +113,11 @@ fn a_taint_is_not_written_while_pods_to_come_lack_the_toleration() {
     let mut over = owner("Job", "over", json!({"template": template(1, none())}));
     over["status"] = json!({"conditions": [{"type": "Complete", "status": "True"}]});
     assert_eq!(is_tainted(&[over]), (true, vec![]));
+    // Nor does the job of an operator.
+    let mut over = owner("PyTorchJob", "over", json!({"template": template(1, none())}));
+    assert_eq!(is_tainted(std::slice::from_ref(&over)), (false, vec!["over".to_owned()]));
+    over["status"] = json!({"conditions": [{"type": "Succeeded", "status": "True"}]});
+    assert_eq!(is_tainted(&[over]), (true, vec![]));
 }
 
 /// A server with four GPUs and training with the rest: the extra pod of a rolling update would
@@ -309,6 +314,29 @@ fn pods_are_moved_only_to_nodes_with_room_for_all_of_them() {
     assert_eq!(written(8, &|spec| spec["affinity"] = beside.clone()), (false, Some(6)));
     let port = json!([{"containerPort": 80, "hostPort": 80}]);
     assert_eq!(written(8, &|spec| spec["containers"][0]["ports"] = port.clone()), (false, Some(6)));
+}
+
+/// The only other node is dedicated to databases.
+#[test]
+fn a_patch_warns_that_pods_which_tolerate_every_taint_move_to_a_dedicated_node() {
+    let warns = |tolerations: Value| {
+        let mut dedicated = plain_node("c1");
+        dedicated["spec"] =
+            json!({"taints": [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]});
+        let mut web = pod("web-0", "Deployment/web", 0, "g1");
+        web["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+        web["spec"]["tolerations"] = tolerations;
+        let mut spec = web["spec"].clone();
+        spec.as_object_mut().expect("a map").remove("nodeName");
+        let owner = deployment("web", 1, spec, json!({"type": "Recreate"}));
+        let (_, safe, _) = audited(&[node("g1", 8), dedicated, web, owner]);
+        let mut moving = safe.written.iter().filter(|of| of.patch.checks.contains(&"SCH-02"));
+        let warnings = &moving.next().expect("a patch").patch.warnings;
+        warnings.iter().any(|warning| warning.contains("tolerate every taint"))
+    };
+    assert!(warns(json!([{"operator": "Exists"}])));
+    let named = json!({"key": "dedicated", "operator": "Equal", "value": "db"});
+    assert!(!warns(json!([{"operator": "Exists"}, named])));
 }
 
 /// A quota for the pods that are there would reject those of a CronJob.

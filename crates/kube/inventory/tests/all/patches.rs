@@ -497,3 +497,14 @@ fn no_first_part_of_the_patches_takes_the_last_node_of_a_pod() {
     assert!(harmful > 20 && withheld > 20, "{harmful} harmful, {withheld} withheld");
     assert!(written * 100 >= harmless * 95, "{written} of {harmless} harmless patches are written");
 }
+
+#[test]
+fn a_field_manager_that_writes_from_a_repository_is_named() {
+    let advice = |writer: &str| {
+        let metadata = json!({"managedFields": [{"manager": "kubectl"}, {"manager": writer}]});
+        dovetail_inventory::facts::manager(&metadata).map(|manager| manager.advice())
+    };
+    let fleet = advice("fleetagent").expect("it is known");
+    assert!(fleet.starts_with("Field manager fleetagent manages this object"), "{fleet}");
+    assert_eq!(advice("kubectl-edit"), None);
+}

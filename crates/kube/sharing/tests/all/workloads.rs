@@ -224,20 +224,6 @@ fn what_a_tool_writes_is_left_to_it_and_a_guard_lets_others_wait() {
     let held = Around { held: Some("waiting".to_owned()), ..around() };
     let next = change(&owner, SLICE, &guarded(), &held, 0);
     assert_eq!(next, NextRequests::Waits("waiting".to_owned()));
-    let mut object = deployment();
-    let owned = |manager: &str, resource: &str| {
-        json!([{"manager": manager, "operation": "Update", "fieldsV1": {"f:spec": {"f:template":
-            {"f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {"f:resources": {"f:limits":
-                {(format!("f:{resource}")): {}}}}}}}}}}])
-    };
-    for (manager, resource, expected) in [
-        ("fleetagent", GPU, Some("fleetagent")),
-        ("fleetagent", "cpu", None),
-        ("kubectl", GPU, None),
-    ] {
-        object["metadata"]["managedFields"] = owned(manager, resource);
-        assert_eq!(read(&object).git_manager(), expected);
-    }
 }
 
 #[test]

@@ -65,6 +65,24 @@ fn a_pod_does_not_move_against_a_taint_a_budget_or_other_pods() {
     }));
 }
 
+/// Of two nodes with servers one goes, unless the other is dedicated to pods of another purpose.
+#[test]
+fn a_pod_that_tolerates_every_taint_does_not_move_to_a_dedicated_node() {
+    let moves = |dedicated: &[&str], key: &str| {
+        let mut facts = healthy();
+        one_server_on_each_node(&mut facts);
+        let named = facts.nodes.iter_mut().filter(|node| dedicated.contains(&&*node.node.name));
+        named.for_each(|node| node.node.taints.push(taint("dedicated")));
+        facts.workloads[SERVE].template.tolerations = vec![toleration(key)];
+        audit(&facts).iter().any(|finding| finding.check.id == "AUT-07")
+    };
+    assert!(moves(&[], ""));
+    assert!(!moves(&["g3"], ""));
+    assert!(moves(&["g3"], "dedicated"));
+    // Its own node has the taint, too.
+    assert!(moves(&["g2", "g3"], ""));
+}
+
 /// Two servers on one node, and a node that no pod uses: that one goes (AUT-03).
 #[test]
 fn no_pod_moves_to_a_node_that_goes_itself() {
@@ -114,6 +132,12 @@ fn an_empty_node_stays_with_a_pod_that_fits_nowhere_else() {
     };
     assert!(!stays(&|_| {}));
     assert!(stays(&|facts| requests(facts, WEB, "memory", 2_000 * GIB)));
+    let dedicated = |facts: &mut Facts, key: &str| {
+        facts.nodes[1].node.taints = vec![taint("dedicated")];
+        facts.workloads[WEB].template.tolerations = vec![toleration(key)];
+    };
+    assert!(stays(&|facts| dedicated(facts, "")));
+    assert!(!stays(&|facts| dedicated(facts, "dedicated")));
     assert!(stays(&|facts| {
         let term = SelectorTerm {
             key: dovetail_model::node::NAME_LABEL.into(),

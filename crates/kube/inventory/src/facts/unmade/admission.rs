@@ -96,8 +96,10 @@ fn are_added(pods: &Pods, owners: &Owners, sources: &SourceTexts) -> bool {
     }
     sources.texts().any(|(object, text)| {
         have.get(object).is_some_and(|keys| {
-            let templates = to_come::pods(object, text);
-            templates.iter().any(|pod| untolerated(pod).any(|resource| keys.contains(resource)))
+            let value: Value = serde_json::from_str(text).unwrap_or_default();
+            let templates = to_come::templates(object, &value);
+            let lacks = |pod: &Pod| untolerated(pod).any(|resource| keys.contains(resource));
+            templates.iter().any(|template| lacks(&template.pod))
         })
     })
 }
