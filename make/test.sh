@@ -65,6 +65,19 @@ tests() {
     fi
 }
 
+# services FOLDER: what tests run against, from outside; each file has what a script prints.
+services() {
+    sh make/prometheus.sh >"$1/prometheus"
+    sh make/postgresql.sh >"$1/postgresql"
+    sh make/focus-validator.sh >"$1/focus-validator"
+}
+
+# The network is waited for while the compiler works.
+fetched=target/make-test.services
+mkdir -p "$fetched"
+services "$fetched" &
+services=$!
+
 step format cargo fmt --all --check
 step clippy cargo clippy --profile test --workspace --all-targets --locked -- -D warnings
 # Tests and programs in one build: cargo chooses the features of dependencies by what it builds, and
@@ -85,12 +98,12 @@ else
 fi
 # Minutes the first time; later the programs are taken from the cache.
 step cluster "$xtask" cluster build
-say "Prometheus"
-prometheus=$(sh make/prometheus.sh)
+say "Prometheus, PostgreSQL, validator of FOCUS datasets"
+wait "$services"
+prometheus=$(cat "$fetched/prometheus")
 [ -z "$prometheus" ] || PATH=$PATH:$prometheus
 export PATH
-say "PostgreSQL"
-postgresql=$(sh make/postgresql.sh)
+postgresql=$(cat "$fetched/postgresql")
 if [ -n "$postgresql" ]; then
     PATH=$PATH:$postgresql
     # Libraries that came with it, where it was unpacked; empty parts would mean this folder.
@@ -99,9 +112,12 @@ if [ -n "$postgresql" ]; then
     export PATH
     [ -z "$libraries" ] || export LD_LIBRARY_PATH
 fi
-say "validator of FOCUS datasets"
-DOVETAIL_FOCUS_PYTHON=$(sh make/focus-validator.sh)
+DOVETAIL_FOCUS_PYTHON=$(cat "$fetched/focus-validator")
 export DOVETAIL_FOCUS_PYTHON
+# Control planes of tests live for seconds and hold little: they may use more memory before they
+# collect garbage than Go lets them by default.
+GOGC=${GOGC:-400}
+export GOGC
 # No crate has examples in its documentation (cargo xtask tidy examples): rustdoc is not started.
 say "tests: $xtask test"
 tests "$xtask" test

@@ -18,8 +18,17 @@ const AT_ONCE: usize = 2;
 
 /// Crates whose tests take longest, the longest first: they start first, so that none of them runs
 /// alone at the end. The others follow in the order of their names.
-const LONGEST: [&str; 5] =
-    ["dovetail", "dovetail-plan", "dovetail-scheduler", "dovetail-rehearsal", "dovetail-sim"];
+const LONGEST: [&str; 9] = [
+    "dovetail",
+    "dovetail-plan",
+    "dovetail-scheduler",
+    "dovetail-rehearsal",
+    "dovetail-sim",
+    "dovetail-store",
+    "dovetail-testkit",
+    "dovetail-inventory",
+    "dovetail-exact",
+];
 
 /// A program with tests.
 #[derive(Clone, Debug, PartialEq, Eq)]

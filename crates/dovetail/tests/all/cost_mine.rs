@@ -41,7 +41,7 @@ fn only_namespaces_whose_pods_one_may_list_are_shown() {
     ] {
         kubectl(&control_plane, &arguments.split(' ').collect::<Vec<_>>());
     }
-    let ask = "cost --store ledger.db --period 4000d --by namespace";
+    let ask = "cost --store ledger.db --period 2024-10-01..2024-10-07 --by namespace";
     let all = folder.json(ask);
     let mine = |user: &str, namespace: Option<&str>| {
         let path = control_plane.cluster().kubeconfig_of(user);

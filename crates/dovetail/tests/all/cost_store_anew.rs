@@ -14,6 +14,9 @@ use crate::program::Folder;
 
 /// The world begins on 2024-10-04.
 const PERIOD: &str = "--period 4000d";
+/// The world with days before and after it of which nothing is known. The states of single GPUs are
+/// read day by day: each empty day is one more question to the ledger.
+const WEEK: &str = "--period 2024-10-01..2024-10-07";
 
 fn run<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -57,10 +60,13 @@ fn a_ledger_is_billed_anew_to_the_micro_dollar() {
     for (address, name) in ledgers.chain(on_server) {
         let world = World::new("west", 5);
         fill(&address, &world);
-        let ask = format!("cost --store {name} {PERIOD}");
+        let ask = format!("cost --store {name} {WEEK}");
         let price = i64::try_from(world.price(world.period())).expect("an amount");
         let by_node = costs(&folder.json(&format!("{ask} --by node")), "node");
         assert_eq!(by_node.values().sum::<i64>(), price);
+        let ever =
+            folder.json(&format!("cost --store {name} {PERIOD} --unused distributed --by node"));
+        assert_eq!(costs(&ever, "node"), by_node);
 
         // Shared out: the same of each node, and nobody pays for what pods could.
         for method in ["all-in", "residual", "aws-split", "opencost", "datadog"] {
