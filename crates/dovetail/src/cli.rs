@@ -17,7 +17,7 @@ use crate::exit::EXIT_CODES;
 use crate::form_flag::{with_forms, with_required};
 use crate::help::{options, with_groups};
 
-/// Find wasted GPUs, show what they cost, and schedule AI jobs without the waste.
+/// Find wasted GPUs, show what they cost, and schedule AI jobs with less waste.
 #[derive(Debug, Parser)]
 #[command(name = "dovetail", version, max_term_width = 100)]
 #[command(propagate_version = true, arg_required_else_help = true)]
@@ -66,7 +66,7 @@ enum Command {
     Version,
     /// Print the completion script for a shell.
     Completion(completion::CompletionFlags),
-    /// Show the options that all commands share, and the exit codes.
+    /// Show the flags that all commands share, and the exit codes.
     #[command(hide = true, after_help = EXIT_CODES)]
     Options,
     /// Print the reference of the command line as Markdown.

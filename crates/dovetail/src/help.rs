@@ -19,7 +19,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
 /// Where everything else is.
 const MORE: &str = "\
 `dovetail COMMAND --help` lists the flags of a command. `dovetail options` lists
-those that all commands share. Also: `config`, `version`, `completion SHELL`.";
+the global flags. Also: `config`, `version`, `completion SHELL`.";
 
 /// The program with its commands listed in groups.
 pub(crate) fn with_groups(root: Command) -> Command {

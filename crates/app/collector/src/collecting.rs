@@ -189,8 +189,8 @@ impl CollectFlags {
             Some("no cluster to read: select it with --kubeconfig or --in-cluster")
         } else if !(1_000..=HOUR_MS).contains(&self.step.ms) {
             Some(
-                "--step: must be 1s to 1h: exporters are read at most once a second, and the \
-                 ledger stores whole hours",
+                "--step: must be 1s to 1h: dovetail scrapes exporters at most once a second, and \
+                 the ledger stores whole hours",
             )
         } else if self.back.ms < HOUR_MS {
             Some("--back: must be at least 1h: the ledger stores whole hours")
@@ -397,8 +397,8 @@ impl Collector {
         if !lists.refused.is_empty() {
             let kinds = lists.refused.join(", ");
             self.tell(&format!(
-                "the credentials may not list {kinds}, so reports lack this data: grant the \
-                 permissions in deploy/serve/rbac.yaml"
+                "the credentials are not allowed to list {kinds}, so reports lack this data: grant \
+                 the permissions in deploy/serve/rbac.yaml"
             ));
         }
         let labels = names::wanted(&self.given.teams);
@@ -656,8 +656,8 @@ fn unidentified(refused: &[String]) -> String {
     // A name alone helps if the GPUs and their pods can be read.
     let or_named = if named.len() == 1 { ", or pass --cluster NAME" } else { "" };
     format!(
-        "cannot identify the cluster: the credentials may not list {}{others}: grant them the \
-         ClusterRole of deploy/serve/rbac.yaml{or_named}",
+        "cannot identify the cluster: the credentials are not allowed to list {}{others}: grant \
+         them the ClusterRole of deploy/serve/rbac.yaml{or_named}",
         named.join(", ")
     )
 }
@@ -673,7 +673,7 @@ mod tests {
             unidentified(&refused)
         };
         let role = "grant them the ClusterRole of deploy/serve/rbac.yaml";
-        let may_not = "cannot identify the cluster: the credentials may not list";
+        let may_not = "cannot identify the cluster: the credentials are not allowed to list";
         assert_eq!(
             of(&["jobs.batch", "namespaces", "nodes", "pods", "services"]),
             format!("{may_not} nodes, pods, namespaces, and 2 other kinds: {role}")

@@ -356,8 +356,12 @@ fn nameless(statement: &Statement) -> Vec<String> {
             Dimension::Team,
             "map namespaces to teams in [cost.teams] of dovetail.toml, or pass --team-label LABEL",
         ),
-        (Dimension::Queue, "the label dovetail.dev/queue or Kueue's on a pod names its queue"),
-        (Dimension::Model, "the label llm-d.ai/model or model on a pod names its model"),
+        (
+            Dimension::Queue,
+            "to name the queue of a pod, set the label dovetail.dev/queue or \
+             kueue.x-k8s.io/queue-name",
+        ),
+        (Dimension::Model, "to name the model of a pod, set the label llm-d.ai/model or model"),
         (Dimension::Cluster, "--cluster names it"),
     ];
     let mut notes = Vec::new();

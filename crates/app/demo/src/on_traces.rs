@@ -58,7 +58,7 @@ pub(crate) fn fill(data: &mut ReportData, folder: &Path, host: &dyn Host) -> Res
     found.then_some(()).with_context(|| {
         format!(
             "{}: contains neither openb/ nor jobs/philly_pass_82k.csv: pass the folder of traces, or unset \
-             DOVETAIL_TRACES for the synthetic cluster",
+             DOVETAIL_TRACES for the generated cluster",
             folder.display()
         )
     })

@@ -22,8 +22,8 @@ pub(crate) fn compared(month: &DemoMonth, host: &dyn Host) -> Result<TimedCompar
     ));
     let prices = host.prices(&cluster)?;
     let name = match month.days {
-        30 => "synthetic month".to_owned(),
-        _ => format!("synthetic, {days}"),
+        30 => "generated month".to_owned(),
+        _ => format!("generated, {days}"),
     };
     replay::compared(&name, &cluster, &jobs, &prices, host)
 }

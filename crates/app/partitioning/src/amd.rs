@@ -67,7 +67,9 @@ fn stays(
         return Some(why);
     }
     if is_in_use(pods) {
-        return Some("pods use GPUs of the node, and a partition changes all of them".to_owned());
+        let why = "pods use GPUs of the node, and a change of the partition mode affects all GPUs \
+                   of the node";
+        return Some(why.to_owned());
     }
     let facts = |pod: &Pod| {
         let key = (pod.meta.namespace.to_string(), pod.meta.name.to_string());

@@ -330,7 +330,7 @@ impl Reader<'_> {
             };
             let nodes: Vec<bool> = targets.iter().map(|target| target.takes(&needs)).collect();
             if !nodes.contains(&true) {
-                let why = "the pod fits no node with GPUs of this model (taints, node selector, \
+                let why = "the pod fits on no node with GPUs of this model (taints, node selector, \
                            affinity, or free CPU, memory or disk)";
                 self.not_planned(why.to_owned());
                 continue;

@@ -107,7 +107,8 @@ pub async fn document(question: &Question<'_>, price_micros: Option<i64>) -> Res
             false => format!("; models: {}", models.join(", ")),
         };
         bail!(
-            "Prometheus at {} has no data of a pod that used one whole {} for a day or more (it has: {seen}{models})",
+            "Prometheus at {} has no data for any pod that used one whole {} for a day or more \
+             (it has: {seen}{models})",
             question.prometheus,
             question.model
         );
@@ -261,7 +262,7 @@ pub fn text(document: &Document) -> String {
         Some(limit) => {
             let more = match limit {
                 "pods" => "there are no more pods".to_owned(),
-                "clients" => "more pods than 48 are not supported".to_owned(),
+                "clients" => "more than 48 pods are not supported".to_owned(),
                 limit => format!("one more can exceed the limit of {limit}"),
             };
             format!("{replicas} per GPU: {replicas} of these pods can need {used}; {more}")

@@ -212,8 +212,8 @@ impl Objects {
 pub(crate) fn check(complete: &[&str]) -> Result<()> {
     match ["Node", "Pod"].iter().find(|kind| !complete.contains(*kind)) {
         Some(kind) => bail!(
-            "the credentials may not list objects of kind {kind}, so which GPUs are in use is \
-             unknown: grant the permissions in deploy/sharing/rbac.yaml"
+            "the credentials are not allowed to list objects of kind {kind}, so which GPUs are in \
+             use is unknown: grant the permissions in deploy/sharing/rbac.yaml"
         ),
         None => Ok(()),
     }

@@ -214,19 +214,21 @@ impl Document {
         if let Some(patch) = &self.patch {
             let name = self.name.as_deref().unwrap_or("cluster-policy");
             text += &format!(
-                "# After `kubectl apply -f` of the above, let the GPU Operator read it. This restarts \
-                 the\n# pods of its DaemonSets. If the operator installs the driver and upgrades it \
-                 automatically\n# (spec.driver.upgradePolicy.autoUpgrade), new tolerations can start such \
-                 an upgrade, which\n# deletes GPU pods: set autoUpgrade to false first, or run this in a \
-                 maintenance window.\n# kubectl patch clusterpolicies.nvidia.com {name} --type merge -p \
+                "# After you apply the objects above, run this command so that the GPU Operator \
+                 reads them. This\n# restarts the pods of its DaemonSets. If the operator installs \
+                 the driver and upgrades it\n# automatically \
+                 (spec.driver.upgradePolicy.autoUpgrade), new tolerations can start such an\n\
+                 # upgrade, which deletes GPU pods: set \
+                 autoUpgrade to false first, or run the command in a\n# maintenance window.\n\
+                 # kubectl patch clusterpolicies.nvidia.com {name} --type merge -p \
                  '{patch}'\n"
             );
         }
         for one in &self.device_patches {
             text += &format!(
-                "# After `kubectl apply -f` of the above, let AMD's GPU Operator read it:\n# (this \
-                 restarts its Device Config Manager, device plugins and node labellers; pods keep \
-                 their GPUs)\n# {}\n",
+                "# After you apply the objects above, run this command so that AMD's GPU Operator \
+                 reads them. This\n# restarts its Device Config Manager, device plugins and node \
+                 labellers; pods keep their GPUs.\n# {}\n",
                 one.command()
             );
         }

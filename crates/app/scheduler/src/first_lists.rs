@@ -74,9 +74,9 @@ impl FirstLists {
         let message = self.refused.values().next()?;
         let kinds: Vec<&str> = self.refused.keys().map(String::as_str).collect();
         let text = format!(
-            "the user may not list and watch {}: grant this permission, as the ClusterRole of \
-             deploy/rbac.yaml does; dovetail retries; the server's message about the first kind: \
-             {message}",
+            "the user is not allowed to list and watch {}: grant this permission, as the \
+             ClusterRole of deploy/rbac.yaml does; dovetail retries; the server's message about \
+             the first kind: {message}",
             kinds.join(", ")
         );
         self.repeats.is_due("refused".to_owned(), &text, now_ms).then_some(text)
@@ -128,8 +128,8 @@ mod tests {
         assert_eq!(lists.refusals(1_999), None, "others may follow");
         lists.refused(Kind::Node, "no nodes".to_owned(), 1_999);
         let told = lists.refusals(2_000).expect("a line");
-        let begin = "the user may not list and watch nodes, pods: grant this permission, as the \
-             ClusterRole of deploy/rbac.yaml does; ";
+        let begin = "the user is not allowed to list and watch nodes, pods: grant this permission, \
+             as the ClusterRole of deploy/rbac.yaml does; ";
         assert!(told.starts_with(begin) && told.ends_with(": no nodes"), "{told}");
         lists.refused(Kind::Pod, "no pods".to_owned(), 10_000);
         assert_eq!(lists.refusals(11_000), None, "the same is told once a minute");
@@ -138,7 +138,7 @@ mod tests {
         lists.listed(Kind::Node);
         lists.refused(Kind::Pod, "no pods".to_owned(), 64_000);
         let told = lists.refusals(65_000).expect("another line");
-        assert!(told.starts_with("the user may not list and watch pods: "), "{told}");
+        assert!(told.starts_with("the user is not allowed to list and watch pods: "), "{told}");
         lists.listed(Kind::Pod);
         assert!(lists.trouble().is_none() && lists.refusals(200_000).is_none());
     }

@@ -78,7 +78,7 @@ fn log_step(step: &StepNews) {
         Went::Again { problem } => info!(%namespace, name, %problem, "retried: {what}"),
         Went::WithoutRight { right, code, message } => warn!(
             %namespace, name, code,
-            "cannot {what}: the scheduler's account lacks the permission `{right}` (see \
+            "cannot {what}: the scheduler's service account lacks the permission `{right}` (see \
              deploy/rbac.yaml): {message}"
         ),
         Went::Refused { code, message } => {

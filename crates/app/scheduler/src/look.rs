@@ -36,8 +36,8 @@ pub enum LookError {
     Kinds(#[source] kube::Error),
     /// Kinds may not be listed.
     #[error(
-        "your user may not list and watch {}: grant this permission, as the ClusterRole of \
-         deploy/viewer.yaml does; the server's message about the first kind: {message}",
+        "your user is not allowed to list and watch {}: grant this permission, as the ClusterRole \
+         of deploy/viewer.yaml does; the server's message about the first kind: {message}",
         .kinds.join(", ")
     )]
     Refused {

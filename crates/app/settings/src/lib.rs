@@ -43,7 +43,7 @@ const MAX_THREADS: u64 = 4096;
 
 /// Flags that every command takes; also settings of the file and the environment.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Settings")]
+#[command(next_help_heading = "Global flags")]
 pub struct SettingFlags {
     /// Output format [default: table]
     #[arg(long, short = 'o', global = true, value_enum, value_name = "FORMAT")]

@@ -65,7 +65,7 @@ pub struct SchedulerSection {
     pub(crate) max_declared_loss_ms: Option<u64>,
     /// What is logged.
     pub log_level: Option<LogLevel>,
-    /// One JSON object per line instead of text.
+    /// Write the log as one JSON object per line instead of text.
     pub log_json: Option<bool>,
 }
 

@@ -79,9 +79,10 @@ impl Read {
             return Ok(self);
         }
         bail!(
-            "{}: your credentials may not list {} in all namespaces, so the GPUs and the pods that use them are \
-             unknown: use credentials with the ClusterRole of deploy/serve/rbac.yaml, or read a ledger that a dovetail \
-             server fills (`dovetail cost --mine --store LEDGER`)",
+            "{}: your credentials are not allowed to list {} in all namespaces, so the GPUs and \
+             the pods that use them are unknown: use credentials with the ClusterRole of \
+             deploy/serve/rbac.yaml, or read a ledger that a dovetail server fills (`dovetail \
+             cost --mine --store LEDGER`)",
             self.sources.join(", "),
             self.hidden.join(" and ")
         )
@@ -250,7 +251,8 @@ fn served(app: &App, cluster: &ConnectionFlags, sink: &mut dyn Sink) -> Result<V
     let lists = connection_runtime()?.block_on(lists_of(cluster, sink))?;
     if !lists.refused.is_empty() {
         app.note(&format!(
-            "see the ClusterRole in deploy/serve/rbac.yaml: your credentials may not list {}",
+            "see the ClusterRole in deploy/serve/rbac.yaml: your credentials are not allowed to \
+             list {}",
             lists.refused.join(", ")
         ));
     }

@@ -32,8 +32,9 @@ pub fn own_namespaces(connection: &ConnectionFlags) -> Result<BTreeSet<String>> 
         let own = asked.with_context(|| format!("--mine: {}", connection.name()))?;
         if own.is_empty() {
             let text = format!(
-                "--mine: these credentials may not list pods in any namespace that they can list, \
-                 nor in the kubeconfig's namespace `{}`: use another kubeconfig, or omit --mine",
+                "--mine: these credentials are not allowed to list pods in any namespace that they \
+                 can list, nor in the kubeconfig's namespace `{}`: use another kubeconfig, or omit \
+                 --mine",
                 plain(&current)
             );
             return Err(UsageError(text).into());

@@ -213,7 +213,8 @@ impl ServerFlags {
                 Err(UsageError(text.into()).into())
             }
             step_ms if step_ms < 1_000 => {
-                let text = "--step: must be at least 1s: exporters are read at most once a second";
+                let text =
+                    "--step: must be at least 1s: dovetail scrapes exporters at most once a second";
                 Err(UsageError(text.into()).into())
             }
             // A period of which nothing is over says so itself.

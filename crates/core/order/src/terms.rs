@@ -41,7 +41,7 @@ pub enum QueueTerms {
     DominantShare(ShareTerms),
     /// Quota, then usage for its weight.
     FairTree(UsageTerms),
-    /// As NVIDIA's KAI-Scheduler compares them.
+    /// As NVIDIA's KAI Scheduler compares them.
     Kai(KaiTerms),
 }
 

@@ -64,7 +64,7 @@ pub enum QueueTurns {
     /// Who holds less than its quota, then who has used least for its weight, level by level
     /// (Slurm's Fair Tree).
     FairTree,
-    /// Who has least of what NVIDIA's KAI-Scheduler would give it, before priority; a job that must
+    /// Who has least of what NVIDIA's KAI Scheduler would give it, before priority; a job that must
     /// not be preempted starts within quotas alone.
     Kai,
 }
@@ -87,8 +87,8 @@ const RECLAIM_WITHIN_S: u32 = 300;
 pub const PRESETS: [(&str, &str, Turns); 5] = [
     (
         "fair",
-        "Queue with the least usage per weight first; within a queue, submission order, short jobs \
-         slightly earlier",
+        "Queue with the lowest usage relative to its weight first; within a queue, submission \
+         order, short jobs slightly earlier",
         Turns {
             queues: QueueTurns::FairTree,
             half_life_s: WEEK_S,
@@ -116,7 +116,7 @@ pub const PRESETS: [(&str, &str, Turns); 5] = [
     ),
     (
         "kai",
-        "Queues in the order of NVIDIA's KAI-Scheduler, which divides the cluster among them; \
+        "Queues in the order of NVIDIA's KAI Scheduler, which divides the cluster among them; \
          within a queue, priority, then submission order",
         Turns {
             size: 0,

@@ -20,7 +20,7 @@ use dovetail_units::duration::duration_of_seconds;
 /// What to show, and where to put the report.
 #[derive(Debug, Args)]
 pub(crate) struct DemoFlags {
-    /// Number of nodes in the synthetic cluster
+    /// Number of nodes in the generated cluster
     #[arg(long, value_name = "N", default_value_t = DemoMonth::default().nodes)]
     nodes: u32,
     /// Length of the trace, in days
@@ -29,7 +29,7 @@ pub(crate) struct DemoFlags {
     /// GPU time that the jobs can use within --days, as a fraction of the cluster's GPU time
     #[arg(long, value_name = "RATIO", default_value_t = DemoMonth::default().load)]
     load: f64,
-    /// Folder of real traces to replay instead of a synthetic trace
+    /// Folder of real traces to replay instead of a generated trace
     #[arg(long, value_name = "FOLDER", env = "DOVETAIL_TRACES")]
     traces: Option<PathBuf>,
     /// File for the report

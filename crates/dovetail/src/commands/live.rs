@@ -21,7 +21,7 @@ pub(crate) struct LookFlags {
     /// Read the pods that have this `spec.schedulerName` [default: dovetail]
     #[arg(long, value_name = "NAME")]
     scheduler_name: Option<String>,
-    /// Time to wait until all objects have been read, in seconds or such as 90s or 5m
+    /// Maximum time to read all objects: a number of seconds, or a duration such as 90s or 5m
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = timeout)]
     timeout: Duration,
 }

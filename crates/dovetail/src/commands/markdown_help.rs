@@ -24,7 +24,7 @@ fn reference() -> String {
     );
     write_command(&mut text, &root, "");
     let shared: Vec<&Arg> = root.get_arguments().filter(|arg| arg.is_global_set()).collect();
-    text.push_str("\n## Settings of every command\n");
+    text.push_str("\n## Global flags\n");
     write_arguments(&mut text, &shared);
     let _ = write!(text, "\n## Exit codes\n\n```text\n{EXIT_CODES}\n```\n");
     text

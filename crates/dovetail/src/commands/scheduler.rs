@@ -60,7 +60,7 @@ pub(crate) struct SchedulerFlags {
     /// Schedule the pods that have this `spec.schedulerName` [default: dovetail]
     #[arg(long, value_name = "NAME")]
     scheduler_name: Option<String>,
-    /// Address of probes (`/livez`, `/readyz`) and `/metrics` [default: 127.0.0.1:10251]
+    /// Address of health endpoints (/livez, /readyz) and /metrics [default: 127.0.0.1:10251]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
     /// Lease for leader election, as namespace/name [default: kube-system/dovetail]
@@ -75,7 +75,7 @@ pub(crate) struct SchedulerFlags {
     /// Log level; debug logs every decision, trace every request [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<LogLevel>,
-    /// One JSON object per line instead of text.
+    /// Write the log as one JSON object per line instead of text.
     #[arg(long)]
     log_json: bool,
     #[command(flatten)]
@@ -139,7 +139,7 @@ async fn schedule(
         format!("cannot listen on `{listen}`; choose another address with --listen")
     })?;
     if let Ok(address) = listener.local_addr() {
-        info!(%address, "serving health probes and metrics");
+        info!(%address, "serving health endpoints and metrics");
     }
     let comparison = options.comparison.clone();
     let (status, metrics) = (Arc::<Status>::default(), Arc::<Metrics>::default());

@@ -135,7 +135,7 @@ fn the_demo_compares_four_policies_and_writes_its_report() {
         assert!(run["metrics"]["jobs"].as_u64() > Some(0), "{run}");
         assert!(run["account"]["usage"].is_object(), "{run}");
     }
-    assert!(folder.read("page/demo.html").contains("synthetic, 1 day"));
+    assert!(folder.read("page/demo.html").contains("generated, 1 day"));
     assert_eq!(folder.call(&format!("{small} --output csv")).code, Some(2));
 }
 

@@ -218,7 +218,7 @@ fn of_one_thing_it_is_said_in_the_singular() {
     assert!(beside.contains("all-in assigns the whole price of a node to its GPUs"), "{beside}");
     assert_eq!(
         sentence(&one, "runs", "unknown_because"),
-        "it is unknown since when 1 training pod has used whole GPUs: add --prometheus URL"
+        "it is unknown how long 1 training pod has used whole GPUs: add --prometheus URL"
     );
     for answer in one["answers"].as_array().expect("answers") {
         assert_eq!(answer["none_because"], Value::Null, "{answer:#}");

@@ -63,13 +63,14 @@ fn credentials_that_expired_are_named_and_so_are_rights_that_are_missing() {
     api.set_faults(1, vec![refusing("pods", 403)]);
     let done = audit();
     assert_eq!((done.code, done.out.as_str()), (Some(1), ""), "{}", done.err);
-    assert!(done.err.contains("may not list pods in all namespaces"), "{}", done.err);
+    assert!(done.err.contains("not allowed to list pods in all namespaces"), "{}", done.err);
     assert!(done.err.contains(ROLE), "{}", done.err);
     // Without quotas there is a report, and it names what it lacks and the right that would help.
     api.set_faults(1, vec![refusing("resourcequotas", 403)]);
     let done = audit();
     assert_eq!(done.code, Some(0), "{}", done.err);
-    let names_all = done.err.contains("may not list resourcequotas") && done.err.contains(ROLE);
+    let names_all =
+        done.err.contains("not allowed to list resourcequotas") && done.err.contains(ROLE);
     assert!(names_all, "{}", done.err);
     assert!(done.out.contains("Missing data: "), "{}", done.out);
     let all = folder.call("audit --kubeconfig kubeconfig --all-findings").out;

@@ -641,7 +641,8 @@ fn a_scheduler_that_may_not_list_kinds_names_them_in_one_warning() {
     let mut log = scheduler.log();
     let mut lines = log.by_ref().lines().map_while(Result::ok);
     let warning = lines.find(|line| line.contains("WARN")).expect("a warning");
-    let kinds = "the user may not list and watch nodes, pods, storageclasses.storage.k8s.io: grant";
+    let kinds = "the user is not allowed to list and watch nodes, pods, \
+                 storageclasses.storage.k8s.io: grant";
     assert!(warning.contains(kinds), "{warning}");
     assert!(!warning.contains("ApiError") && !warning.contains("Status {"), "{warning}");
     scheduler.stop();

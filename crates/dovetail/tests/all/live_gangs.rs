@@ -72,7 +72,7 @@ fn a_running_gang_that_is_short_says_by_how_many() {
         let expected = format!(
             "all 2 pods of gang team/{name} have a node, 2 fewer than start together: the missing pods have not been \
              recreated. A running scheduler reserves capacity for lost pods, for 30 s each, unless \
-             they were preempted; no object records since when; {then}"
+             they were preempted; no object records when the reservation started; {then}"
         );
         assert_eq!((&why["message"], &why["gang"]["lacks_pods"]), (&json!(expected), &json!(2)));
     }

@@ -571,5 +571,5 @@ fn a_pod_larger_than_the_free_cpu_of_each_node_is_not_planned_for() {
     let plan = folder.json(CALL);
     assert_eq!(plan["demand"], json!({}));
     let text = folder.call(CALL).out;
-    assert!(text.contains("the pod fits no node with GPUs of this model"), "{text}");
+    assert!(text.contains("the pod fits on no node with GPUs of this model"), "{text}");
 }

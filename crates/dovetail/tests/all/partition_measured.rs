@@ -129,7 +129,7 @@ fn replicas_follow_from_what_pods_use() {
     assert_eq!((&team["replicas"], shared), (&json!(2), &json!(1)), "{team}");
     let none = folder.call(&format!("{call} --namespace other"));
     assert_eq!(none.code, Some(1), "{none:?}");
-    let told = "has no data of a pod that used one whole A100-80GB for a day or more (it has: 1 on GPUs \
-                that other pods use, too; models: A100-80GB)";
+    let told = "has no data for any pod that used one whole A100-80GB for a day or more (it has: 1 \
+                on GPUs that other pods use, too; models: A100-80GB)";
     assert!(none.err.contains(told), "{none:?}");
 }

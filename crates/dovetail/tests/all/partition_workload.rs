@@ -372,7 +372,7 @@ fn without_the_right_to_list_workloads_nodes_are_followed_and_a_guard_lets_none_
          --workload default/Deployment/chat={SLICE}",
         setting.kubeconfig
     );
-    let words = "the credentials may not list deployments.apps and statefulsets.apps";
+    let words = "the credentials are not allowed to list deployments.apps and statefulsets.apps";
     // Authorization follows the role after a while; a dry run changes nothing until then.
     let noted = (0..100)
         .map(|_| setting.folder.call(&format!("{call} --dry-run")))

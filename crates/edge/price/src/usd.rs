@@ -26,7 +26,7 @@ pub(crate) fn parse_micros(text: &str, currency: &str) -> Result<i64, String> {
     })?;
     if number.decimals() > DECIMALS {
         return Err(format!(
-            "`{text}` has more than six decimals: round it to a millionth of a {currency}"
+            "`{text}` has more than six decimal places: round it to a millionth of a {currency}"
         ));
     }
     let micros = number.units(DECIMALS as u32, Rest::CutOff);
@@ -86,8 +86,8 @@ mod tests {
                 "{text}"
             );
         }
-        assert!(parse_usd_micros("0.1234567").unwrap_err().contains("six decimals"));
-        assert!(parse_usd_micros(&long).unwrap_err().contains("six decimals"));
+        assert!(parse_usd_micros("0.1234567").unwrap_err().contains("six decimal places"));
+        assert!(parse_usd_micros(&long).unwrap_err().contains("six decimal places"));
         assert!(parse_usd_micros("1000000.000001").unwrap_err().contains("check the unit"));
         assert!(parse_usd_micros(&huge).unwrap_err().contains("check the unit"));
     }

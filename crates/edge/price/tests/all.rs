@@ -425,7 +425,7 @@ fn errors_of_a_price_file_name_file_line_and_column() {
         ("gpu_model,usd_per_gpu_hour\nH100,2\nT4,two\n", "mine.csv:3: column `usd_per_gpu_hour`"),
         ("gpu_model,usd_per_gpu_hour\nH100,\n", "mine.csv:2: column `usd_per_gpu_hour`"),
         ("gpu_model,usd_per_gpu_hour\nH100,-1\n", "expected a number such as 6.88"),
-        ("gpu_model,usd_per_gpu_hour\nH100,0.0000001\n", "six decimals"),
+        ("gpu_model,usd_per_gpu_hour\nH100,0.0000001\n", "six decimal places"),
         ("gpu_model,usd_per_gpu_hour\n,2\n", "mine.csv:2: column `gpu_model`: empty"),
         (
             "gpu_model,usd_per_gpu_hour\nV100M16,2\nV100M32,2\n",

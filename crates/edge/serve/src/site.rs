@@ -116,7 +116,7 @@ async fn admitted(State(site): State<Arc<Site>>, request: Request, next: Next) -
         Ok(Review::Allowed) => next.run(request).await,
         Ok(Review::Forbidden) => told(
             StatusCode::FORBIDDEN,
-            "the token's user may not read this path: grant `get` on it",
+            "the token's user is not allowed to read this path: grant `get` on it",
         ),
         Ok(Review::Unknown) => {
             let mut answer = told(StatusCode::UNAUTHORIZED, "a bearer token is required");

@@ -613,7 +613,7 @@ pub(crate) fn end(seen: &Seen, record: &Record, step: Step, problem: &str, now_m
                 "{}: {problem}; {}",
                 match failed {
                     MOST_RETURNS.. => format!("the rollback failed {failed} times"),
-                    _ => "neither the new nor the old layout was applied".to_owned(),
+                    _ => "neither the new nor the former layout was applied".to_owned(),
                 },
                 stuck_remedy(&seen.node)
             ),

@@ -41,7 +41,7 @@ pub fn answer(asked: &QuestionInput) -> CostAnswer {
         uncertainty: uncertainty(known, &held),
         unknown_because: (held.is_empty() && known.left_out > 0).then(|| {
             format!(
-                "it is unknown since when {} whole GPUs: add --prometheus URL",
+                "it is unknown how long {} whole GPUs: add --prometheus URL",
                 plural(known.left_out, "training pod has used", "training pods have used")
             )
         }),
@@ -80,9 +80,10 @@ fn how(asked: &QuestionInput) -> String {
         }
     };
     format!(
-        "attempts are grouped into a run by the label dovetail.dev/run, else by their owner, else by the experiment \
-         label of the settings, else by namespace and the owner's name without its generated suffix, if an attempt \
-         starts within 24 hours after the previous one finished; {costs}; {}",
+        "dovetail groups attempts into a run by the first of these that they have: the label \
+         dovetail.dev/run, the owner, the experiment label of the settings, the namespace with the \
+         owner's name without its generated suffix. Attempts that are grouped by name belong to \
+         one run if each starts within 24 hours after the previous one finished; {costs}; {}",
         asked.training.definition()
     )
 }

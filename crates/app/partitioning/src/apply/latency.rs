@@ -76,7 +76,7 @@ impl Apply<'_> {
     /// A server that has latency, or why there is none.
     pub(super) async fn prometheus(&self) -> Result<AnyClient, String> {
         let (choice, cluster) = (&self.options.prometheus, &self.options.connection);
-        let none = "no Prometheus was found: name one with --prometheus URL";
+        let none = "no Prometheus server was found: pass --prometheus URL";
         match self.options.way.reach(choice, cluster).await {
             Ok((client, told)) => {
                 told.iter().for_each(|line| self.app.note(line));

@@ -101,8 +101,8 @@ pub(super) async fn take_back(server: &Server, one: &PodMove) -> Result<()> {
         }
     }
     anyhow::bail!(
-        "the replica that was added for {} could not be removed, because its Deployment changed again and again: \
-         run the command again",
+        "the replica that was added for {} could not be removed, because its Deployment \
+         kept changing: run the command again",
         one.pod
     )
 }

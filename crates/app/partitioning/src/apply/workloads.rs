@@ -20,7 +20,7 @@ use crate::asked::{AskedChange, WorkloadName};
 use crate::objects::Objects;
 use crate::workload_room::{could_take, free, tool};
 
-const CHANGES: &str = "it changed again and again while dovetail read it: run the command again";
+const CHANGES: &str = "it kept changing while dovetail read it: run the command again";
 
 /// The workloads of a cluster, and the policies that they may change under.
 pub(super) struct Workloads<'a> {
@@ -54,8 +54,8 @@ impl<'a> Workloads<'a> {
         if !self.objects.unlisted.is_empty() {
             let kinds = self.objects.unlisted.join(" and ");
             self.apply.app.note(&format!(
-                "the credentials may not list {kinds}, so changed workloads are not checked: grant \
-                 the permissions in deploy/sharing/rbac.yaml"
+                "the credentials are not allowed to list {kinds}, so changed workloads are not \
+                 checked: grant the permissions in deploy/sharing/rbac.yaml"
             ));
         }
         for place in 0..self.objects.owners.len() {
@@ -332,8 +332,8 @@ impl<'a> Workloads<'a> {
         }
         if !self.objects.unlisted.is_empty() {
             return Err(format!(
-                "the credentials may not list {}, so whether another change is being watched is unknown: \
-                 grant the permissions in deploy/sharing/rbac.yaml",
+                "the credentials are not allowed to list {}, so whether another change is being \
+                 watched is unknown: grant the permissions in deploy/sharing/rbac.yaml",
                 self.objects.unlisted.join(" and ")
             ));
         }

@@ -54,7 +54,7 @@ fn starts_are_counted_beside_their_first_forecast() {
     ten_minutes_pass(&mut cluster);
     let said = made(&mut cluster);
     assert_eq!(said.len(), 1, "{said:?}");
-    let start = "; estimated start: by 2030-03-17T18:46:40Z; estimated at 2030-03-17T17:56:40Z";
+    let start = "; expected start: by 2030-03-17T18:46:40Z; forecast at 2030-03-17T17:56:40Z";
     assert!(said[0].ends_with(start), "{said:?}");
     ten_minutes_pass(&mut cluster);
     assert_eq!(made(&mut cluster), Vec::<String>::new());

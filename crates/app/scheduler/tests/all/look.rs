@@ -22,8 +22,9 @@ async fn all_kinds_that_may_not_be_listed_are_named_at_once() {
     api.set_faults(1, plurals.map(forbid).to_vec());
     let asked = look(&config(&api), &Options::default(), Duration::from_secs(60), 0).await;
     let told = asked.err().expect("a refusal").to_string();
-    let begin = "your user may not list and watch nodes, pods, storageclasses.storage.k8s.io: \
-         grant this permission, as the ClusterRole of deploy/viewer.yaml does; ";
+    let begin = "your user is not allowed to list and watch nodes, pods, \
+         storageclasses.storage.k8s.io: grant this permission, as the ClusterRole of \
+         deploy/viewer.yaml does; ";
     assert!(told.starts_with(begin), "{told}");
     assert!(!told.contains("ApiError") && !told.contains("Status {"), "{told}");
 }

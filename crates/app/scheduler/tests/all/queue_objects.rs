@@ -193,8 +193,9 @@ async fn queues_are_validated_counted_and_shown() {
     for name in ["m0", "m1"] {
         create(&control_plane, &member(name, 8, "train"));
     }
-    let why = "queue vision is guaranteed 8 nvidia.com/gpu and does not borrow: it uses 0, and 16 more \
-               would be needed, more than the queue may ever use: raise its quota, or request less";
+    let why = "queue vision is guaranteed 8 nvidia.com/gpu and does not borrow: it uses 0, and 16 \
+               more would be needed, more than the queue may ever use: raise its quota or limit, \
+               or request less";
     until("the condition of the group", async || {
         let says = group(&client).await;
         says["reason"] == "WaitingForQuota" && says["status"] == "False" && says["message"] == why

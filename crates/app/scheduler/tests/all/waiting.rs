@@ -143,7 +143,7 @@ fn nobody_buys_nodes_for_who_waits_for_something_else() {
     let over = cluster.submit(1, 1, 2).unwrap();
     assert_eq!(over.word(), "WaitingForQuota");
     let numbers = "queue default is limited to 1 nvidia.com/gpu: it uses 0, and 2 more would be \
-         needed, more than the queue may ever use: raise its quota, or request less";
+         needed, more than the queue may ever use: raise its quota or limit, or request less";
     assert_eq!(over.message, numbers);
     assert!(!autoscalers_act(&over));
     let behind = cluster.submit(2, 1, 2).unwrap();

@@ -1,4 +1,4 @@
-//! How much of something each of several queues should have, as NVIDIA's KAI-Scheduler divides it.
+//! How much of something each of several queues should have, as NVIDIA's KAI Scheduler divides it.
 //!
 //! Each gets what it asks for within its quota, even if that is more than there is. What is left
 //! goes to queues of the highest priority first and among those by weight, in whole units; a queue

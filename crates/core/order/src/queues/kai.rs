@@ -1,4 +1,4 @@
-//! Queues as NVIDIA's KAI-Scheduler orders them: by what each should have ([`super::division`]).
+//! Queues as NVIDIA's KAI Scheduler orders them: by what each should have ([`super::division`]).
 //!
 //! What each queue should have is divided anew at every cycle, level by level of the tree and for
 //! GPUs, CPU and memory by themselves, over what queues hold and wait for.

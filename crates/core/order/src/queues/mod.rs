@@ -6,7 +6,7 @@
 //! | `usage` | GPU-time that queues have used, decayed |
 //! | `model_weights` | what a GPU of a model counts in that |
 //! | `kai` | what each queue should have where the whole cluster is divided |
-//! | `division` | how KAI-Scheduler divides capacity over queues |
+//! | `division` | how KAI Scheduler divides capacity over queues |
 
 pub mod division;
 pub mod kai;

@@ -1,4 +1,4 @@
-//! What follows where the order divides the whole cluster over queues, as KAI-Scheduler does.
+//! What follows where the order divides the whole cluster over queues, as KAI Scheduler does.
 
 use std::collections::BTreeMap;
 

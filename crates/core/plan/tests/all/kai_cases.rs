@@ -1,4 +1,4 @@
-//! KAI-Scheduler's own integration cases, run with this engine: which end as KAI's do, and why the
+//! KAI Scheduler's own integration cases, run with this engine: which end as KAI's do, and why the
 //! others do not.
 //!
 //! Each case is run until three rounds in a row change nothing. Between rounds whoever was

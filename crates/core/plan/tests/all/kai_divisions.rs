@@ -1,4 +1,4 @@
-//! The division of capacity over queues, held against KAI-Scheduler's own cases.
+//! The division of capacity over queues, held against KAI Scheduler's own cases.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

@@ -54,7 +54,7 @@ pub(crate) struct AuditFlags {
     /// File of findings to ignore, each with a reason (docs/find-waste.md)
     #[arg(long, value_name = "FILE")]
     ignore_file: Option<PathBuf>,
-    /// Write patches to a new folder, with an index of what each changes and restarts
+    /// Write patches to a new or empty folder, with an index of what they change and restart
     #[arg(long, value_name = "FOLDER")]
     patches: Option<PathBuf>,
     /// Earlier audit (-o json) to compare with: reports new and fixed findings

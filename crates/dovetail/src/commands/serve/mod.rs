@@ -58,7 +58,7 @@ pub(crate) struct ServeFlags {
     /// Log level [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<LogLevel>,
-    /// One JSON object per line instead of text
+    /// Write the log as one JSON object per line instead of text
     #[arg(long)]
     log_json: bool,
     #[command(flatten)]

@@ -32,7 +32,7 @@ pub(crate) struct CompareFlags {
     /// Baseline: a policy, or order/policy for timed [default: the first]
     #[arg(long, value_name = "NAME")]
     against: Option<String>,
-    /// Do not compute the bound that no policy can beat, which takes as long as several replays
+    /// Skip the bound that no policy can beat; computing it takes as long as several replays
     #[arg(long = "no-bounds", alias = "no-limits")]
     no_limits: bool,
 }

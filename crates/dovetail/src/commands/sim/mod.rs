@@ -25,7 +25,7 @@ pub(crate) enum Command {
     Run(Box<run::RunFlags>),
     /// Replay a recording and compare every decision.
     Replay(replay::ReplayFlags),
-    /// Replay traces under several policies, with the significance of each difference.
+    /// Replay traces under several policies, and test whether differences are significant.
     Compare(Box<compare::CompareFlags>),
     /// Replay every combination of policies, orders, traces and seeds, one row each.
     Sweep(Box<sweep::SweepFlags>),

@@ -105,7 +105,7 @@ pub(crate) struct RunFlags {
     #[arg(long, value_enum, value_name = "SOURCE")]
     pub(crate) estimates: Option<run_timed::EstimatesName>,
     /// timed: jobs of higher priority preempt others; preempted jobs continue from their last
-    /// checkpoint, or lose at most their save time with notice, or start from scratch
+    /// checkpoint, from the work that they saved on notice (--save-on-notice), or from scratch
     #[arg(long)]
     pub(crate) preemption: bool,
     #[command(flatten)]

@@ -60,7 +60,9 @@ impl FromStr for ThresholdFlag {
         let micro = number.units(6, Rest::CutOff).and_then(|micro| u32::try_from(micro).ok());
         match micro.filter(|micro| *micro <= 100_000_000) {
             Some(micro) if number.decimals() <= 6 => Ok(Self(micro)),
-            _ => Err(format!("`{text}` is not a share: write 0 to 100 with at most six decimals")),
+            _ => Err(format!(
+                "`{text}` is not a percentage: write 0 to 100 with at most six decimal places"
+            )),
         }
     }
 }

@@ -201,7 +201,8 @@ impl Note {
     /// condition.
     pub fn gang_given_up(pod: PodKey, gang: &str, reason: &'static str, at_ms: u64) -> Self {
         let text = format!(
-            "{gang} stayed below its minimum size for too long: its pods are deleted so that it restarts as a whole"
+            "{gang} stayed below its minimum size for too long: dovetail deletes its pods so that \
+             it restarts as a whole"
         );
         let (action, tag) = ("Deleting", gang.to_owned());
         Self { kind: Kind::Pod, about: pod, is_warning: true, reason, action, text, at_ms, tag }
@@ -296,8 +297,8 @@ impl Note {
             None => (
                 "Resumed",
                 "Resuming",
-                "The pods have terminated: the workload is resumed, and its new pods are pending \
-                 until there is capacity for them",
+                "The pods have terminated: dovetail resumes the workload, and its new pods stay \
+                 pending until they fit",
             ),
         };
         let (about, tag) = (PodKey { namespace, name, uid }, at_ms.to_string());

@@ -152,7 +152,7 @@ fn of_the_lost(short: ShortLook) -> String {
     format!(
         ", {pods} fewer than start together: the missing pods have not been recreated. A running scheduler \
          reserves capacity for lost pods, for {} each, unless they were preempted; no object \
-         records since when; {then}",
+         records when the reservation started; {then}",
         seconds(short.keep_for_ms)
     )
 }

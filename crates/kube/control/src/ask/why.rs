@@ -257,7 +257,7 @@ fn without_job(world: &World, ours: &str, pod: &Pod) -> Option<(&'static str, St
         return Some(("placed", format!("{ending} node {}", pod.node)));
     }
     if *pod.scheduler != *ours {
-        let text = format!("it belongs to scheduler {}, not to {ours}", pod.scheduler);
+        let text = format!("its spec.schedulerName is {}, not {ours}", pod.scheduler);
         return Some(("not_ours", text));
     }
     if pod.meta.is_deleting() {

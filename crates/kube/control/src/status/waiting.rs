@@ -137,7 +137,7 @@ impl WaitingReason {
         };
         let made = time(made_ms);
         Self {
-            message: format!("{}; estimated start: by {by}; estimated at {made}", self.message),
+            message: format!("{}; expected start: by {by}; forecast at {made}", self.message),
             ..self
         }
     }
@@ -261,7 +261,7 @@ fn at_its_bound(engine: &mut Engine, job: &Job, rules: &Rules) -> String {
         _ => format!(", {kept} more are reserved for pods that preempt others"),
     };
     let never = match block.asked > block.most {
-        true => ", more than the queue may ever use: raise its quota, or request less",
+        true => ", more than the queue may ever use: raise its quota or limit, or request less",
         false => "",
     };
     format!("{bound}: it uses {used}{kept}, and {asked} more would be needed{never}")
@@ -309,7 +309,7 @@ fn what_its_queue_holds(engine: &mut Engine, job: &Job, rules: &Rules) -> String
 /// For which victims a job waits, and where.
 fn reserved_until(engine: &Engine, job: JobId, is_stopping: impl Fn(&Owner) -> bool) -> String {
     let Some(claim) = engine.list().claim_of(job) else {
-        return "capacity is reserved for it from a later time on".to_owned();
+        return "capacity is reserved for it at a later time".to_owned();
     };
     let mut nodes: Vec<&str> = claim.places.iter().map(|place| &*place.node).collect();
     nodes.sort_unstable();

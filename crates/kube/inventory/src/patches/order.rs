@@ -122,8 +122,9 @@ fn later_pods_beyond_quota(patch: &Patch, reach: &PatchReach) -> Option<(String,
     let owners: BTreeSet<&ObjectRef> = later.map(|group| &group.owner).collect();
     let first = owners.first()?;
     let order = format!(
-        "{} and possibly others create pods with GPUs later, which a quota for the present pods would reject. 1. \
-         decide how many GPUs namespace {namespace} may use with them; 2. create a ResourceQuota for that number",
+        "{} and possibly others create pods with GPUs later, which a quota for the current pods \
+         would reject. 1. decide how many GPUs namespace {namespace} may use with them; \
+         2. create a ResourceQuota for that number",
         words(first)
     );
     Some((order, owners.into_iter().cloned().collect()))

@@ -137,7 +137,7 @@ fn jams(kind: &str, owner: &str, missing: usize) -> String {
         }
     };
     format!(
-        "required anti-affinity or host ports of the present pods of {owner} keep new pods off \
+        "required anti-affinity or host ports of the current pods of {owner} keep new pods off \
          their nodes, and {why}. 1. {step}; 2. run the audit again to get the patch"
     )
 }
