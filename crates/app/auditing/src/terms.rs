@@ -19,8 +19,9 @@ pub(crate) fn brings_words(brought: &Brought, claimed: PricedTime) -> String {
     let returned = brought.returned;
     let words = match brought.removed.gpu_milli_ms {
         _ if brought.worth != Worth::Returned => worth_words(brought.worth),
-        0 => "lets pending pods use GPUs that you already pay for: the bill stays the same",
+        // Also where nothing is extrapolated to a month yet.
         removed if removed == returned.gpu_milli_ms => "lowers the bill: a node can be removed",
+        0 => "lets pending pods use GPUs that you already pay for: the bill stays the same",
         _ => worth_words(Worth::Returned),
     };
     if brought.worth != Worth::Returned || returned.gpu_milli_ms == claimed.gpu_milli_ms {

@@ -1,6 +1,9 @@
 //! What an audit reports to people, in sentences: the headline, what it rests on, and what fixing a
 //! finding brings.
 
+use std::collections::BTreeSet;
+
+use dovetail_console::plain::plain;
 use dovetail_console::table::counted;
 use dovetail_costing::document::LEAST_HOURS;
 use dovetail_inventory::facts::OTHER_PODS;
@@ -10,6 +13,9 @@ use dovetail_units::duration::duration_of_seconds;
 pub use super::baseline::object_words;
 use super::document::{Document, FindingOut, MethodOut, StateOut};
 use super::figures::{FigureOut, sign_of_more};
+
+/// Models that the headline names.
+const MOST_MODELS: usize = 3;
 
 /// A figure in dollars with its range over split methods, or in GPU-hours without a price.
 fn figure_words(figure: &FigureOut) -> String {
@@ -73,7 +79,10 @@ impl Document {
                 // Without the noise of shares.
                 let priced = (head.installed_gpus * head.priced_share * 1e3).round() / 1e3;
                 let of_all = match self.is_partly_unpriced() {
-                    true => format!("{} of {gpus}", count(priced)),
+                    true => {
+                        let others = format!("the others{}", self.unpriced_models());
+                        format!("{} of {gpus}; {others} have no known price", count(priced))
+                    }
                     false => gpus,
                 };
                 format!("You pay about {} a month for {of_all}.", rounded_usd(bill))
@@ -141,6 +150,11 @@ impl Document {
             };
             let cost = cost.map(|cost| format!(", {of_them}about {} a month", rounded_usd(cost)));
             let cost = cost.unwrap_or_default();
+            // The bill names a part of the GPUs, which need not be the part that is free.
+            let of_all = match self.is_partly_unpriced() {
+                true => format!(" of all {}", gpu_count(head.installed_gpus)),
+                false => String::new(),
+            };
             return match gpus {
                 // What could not be read may be a pod that holds none.
                 0.0 if self.skipped_objects > 0 => {
@@ -149,8 +163,8 @@ impl Document {
                         .to_owned()
                 }
                 0.0 => "All are allocated. Whether they are busy was not measured.".to_owned(),
-                1.0 => format!("1 is allocated to no pod{cost}. {UNMEASURED}"),
-                _ => format!("{} are allocated to no pod{cost}. {UNMEASURED}", count(gpus)),
+                1.0 => format!("1{of_all} is allocated to no pod{cost}. {UNMEASURED}"),
+                _ => format!("{}{of_all} are allocated to no pod{cost}. {UNMEASURED}", count(gpus)),
             };
         }
         let too_recent = percent(head.too_recent_share);
@@ -224,6 +238,19 @@ impl Document {
         let head = &self.headline;
         let is_priced = head.bill_usd_micros_per_month.is_some_and(|bill| bill > 0);
         is_priced && head.unpriced_gpu_hours_per_month >= LEAST_HOURS
+    }
+
+    /// The models of GPUs without a price, in parentheses, where they are known.
+    fn unpriced_models(&self) -> String {
+        let lines = self.prices.iter().filter(|line| line.usd_micros_per_gpu_hour.is_none());
+        let models: BTreeSet<String> =
+            lines.filter_map(|line| line.model.as_deref()).map(plain).collect();
+        let first: Vec<&str> = models.iter().take(MOST_MODELS).map(String::as_str).collect();
+        match (first.is_empty(), models.len() - first.len()) {
+            (true, _) => String::new(),
+            (false, 0) => format!(" ({})", first.join(", ")),
+            (false, more) => format!(" ({} and {more} more)", first.join(", ")),
+        }
     }
 
     fn unpriced_sentence(&self) -> String {

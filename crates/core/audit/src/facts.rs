@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use dovetail_account::device_time::Span;
-use dovetail_model::{NodeCondition, Toleration, is_gpu_resource};
+use dovetail_model::{CounterRule, NodeCondition, Toleration, is_gpu_resource};
 
 use crate::hang::Hang;
 use crate::served_model::ServedModel;
@@ -22,8 +22,10 @@ pub struct Facts {
     pub nodes: Vec<Node>,
     /// Whatever runs pods, by its top owner; a pod without owner is its own.
     pub workloads: Vec<Workload>,
-    /// Whatever makes pods with GPUs at another time and has none now.
+    /// Pods with GPUs that are yet to be made.
     pub to_come: Vec<ToCome>,
+    /// Whether there are pods that were not read: where they run and what they need is unknown.
+    pub lacks_pods: bool,
     /// Namespaces with pods.
     pub namespaces: Vec<Namespace>,
     /// Disruption budgets.
@@ -75,6 +77,9 @@ pub struct Node {
     pub scale_down_held_by: Option<String>,
     /// Since when it takes no new pods; `None` if it does.
     pub cordoned_since_ms: Option<u64>,
+    /// Why it needs a repair, or has one in progress, as its conditions and annotations report:
+    /// what its taints tell is not repeated here.
+    pub repair_marks: Vec<String>,
     /// Whether it is being removed: its deletion has begun, or an autoscaler has marked it.
     pub is_being_removed: bool,
     /// Whether its provider may take it back at any time; `None` if nobody knows.
@@ -146,6 +151,7 @@ impl Node {
             gpus: BTreeMap::new(),
             scale_down_held_by: None,
             cordoned_since_ms: None,
+            repair_marks: Vec::new(),
             is_being_removed: false,
             is_spot: None,
             is_prepaid: false,
@@ -303,14 +309,20 @@ impl Workload {
                 .any(|container| container.gpu_limits().next().is_some())
     }
 
-    /// Whether it runs once on every node.
-    pub fn is_daemon(&self) -> bool {
-        self.owner.kind == "DaemonSet"
+    /// Whether each of its pods belongs to one node: it is not moved from it, and ends with it.
+    pub fn belongs_to_nodes(&self) -> bool {
+        self.owner.kind == "DaemonSet" || self.is_static()
+    }
+
+    /// Whether the kubelet of a node runs its pods from files: neither taints nor drains touch
+    /// them.
+    pub fn is_static(&self) -> bool {
+        self.owner.kind == "Node"
     }
 }
 
 /// Work that has no pods now: a CronJob between its runs, a Job that is suspended, a Deployment at
-/// zero replicas.
+/// zero replicas; or fewer than it wants: a StatefulSet whose first pods are not ready.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToCome {
     /// What it makes, with the pods that it is going to make, which have no node.
@@ -389,6 +401,8 @@ pub struct PodTemplate {
     pub depends_on_pods: bool,
     /// Whether its required anti-affinity keeps pods of other owners off its nodes.
     pub keeps_others_off: bool,
+    /// Ports of its node that it takes.
+    pub host_ports: HostPorts,
     /// Annotations that keep its pods from being moved, as `key: value`. Each of them is enough.
     pub eviction_held_by: Vec<String>,
     /// Whether it has a volume that lives and dies with its node.
@@ -401,6 +415,15 @@ pub struct PodTemplate {
     pub grace_s: i64,
     /// The model that its pods serve, as far as its name or its arguments tell.
     pub model: Option<ServedModel>,
+}
+
+/// Ports of its node that a pod takes, in the words of the engine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostPorts {
+    /// Selectors that count the pod.
+    pub taken: BTreeSet<String>,
+    /// What they ask of a node.
+    pub rules: Vec<CounterRule>,
 }
 
 /// Memory mounted at `/dev/shm`.

@@ -12,6 +12,7 @@
 //! | `checks` | the checks, one file for each family |
 //! | `usage`, `measured_use` | what GPUs did while pods held them |
 //! | `hang` | time in which all members of a job waited for each other |
+//! | `health` | what marks a node that needs a repair |
 //! | `served_model` | how large a served model is, by its name |
 //! | `finding` | a check that triggered, grouped by top owner |
 //! | `patch` | the change of an object that mends a finding, ready to be applied |
@@ -31,6 +32,7 @@ mod confirm;
 mod facts;
 mod finding;
 mod hang;
+mod health;
 mod measured_use;
 mod moment;
 mod patch;
@@ -51,11 +53,12 @@ pub use confirm::{
 };
 pub use facts::{
     Advice, Autoscaler, Budget, BudgetLimit, CheapestRegion, Container, ContainerKind, Facts, Gpus,
-    MemoryKills, Namespace, Node, NumaPolicy, ObjectRef, Pod, PodTemplate, Recommended, Scoring,
-    SharedMemory, ToCome, Workload, WorkloadClass,
+    HostPorts, MemoryKills, Namespace, Node, NumaPolicy, ObjectRef, Pod, PodTemplate, Recommended,
+    Scoring, SharedMemory, ToCome, Workload, WorkloadClass,
 };
 pub use finding::{Evidence, Finding, Move, group};
 pub use hang::Hang;
+pub use health::names_a_repair;
 pub use measured_use::{Matched, measure};
 pub use moment::{
     DeviceStates, GangCounts, GpuTimes, HeldGpus, HeldState, Lasting, MONTH_MS, Moment, NodeGpus,

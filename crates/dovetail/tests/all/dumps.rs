@@ -339,7 +339,9 @@ fn amounts_say_how_many_gpu_hours_they_leave_out() {
     let folder = two_owned("NVIDIA-H100-80GB-HBM3", true);
     let flags = "--gpu-price L40S=1";
     let text = told(&folder, &format!("audit {flags}"));
-    assert!(text.contains("You pay about $5,760 a month for 8 of 16 GPUs."), "{text}");
+    let paid =
+        "You pay about $5,760 a month for 8 of 16 GPUs; the others (H100) have no known price.";
+    assert!(text.contains(paid), "{text}");
     let left_out = "Amounts leave out 5,760 GPU-hours a month";
     assert!(text.contains(&format!("{left_out} (50.0% of all), which have no price.")), "{text}");
     let state = "allocated, use not measured (5,760 GPU-h unpriced) 16.0 100.0% ≥ $5,760";
@@ -375,4 +377,35 @@ fn prices_of_other_regions_are_estimates_that_name_theirs() {
     near(usd, 6.88 * 0.390_945);
     let source = spot["source"].as_str().unwrap();
     assert!(source.starts_with("estimate: ") && source.contains("us-east-1"), "{source}");
+}
+
+/// The free GPUs are those without a price, not those that the bill covers.
+#[test]
+fn free_gpus_are_counted_of_all_where_some_have_no_price() {
+    let text = told(&two_owned("NVIDIA-H100-80GB-HBM3", false), "audit --gpu-price L40S=1");
+    let free = "; the others (H100) have no known price. 8 of all 16 GPUs are allocated to no pod.";
+    assert!(text.contains(free), "{text}");
+}
+
+/// Nothing is extrapolated to a month yet, and no pod is pending.
+#[test]
+fn a_young_node_whose_pods_fit_elsewhere_is_for_no_pending_pods() {
+    let recently = "2026-11-20T11:40:00Z";
+    let gpus = ("nvidia.com/gpu", 8);
+    let mut objects = Vec::new();
+    for (name, on) in [("serve-1-a", "l1"), ("serve-1-b", "l2")] {
+        let mut young = node(on, "", &[gpus], &[("nvidia.com/gpu.product", "NVIDIA-L40S")]);
+        young["metadata"]["creationTimestamp"] = json!(recently);
+        objects.push(young);
+        objects.push(pod(name, ("ReplicaSet", "serve-1"), ("nvidia.com/gpu", 2), on, recently));
+    }
+    let mut web = pod("web-a", ("ReplicaSet", "web"), ("cpu", 1), "l1", recently);
+    web["metadata"]["namespace"] = json!("web");
+    objects.push(web);
+    let found = audit(&objects, "--gpu-price L40S=1");
+    let emptied = found["findings"].as_array().unwrap();
+    let emptied = emptied.iter().find(|finding| finding["id"] == "AUT-07");
+    let emptied = emptied.unwrap_or_else(|| panic!("{found:#}"));
+    assert_eq!(emptied["usd_micros_per_month"], Value::Null);
+    assert_eq!(emptied["brings"], "lowers the bill: a node can be removed");
 }

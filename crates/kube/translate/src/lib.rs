@@ -15,7 +15,7 @@ pub mod levels;
 mod node;
 mod not_yet;
 mod pod;
-mod ports;
+pub mod ports;
 mod preemption;
 mod preferences;
 mod receipt;

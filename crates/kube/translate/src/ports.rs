@@ -8,12 +8,12 @@ use dovetail_objects::{HostPort, Pod};
 const EVERY_ADDRESS: &str = "0.0.0.0";
 
 /// The counters that count the pod because of its ports.
-pub(super) fn counted_by(pod: &Pod) -> impl Iterator<Item = String> {
+pub fn counted_by(pod: &Pod) -> impl Iterator<Item = String> {
     pod.ports.iter().flat_map(|port| [any_use(port), use_at(port, &port.address)])
 }
 
 /// What the pod's ports ask of its node.
-pub(super) fn rules(pod: &Pod) -> impl Iterator<Item = CounterRule> {
+pub fn rules(pod: &Pod) -> impl Iterator<Item = CounterRule> {
     let selectors = pod.ports.iter().flat_map(|port| match &*port.address {
         EVERY_ADDRESS => vec![any_use(port)],
         address => vec![use_at(port, EVERY_ADDRESS), use_at(port, address)],

@@ -22,7 +22,7 @@ const INDEX: &str = "index.md";
 /// What holds after each patch, and what nothing is known of.
 const CHECKED: &str = "each pod then still has a node that accepts it by selectors, node \
                        affinity, taints and resources, and pods that must move have room. \
-                       Required pod affinity and actions of other controllers are not checked.";
+                       Actions of other controllers are not checked.";
 
 /// Refuses a folder that holds something, before long work. One that is missing is made by
 /// [`write()`], so that an interrupted audit leaves none behind.

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_model::FreeCause;
-use dovetail_units::duration::duration_at_least;
 
-use super::{Run, View, claims_on, consolidation, empty, node_ref, pods_of};
+use super::{Run, View, claims_on, consolidation, cordoned, empty, node_ref, pods_of};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
 use crate::facts::{BudgetLimit, Node, ObjectRef};
@@ -19,11 +18,9 @@ pub(super) const RUNS: &[Run] = &[
     ("AUT-03", empty::empty_for_long),
     ("AUT-04", scale_down_held),
     ("AUT-05", pod_without_controller),
-    ("AUT-06", cordoned_for_long),
+    ("AUT-06", cordoned::cordoned_for_long),
     ("AUT-07", consolidation::nearly_empty),
 ];
-
-const MINUTE_MS: u64 = 60_000;
 
 fn held_on_half_empty_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let mut requested: BTreeMap<&str, i64> = BTreeMap::new();
@@ -34,7 +31,7 @@ fn held_on_half_empty_node(view: &View<'_>, check: &'static Check, found: &mut V
             *sum = sum.saturating_add(per_pod);
         }
     }
-    for workload in view.facts.workloads.iter().filter(|workload| !workload.is_daemon()) {
+    for workload in view.facts.workloads.iter().filter(|workload| !workload.belongs_to_nodes()) {
         let annotations = &workload.template.eviction_held_by;
         if annotations.is_empty() {
             continue;
@@ -115,32 +112,6 @@ fn pod_without_controller(view: &View<'_>, check: &'static Check, found: &mut Ve
                 .with("node", &node.node.name)
                 .with("local data", local);
             found.push(finding.affecting([pod]));
-        }
-    }
-}
-
-fn cordoned_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    for node in view.gpu_nodes() {
-        let Some(since_ms) = node.cordoned_since_ms else { continue };
-        let length_ms = view.facts.now_ms.saturating_sub(since_ms);
-        if length_ms > view.facts.thresholds.cordoned_minutes * MINUTE_MS {
-            let mut finding = Finding::new(check, &node.pool)
-                .with(
-                    "cordoned",
-                    format!("{} for {}", node.node.name, duration_at_least(length_ms)),
-                )
-                .affecting([node_ref(node)]);
-            if node.without_gpu_pods_since_ms.is_some() {
-                finding = finding.with("without GPU pods", &node.node.name);
-            }
-            // Whoever removes it does not want it back.
-            match node.is_being_removed {
-                true => finding = finding.with("being removed", &node.node.name),
-                false => finding = finding.mended_by(PatchChange::Uncordon),
-            }
-            let causes = [FreeCause::DrainingOrCordoned];
-            finding.claims = free_since(node, since_ms, view.facts.period, &causes);
-            found.push(finding);
         }
     }
 }

@@ -7,6 +7,9 @@
 //! then asked of the engine as one world: the emptied nodes are gone, everybody else stands where
 //! he stands, the pods wait. A node whose pods do not all start stays, and the engine is asked
 //! again.
+//!
+//! Pods that belong to their node (of DaemonSets, static ones) never move: they end with it, and
+//! hold what they hold of a node that stays. No pod moves to a node where its host ports are taken.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +25,7 @@ use super::needed::needs;
 use super::{UNWANTED, View, claims_on, node_ref, pod_ref};
 use crate::catalogue::Check;
 use crate::facts::{
-    BudgetLimit, ContainerKind, Facts, Node, ObjectRef, Pod, Workload, WorkloadClass,
+    BudgetLimit, ContainerKind, Facts, Node, ObjectRef, Pod, PodTemplate, Workload, WorkloadClass,
 };
 use crate::finding::{Finding, Move};
 use crate::trial::placed;
@@ -60,6 +63,10 @@ pub(super) fn nearly_empty(view: &View<'_>, check: &'static Check, found: &mut V
 }
 
 fn of_resource(view: &View<'_>, resource: &str, check: &'static Check, found: &mut Vec<Finding>) {
+    if view.facts.lacks_pods {
+        // They may use what looks free, or need it.
+        return;
+    }
     let standing = standing(view.facts, resource);
     let cluster = ResourceCluster::of(view.facts, resource, &standing);
     let mut chosen = cluster.choose();
@@ -81,8 +88,9 @@ fn of_resource(view: &View<'_>, resource: &str, check: &'static Check, found: &m
     }
 }
 
+/// Pods with nodes, without those that belong to their node.
 pub(super) fn standing<'f>(facts: &'f Facts, resource: &str) -> Vec<RunningPod<'f>> {
-    let workloads = facts.workloads.iter().filter(|workload| !workload.is_daemon());
+    let workloads = facts.workloads.iter().filter(|workload| !workload.belongs_to_nodes());
     let pods = workloads.flat_map(|workload| {
         let gpus = workload.gpus_per_pod().get(resource).copied().unwrap_or(0);
         workload.pods.iter().filter_map(move |pod| {
@@ -101,6 +109,8 @@ pub(super) struct ResourceCluster<'f> {
     /// Pods by node, as places in `standing`.
     of_nodes: BTreeMap<&'f str, Vec<usize>>,
     used: BTreeMap<&'f str, i64>,
+    /// What pods use that belong to their node.
+    staying: BTreeMap<&'f str, Staying>,
     /// What disruption budgets allow, by whom they protect.
     limits: BTreeMap<&'f ObjectRef, Vec<BudgetLimit>>,
 }
@@ -114,13 +124,18 @@ impl<'f> ResourceCluster<'f> {
         let nodes: BTreeMap<&str, &Node> =
             facts.nodes.iter().map(|node| (&*node.node.name, node)).collect();
         let mut used: BTreeMap<&str, i64> = BTreeMap::new();
-        // A DaemonSet's pods stay with their node, and hold what they hold.
+        let mut staying: BTreeMap<&str, Staying> = BTreeMap::new();
         for workload in &facts.workloads {
             let gpus = workload.gpus_per_pod().get(resource).copied().unwrap_or(0);
-            for pod in workload.pods.iter().filter(|_| gpus > 0) {
+            let own = workload.belongs_to_nodes().then(|| Staying::of(workload, resource, gpus));
+            for pod in workload.pods.iter().filter(|_| gpus > 0 || own.is_some()) {
                 let node = pod.node.as_deref().and_then(|node| nodes.get_key_value(node));
-                if let Some((name, _)) = node {
+                let Some((name, _)) = node else { continue };
+                if gpus > 0 {
                     *used.entry(*name).or_default() += gpus;
+                }
+                if let Some(own) = &own {
+                    staying.entry(*name).or_default().add(own);
                 }
             }
         }
@@ -128,7 +143,7 @@ impl<'f> ResourceCluster<'f> {
         for budget in &facts.budgets {
             limits.entry(&budget.protects).or_default().push(budget.limit);
         }
-        Self { facts, resource, standing, nodes, of_nodes, used, limits }
+        Self { facts, resource, standing, nodes, of_nodes, used, staying, limits }
     }
 
     /// Whether a pod starts again elsewhere without loss, as far as anybody can see. What other
@@ -272,8 +287,33 @@ impl<'f> ResourceCluster<'f> {
     }
 
     /// All pods on their nodes, but for those of nodes that are gone: these are pending, with their
-    /// places as numbers.
+    /// places as numbers, unless they belong to their node.
     pub(super) fn world(&self, gone: &BTreeSet<&str>) -> Snapshot {
+        let (mut world, next) = self.world_that_moves(gone);
+        let first_id = self.standing.len() + 1;
+        let nodes = world.nodes.iter().zip(next.into_values()).enumerate();
+        let holdings = nodes.filter_map(|(place, (node, first))| {
+            let staying = self.staying.get(&*node.name)?;
+            let free = (node.devices.len() as i64 - i64::from(first)).max(0);
+            let count = u16::try_from(staying.gpus.clamp(0, free)).unwrap_or(0);
+            let owner = format!("pods of node {}", node.name);
+            let id = HoldingId((first_id + place) as u64);
+            let resources = staying.resources.clone();
+            let mut holding = held((id, &*node.name, owner), resources, (first, count));
+            holding.counts_into = staying.ports.iter().cloned().collect();
+            Some(holding)
+        });
+        let holdings: Vec<Holding> = holdings.collect();
+        world.holdings.extend(holdings);
+        world
+    }
+
+    /// The same without pods that belong to their node; for each of its nodes in their order how
+    /// many GPUs are held.
+    pub(super) fn world_that_moves(
+        &self,
+        gone: &BTreeSet<&str>,
+    ) -> (Snapshot, BTreeMap<&str, u16>) {
         let mut world = Snapshot::default();
         let mut next: BTreeMap<&str, u16> = BTreeMap::new();
         // Only pods with claims get what claims alone give, and these do not move. What pods that
@@ -304,36 +344,18 @@ impl<'f> ResourceCluster<'f> {
             let Some(next) = next.get_mut(of.node) else { continue };
             let most = offered(self.nodes[of.node]);
             let count = u16::try_from(of.gpus.clamp(0, most - i64::from(*next))).unwrap_or(0);
-            let whole = DeviceAmount::share(WHOLE_DEVICE_MILLI, 0);
-            world.holdings.push(Holding {
-                id: HoldingId(place as u64 + 1),
-                node: of.node.into(),
-                owner: Owner::Foreign(format!("{}/{}", of.workload.owner.namespace, of.pod.name)),
-                phase: HoldingPhase::Held { expected_end_ms: None },
-                reservation: None,
-                resources: requirement.resources,
-                devices: (*next..*next + count).map(|device| (device, whole.clone())).collect(),
-                counts_into: Default::default(),
-                attachments: Default::default(),
-            });
+            let owner = format!("{}/{}", of.workload.owner.namespace, of.pod.name);
+            let id = HoldingId(place as u64 + 1);
+            let mut holding = held((id, of.node, owner), requirement.resources, (*next, count));
+            holding.counts_into = requirement.counts_into;
+            world.holdings.push(holding);
             *next += count;
         }
-        world
+        (world, next)
     }
 
     pub(super) fn requirement(&self, of: &RunningPod<'_>) -> Requirement {
         let template = &of.workload.template;
-        let mut resources = Resources { pod_slots: 1, ..Resources::default() };
-        let lasting = template.containers.iter().filter(|c| c.kind != ContainerKind::Init);
-        for (name, amount) in lasting.flat_map(|container| &container.requests) {
-            match name.as_str() {
-                "cpu" => resources.cpu_milli += amount,
-                "memory" => resources.memory_bytes += amount,
-                "ephemeral-storage" => resources.ephemeral_bytes += amount,
-                name if name == self.resource => {}
-                name => *resources.extended.entry(name.to_owned()).or_default() += amount,
-            }
-        }
         let model = self.nodes.get(of.node).map(|node| self.model(node)).unwrap_or_default();
         let (device, gpu_models) = match u16::try_from(of.gpus) {
             Ok(count) if count > 0 => {
@@ -343,11 +365,13 @@ impl<'f> ResourceCluster<'f> {
             _ => (DeviceRequest::None, BTreeSet::new()),
         };
         Requirement {
-            resources,
+            resources: resources(template, self.resource),
             device,
             gpu_models,
             node_conditions: template.node_conditions.clone(),
             tolerations: self.tolerations(of),
+            counts_into: template.host_ports.taken.iter().cloned().collect(),
+            rules: template.host_ports.rules.clone(),
             ..Requirement::default()
         }
     }
@@ -375,6 +399,65 @@ impl<'f> ResourceCluster<'f> {
             tolerations.push(Toleration { key, any_value: true, ..Toleration::default() });
         }
         tolerations
+    }
+}
+
+/// What pods of a node use that belong to it.
+#[derive(Default)]
+struct Staying {
+    resources: Resources,
+    gpus: i64,
+    /// Selectors that count them because of their host ports.
+    ports: BTreeSet<String>,
+}
+
+impl Staying {
+    /// What one pod of a workload uses, with so many GPUs of a resource.
+    fn of(workload: &Workload, resource: &str, gpus: i64) -> Self {
+        let ports = workload.template.host_ports.taken.clone();
+        Self { resources: resources(&workload.template, resource), gpus, ports }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.resources.add_times(&other.resources, 1);
+        self.gpus += other.gpus;
+        self.ports.extend(other.ports.iter().cloned());
+    }
+}
+
+/// What one pod uses beside its GPUs of a resource.
+fn resources(template: &PodTemplate, resource: &str) -> Resources {
+    let mut resources = Resources { pod_slots: 1, ..Resources::default() };
+    let lasting = template.containers.iter().filter(|c| c.kind != ContainerKind::Init);
+    for (name, amount) in lasting.flat_map(|container| &container.requests) {
+        match name.as_str() {
+            "cpu" => resources.cpu_milli += amount,
+            "memory" => resources.memory_bytes += amount,
+            "ephemeral-storage" => resources.ephemeral_bytes += amount,
+            name if name == resource => {}
+            name => *resources.extended.entry(name.to_owned()).or_default() += amount,
+        }
+    }
+    resources
+}
+
+/// What somebody holds on a node, with so many whole devices from the first.
+fn held(
+    (id, node, owner): (HoldingId, &str, String),
+    resources: Resources,
+    (first, count): (u16, u16),
+) -> Holding {
+    let whole = DeviceAmount::share(WHOLE_DEVICE_MILLI, 0);
+    Holding {
+        id,
+        node: node.into(),
+        owner: Owner::Foreign(owner),
+        phase: HoldingPhase::Held { expected_end_ms: None },
+        reservation: None,
+        resources,
+        devices: (first..first + count).map(|device| (device, whole.clone())).collect(),
+        counts_into: Default::default(),
+        attachments: Default::default(),
     }
 }
 

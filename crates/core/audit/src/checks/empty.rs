@@ -24,7 +24,12 @@ const MOST_NAMED: usize = 3;
 /// What to do instead of a removal, where no pool removes and adds nodes by itself.
 const KEEP_FOR_LATER: &str =
     "an autoscaled node pool with minimum size 0, which adds the node only while it is needed";
+const KEEP_FOR_UNREAD: &str = "keep the node until an audit has read all pods";
 const KEEP_FOR_STAYING: &str = "keep the node until these pods can run on another node";
+
+/// The autoscaler does not remove such a node, and a person can.
+const REMOVE_HELD: &str = "kubectl drain NODE --ignore-daemonsets  # then delete the machine: the annotation prevents \
+                           the autoscaler from removing it";
 
 /// No snapshot shows how long the runs of a CronJob take.
 const AT_MOST: &str =
@@ -50,15 +55,23 @@ pub(super) fn empty_for_long(view: &View<'_>, check: &'static Check, found: &mut
         let mut finding = Finding::new(check, &node.pool)
             // Pods that were deleted are not listed, so it may be less.
             .with("without GPU pods", format!("{name} for up to {}", duration(length_ms)))
-            .mended_by(PatchChange::RemoveEmptyNodes)
             .affecting([node_ref(node)]);
+        finding = match &node.scale_down_held_by {
+            None => finding.mended_by(PatchChange::RemoveEmptyNodes),
+            // An autoscaler keeps it, whatever its pool allows.
+            Some(annotation) => {
+                finding.with("annotation that prevents removal", format!("{annotation} on {name}"))
+            }
+        };
         if !needed.to_come.is_empty() {
             finding = finding.with("waste of this node", AT_MOST);
         }
         let staying = stays.get(name).into_iter().flatten();
         let staying: Vec<String> =
             staying.map(|pod| format!("{}/{}", pod.namespace, pod.name)).collect();
+        let unread = view.facts.lacks_pods.then(|| "they may run on it or need it".to_owned());
         let kept = [
+            (unread.into_iter().collect(), "pods that were not read", KEEP_FOR_UNREAD),
             (staying, "cannot be moved from it", KEEP_FOR_STAYING),
             (needed.pods.into_iter().collect(), "pending pods that may need it", KEEP_FOR_PENDING),
             (needed.to_come.into_iter().collect(), "workloads that will need it", KEEP_FOR_LATER),
@@ -75,6 +88,9 @@ pub(super) fn empty_for_long(view: &View<'_>, check: &'static Check, found: &mut
             finding.stays.insert(name.to_owned());
         }
         if finding.stays.is_empty() {
+            if node.scale_down_held_by.is_some() {
+                finding = finding.for_example(REMOVE_HELD);
+            }
             finding.claims = free_since(node, since_ms, view.facts.period, &UNWANTED);
         }
         found.push(finding);

@@ -8,6 +8,7 @@ use dovetail_model::{Node as ModelNode, SelectorTerm, Taint, requirement::Operat
 use super::taints::{keeping_away, tolerates};
 use super::{View, percent_of};
 use crate::facts::{Container, ContainerKind, Node, Workload};
+use crate::health::tells_of_health;
 use crate::patch::{LimitChange, PatchChange};
 
 /// Labels that tell GPU nodes from others, the plainest first.
@@ -107,16 +108,6 @@ pub(super) fn shared_memory(workload: &Workload) -> Vec<PatchChange> {
     works.map(change).collect()
 }
 
-/// Parts of keys and values of taints that keep pods from nodes that do not work.
-const HEALTH: [&str; 8] =
-    ["unhealthy", "xid", "broken", "faulty", "maintenance", "out-of-service", "ecc", "repair"];
-
-/// Whether a taint keeps pods from a node because something of it does not work.
-pub(super) fn tells_of_health(taint: &Taint) -> bool {
-    let texts = [&taint.key, &taint.value].map(|text| text.to_ascii_lowercase());
-    HEALTH.iter().any(|part| texts.iter().any(|text| text.contains(part)))
-}
-
 /// Tolerations of what keeps pods away from the kind of node that asks for the fewest; none of
 /// taints of nodes that do not work.
 pub(super) fn tolerate(
@@ -134,18 +125,38 @@ pub(super) fn tolerate(
     Some(PatchChange::Tolerate { taints })
 }
 
-/// A label by which pods without GPUs stay off GPU nodes: all of these have it, and nobody else.
-pub(super) fn stay_off(view: &View<'_>) -> Option<PatchChange> {
-    let tells = |label: &&&str| {
-        view.facts.nodes.iter().all(|node| node.has_gpus() == node.node.label(label).is_some())
-    };
-    let key = GPU_LABELS.iter().find(tells)?;
-    let term = SelectorTerm {
-        key: (*key).to_owned(),
+/// Labels by which pods without GPUs stay off GPU nodes: each of these has one of them, and no
+/// other node has any; vendors have labels of their own. Empty where labels do not tell GPU nodes
+/// from others.
+pub(super) fn stay_off(view: &View<'_>) -> Vec<PatchChange> {
+    let (with_gpus, others): (Vec<&Node>, Vec<&Node>) =
+        view.facts.nodes.iter().partition(|node| node.has_gpus());
+    let is_own = |label: &&str| !others.iter().any(|node| has_label(node, label));
+    let known: Vec<&str> = GPU_LABELS.into_iter().filter(is_own).collect();
+    let has_all = |label: &&&str| with_gpus.iter().all(|node| has_label(node, label));
+    let mut keys: Vec<&str> = known.iter().find(has_all).copied().into_iter().collect();
+    if keys.is_empty() {
+        let mut left = with_gpus;
+        for label in known {
+            let before = left.len();
+            left.retain(|node| !has_label(node, label));
+            // A label that no more GPU nodes have excludes no more of them.
+            keys.extend((left.len() < before).then_some(label));
+        }
+        if !left.is_empty() {
+            return Vec::new();
+        }
+    }
+    let term = |key: &str| SelectorTerm {
+        key: key.to_owned(),
         operator: Operator::DoesNotExist,
         values: Vec::new(),
     };
-    Some(PatchChange::AskOfNodes { term })
+    keys.into_iter().map(|key| PatchChange::AskOfNodes { term: term(key) }).collect()
+}
+
+fn has_label(node: &Node, label: &str) -> bool {
+    node.node.label(label).is_some()
 }
 
 /// The model that all its pods are on now, by the label that names it.

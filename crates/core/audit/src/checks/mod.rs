@@ -4,6 +4,8 @@ mod advised;
 mod autoscaling;
 mod capacity;
 mod consolidation;
+mod cordoned;
+mod drained;
 mod empty;
 mod governance;
 mod idle;
@@ -64,6 +66,7 @@ pub fn findings(facts: &Facts, moment: &Moment, for_each: ForEach) -> Vec<Findin
     let found = found.into_iter().map(|found| found.into_inner().expect("no check has panicked"));
     let mut found: Vec<Finding> = found.flatten().collect();
     needed::keep_given(&mut found);
+    drained::name_losses(facts, &mut found);
     grouped(found, &view)
 }
 

@@ -91,7 +91,7 @@ pub(super) fn needs<'f>(view: &View<'f>, empty: &BTreeSet<&'f str>) -> BTreeMap<
 fn waiting<'f>(facts: &'f Facts, resource: &str, most: i64) -> Vec<Waiting<'f>> {
     let there = facts.workloads.iter().map(|workload| (workload, false, None));
     let to_come = facts.to_come.iter().map(|of| (&of.workload, true, of.last_ms));
-    let all = there.chain(to_come).filter(|(workload, ..)| !workload.is_daemon());
+    let all = there.chain(to_come).filter(|(workload, ..)| !workload.belongs_to_nodes());
     let mut found = Vec::new();
     for (workload, is_to_come, last_ms) in all {
         // More than any node has is a fault of its own.

@@ -60,7 +60,7 @@ fn request_is_limit(view: &View<'_>, check: &'static Check, found: &mut Vec<Find
 }
 
 fn sees_gpus_without_asking(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    let without = |workload: &&Workload| !workload.has_gpus() && !workload.is_daemon();
+    let without = |workload: &&Workload| !workload.has_gpus() && !workload.belongs_to_nodes();
     for workload in view.facts.workloads.iter().filter(without) {
         for container in &workload.template.containers {
             if let Some(by) = &container.sees_gpus_by {

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::DeviceState;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
-use dovetail_model::{FreeCause, NodeAvailability, Taint, TaintEffect, canonical_gpu_model};
+use dovetail_model::{
+    FreeCause, NodeAvailability, Taint, TaintEffect, canonical_gpu_model, labels,
+};
 
 use super::consolidation::{ResourceCluster, WHOLE, standing};
 use super::measured::is_idle_server;
@@ -78,14 +80,24 @@ fn node_without_taint(view: &View<'_>, check: &'static Check, found: &mut Vec<Fi
     }
 }
 
+/// What keeps pods off GPU nodes where no known label tells these from others.
+const LABEL_FIRST: &str = "affinity: {}  # nodeAffinity with DoesNotExist for a label that all GPU nodes have and \
+                           other nodes lack: add one if there is none";
+
+/// Whether the example for its platform excludes a node.
+fn has_known_label(node: &Node) -> bool {
+    node.pool.kind == "GKENodePool" || node.node.label(labels::NVIDIA_PRESENT).is_some()
+}
+
 /// So many workloads without GPUs are tried on the engine: each try is a world of its own.
 const MOST_TRIES: usize = 8;
 
 fn pod_without_gpus_on_gpu_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let has_others = view.facts.nodes.iter().any(|node| !node.has_gpus());
-    let meant = |workload: &&Workload| has_others && !workload.has_gpus() && !workload.is_daemon();
+    let meant =
+        |workload: &&Workload| has_others && !workload.has_gpus() && !workload.belongs_to_nodes();
     // The same for all of them, and it looks at every node.
-    let change = mend::stay_off(view);
+    let changes = mend::stay_off(view);
     let mut tries = MOST_TRIES;
     for workload in view.facts.workloads.iter().filter(meant) {
         let placed = view.pods_on_gpu_nodes(workload);
@@ -93,7 +105,10 @@ fn pod_without_gpus_on_gpu_node(view: &View<'_>, check: &'static Check, found: &
             let nodes = placed.iter().map(|(_, node)| &*node.node.name).collect();
             let mut finding = Finding::new(check, &workload.owner)
                 .with("pods on GPU nodes", placed.len())
-                .mended_in(workload, change.clone());
+                .mended_in(workload, changes.clone());
+            if changes.is_empty() && !placed.iter().all(|(_, node)| has_known_label(node)) {
+                finding = finding.for_example(LABEL_FIRST);
+            }
             let stranded = (tries > 0).then(|| pending::stranded_by(view, workload, &nodes));
             tries = tries.saturating_sub(1);
             if let Some((claims, most_milli, jobs)) = stranded.flatten() {
@@ -107,7 +122,7 @@ fn pod_without_gpus_on_gpu_node(view: &View<'_>, check: &'static Check, found: &
 
 fn tolerates_without_gpus(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let taints: BTreeSet<&Taint> = view.gpu_nodes().flat_map(keeping_away).collect();
-    let meant = |workload: &&Workload| !workload.has_gpus() && !workload.is_daemon();
+    let meant = |workload: &&Workload| !workload.has_gpus() && !workload.belongs_to_nodes();
     for workload in view.facts.workloads.iter().filter(meant) {
         for taint in taints.iter().filter(|taint| tolerates(workload, taint)) {
             let finding = Finding::new(check, &workload.owner)
@@ -279,10 +294,17 @@ fn gang_is_short(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding
             let pods = format!("{placed} of at least {min}, {pending} pending");
             finding = finding.with("pods with a node", pods);
         }
+        if workload.owner.kind == "LeaderWorkerSet" {
+            finding = finding.for_example(SMALLER_GROUP);
+        }
         finding.claims = waiting_for_others(view, workload, number);
         found.push(finding);
     }
 }
+
+/// The number that must start together of a LeaderWorkerSet, which has no PodGroup.
+const SMALLER_GROUP: &str =
+    "leaderWorkerTemplate: {size: 2}  # if the program can run with fewer pods";
 
 /// All pods of a workload as a gang, which has its name: a label's value has at most 63 letters.
 fn gang_of(workload: &Workload) -> PatchChange {

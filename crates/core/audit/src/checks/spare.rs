@@ -92,7 +92,8 @@ fn of_resource<'f>(view: &View<'f>, resource: &'f str, busy: &BTreeSet<&str>) ->
     }
     // The largest first: what is left fits anywhere.
     spares.sort_by_key(|spare| std::cmp::Reverse(spare.free));
-    let mut world = cluster.world(&BTreeSet::new());
+    // Without DaemonSets: the pod asks for its part of all that the node has, and they leave less.
+    let (mut world, _) = cluster.world_that_moves(&BTreeSet::new());
     for (place, spare) in spares.iter().enumerate() {
         let requirement = Arc::new(pod_on(spare));
         world.jobs.push(Job::single(JobId(place as u64), &spare.node.node.name, 0, requirement));

@@ -12,6 +12,7 @@ mod priced;
 mod seen;
 mod shared;
 mod sharing;
+mod staying;
 mod thresholds;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -131,6 +132,7 @@ fn healthy() -> Facts {
         nodes: vec![gpu_node("g1", "H100"), other],
         workloads: vec![train, serve, web, exporter],
         to_come: Vec::new(),
+        lacks_pods: false,
         namespaces: vec![namespace("research"), namespace("prod")],
         budgets: vec![Budget {
             object: ObjectRef::new("PodDisruptionBudget", "prod", "serve"),

@@ -78,7 +78,7 @@ impl<'a> View<'a> {
 
     /// Names of the nodes on which a pod with GPUs runs, or one may that was not read.
     pub(super) fn nodes_of_gpu_pods(&self) -> BTreeSet<&'a str> {
-        let pods = self.gpu_workloads().filter(|workload| !workload.is_daemon());
+        let pods = self.gpu_workloads().filter(|workload| !workload.belongs_to_nodes());
         let open = self.facts.nodes.iter().filter(|node| node.may_be_held);
         pods.flat_map(|workload| workload.pods.iter().filter_map(|pod| pod.node.as_deref()))
             .chain(open.map(|node| &*node.node.name))

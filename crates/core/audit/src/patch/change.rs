@@ -71,8 +71,8 @@ pub(crate) enum PatchChange {
     RemoveEmptyNodes,
     /// An annotation of nodes goes.
     LetNodesGo { annotation: String },
-    /// Nodes take pods again.
-    Uncordon,
+    /// These nodes of a pool accept pods again.
+    Uncordon { nodes: Vec<String> },
     /// Nodes are emptied for a repair.
     Drain,
 }

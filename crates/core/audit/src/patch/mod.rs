@@ -37,6 +37,8 @@ pub(crate) use command::is_name;
 use edit::Edits;
 pub use form::{Edited, Form, NodeChange, Operation, Patch};
 pub use json::Json;
+pub(crate) use pool::taint_text;
+pub(crate) use risk::lost_by_drain;
 pub use source::{Manager, SourceObject, Tool};
 use template::Template;
 
@@ -159,6 +161,9 @@ fn edited(facts: &Facts, findings: &[&Finding], source: &SourceObject) -> Option
                 warnings.push(risk);
             }
         }
+    }
+    if of_template {
+        warnings.extend(risk::of_restart(facts, &source.object));
     }
     warnings.extend(source.manager.as_ref().map(Manager::advice));
     let nodes = pool::node_change(facts, source, &after);

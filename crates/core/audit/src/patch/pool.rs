@@ -98,11 +98,7 @@ pub(super) fn command(
     affected: &[ObjectRef],
     change: &PatchChange,
 ) -> Option<CommandWords> {
-    let nodes: Vec<&str> = affected
-        .iter()
-        .filter(|object| object.kind == "Node" && is_name(object))
-        .map(|node| node.name.as_str())
-        .collect();
+    let nodes = nodes_meant(affected, change);
     let (named, more) = nodes.split_at(nodes.len().min(MOST_NODES));
     let mut warnings = Vec::new();
     if !more.is_empty() {
@@ -117,7 +113,7 @@ pub(super) fn command(
     };
     let named_nodes = || named.iter().map(|name| (*name).to_owned()).collect();
     match change {
-        PatchChange::Uncordon => {
+        PatchChange::Uncordon { .. } => {
             told(kubectl(&["uncordon"], &[])?, "none; the nodes accept new pods again")
         }
         PatchChange::Drain => {
@@ -159,6 +155,16 @@ pub(super) fn command(
         }),
         _ => None,
     }
+}
+
+/// Names of the nodes that a change is about.
+fn nodes_meant<'o>(affected: &'o [ObjectRef], change: &PatchChange) -> Vec<&'o str> {
+    let is_meant = |node: &&ObjectRef| match change {
+        PatchChange::Uncordon { nodes } => nodes.contains(&node.name),
+        _ => true,
+    };
+    let nodes = affected.iter().filter(|object| object.kind == "Node" && is_name(object));
+    nodes.filter(is_meant).map(|node| node.name.as_str()).collect()
 }
 
 fn nodes_of(facts: &Facts, pool: &ObjectRef) -> Vec<String> {
@@ -212,7 +218,7 @@ fn read(item: &Json) -> Option<Taint> {
 }
 
 /// A taint as kubectl writes it.
-pub(super) fn taint_text(taint: &Taint) -> String {
+pub(crate) fn taint_text(taint: &Taint) -> String {
     let equals = if taint.value.is_empty() { "" } else { "=" };
     format!("{}{equals}{}:{}", taint.key, taint.value, taint.effect.name())
 }

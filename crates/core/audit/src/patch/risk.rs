@@ -2,16 +2,18 @@
 
 use dovetail_model::{Taint, is_gpu_resource};
 
-use super::change::PatchChange;
+use super::change::{LimitChange, PatchChange};
+use super::names_of;
 use super::pool::taint_text;
 use super::template::amount_text;
-use crate::facts::{Budget, Facts, ObjectRef, Workload, WorkloadClass};
+use crate::facts::{Budget, Container, Facts, ObjectRef, Workload, WorkloadClass};
 use crate::finding::Finding;
 
 /// The risks of a change that fixes a finding.
 pub(super) fn of(facts: &Facts, finding: &Finding, change: &PatchChange) -> Vec<String> {
     let risk: Option<String> = match change {
-        PatchChange::Uncordon => Some(uncordoned(facts, finding)),
+        PatchChange::Uncordon { nodes } => Some(uncordoned(nodes, finding)),
+        PatchChange::RemoveEmptyNodes => held_nodes(facts, finding),
         PatchChange::Drain => Some(
             "work on the other GPUs of the nodes is terminated, too, and a Job without retries (backoffLimit) fails \
              permanently: first check the device plugin's log and the GPU's errors (Xid in the kernel log), and drain \
@@ -53,7 +55,63 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &PatchChange) -> Vec<
         }
         _ => None,
     };
-    risk.into_iter().collect()
+    risk.into_iter().chain(no_longer_guaranteed(facts, finding, change)).collect()
+}
+
+/// The risk of a request that no longer equals its limit.
+fn no_longer_guaranteed(facts: &Facts, finding: &Finding, change: &PatchChange) -> Option<String> {
+    let PatchChange::Amount { container, resource, request, limit } = change else { return None };
+    let limit_of = |of: &Container| match limit {
+        LimitChange::Stays => of.limits.get(*resource).copied(),
+        LimitChange::Is(limit) => Some(*limit),
+        LimitChange::Goes => None,
+    };
+    let loses_class = |workload: &&Workload| {
+        let mut containers = workload.template.containers.iter();
+        workload.owner == finding.object
+            && is_guaranteed(workload)
+            && containers.any(|of| of.name == *container && limit_of(of) != Some(*request))
+    };
+    facts.workloads.iter().find(loses_class).map(|_| {
+        format!(
+            "its pods have the QoS class Guaranteed and become Burstable: they lose exclusive CPUs (static CPU manager \
+             policy) and are evicted earlier when memory runs short. To keep the class, also set the {resource} limit \
+             of the container to the request"
+        )
+    })
+}
+
+/// Whether Kubernetes gives its pods the class Guaranteed: each container requests as much CPU and
+/// memory as it may use. A request that is missing is the limit.
+fn is_guaranteed(workload: &Workload) -> bool {
+    let mut containers = workload.template.containers.iter();
+    let is_equal = |of: &Container, resource: &str| {
+        let limit = of.limits.get(resource).filter(|limit| **limit > 0);
+        limit.is_some() && of.requests.get(resource).or(limit) == limit
+    };
+    containers.all(|of| is_equal(of, "cpu") && is_equal(of, "memory"))
+}
+
+/// What pods that run lose if a change of their template replaces them. Servers go one by one.
+pub(super) fn of_restart(facts: &Facts, object: &ObjectRef) -> Option<String> {
+    let runs = |workload: &&Workload| {
+        workload.owner == *object && workload.pods.iter().any(|pod| pod.node.is_some())
+    };
+    let workload = facts.workloads.iter().find(runs)?;
+    let class = match object.kind.as_str() {
+        "CronJob" | "DaemonSet" => return None,
+        "Notebook" => Some(WorkloadClass::Interactive),
+        _ => workload.class,
+    };
+    let is_frozen = ["Job", "JobSet"].contains(&object.kind.as_str());
+    match class {
+        Some(WorkloadClass::Inference) => None,
+        None if !is_frozen => None,
+        _ => Some(format!(
+            "when its running pods restart, {}",
+            lost_by_eviction(Some(workload), class, object)
+        )),
+    }
 }
 
 /// The risk of a change of the pods of a workload.
@@ -128,6 +186,40 @@ fn lost_by_eviction(
     lost.to_owned()
 }
 
+/// Kinds of servers: of several replicas, the others serve while one starts again.
+const SERVERS: [&str; 4] = ["Deployment", "ReplicaSet", "ReplicationController", "Rollout"];
+
+/// What a workload loses when the node of a pod is drained; `None` if other replicas serve while
+/// the pod starts elsewhere.
+pub(crate) fn lost_by_drain(workload: &Workload) -> Option<String> {
+    let class = match workload.owner.kind.as_str() {
+        "Notebook" => Some(WorkloadClass::Interactive),
+        _ => workload.class,
+    };
+    let is_server = match class {
+        Some(class) => class == WorkloadClass::Inference,
+        None => SERVERS.contains(&workload.owner.kind.as_str()),
+    };
+    let of_pod = match is_server {
+        true if workload.replicas > 1 => None,
+        true => Some(
+            "it has one replica, so no requests are served until the new pod is ready, and the state in memory is lost"
+                .to_owned(),
+        ),
+        false => Some(lost_by_eviction(Some(workload), class, &workload.owner)),
+    };
+    let template = &workload.template;
+    // kubectl counts emptyDir volumes in memory, too.
+    let has_files = template.has_local_data || template.shared_memory.is_some();
+    let of_volume = has_files.then(|| {
+        "files in emptyDir and hostPath volumes are lost, and kubectl evicts pods with emptyDir volumes only with \
+         --delete-emptydir-data"
+            .to_owned()
+    });
+    let lost: Vec<String> = of_pod.into_iter().chain(of_volume).collect();
+    (!lost.is_empty()).then(|| lost.join("; "))
+}
+
 /// Files in memory are memory of the container that wrote them.
 fn memory_in_use(workload: Option<&Workload>, container: &str, bytes: i64) -> String {
     let containers = workload.into_iter().flat_map(|workload| &workload.template.containers);
@@ -158,26 +250,38 @@ fn tolerated(taints: &[Taint]) -> Option<String> {
     })
 }
 
-/// Nodes are cordoned for a reason, and a node without work costs the same once it is open.
-fn uncordoned(facts: &Facts, finding: &Finding) -> String {
-    let is_empty = |object: &&ObjectRef| {
-        let mut nodes = facts.nodes.iter();
-        let node = nodes.find(|node| object.kind == "Node" && *node.node.name == *object.name);
-        node.is_some_and(|node| node.without_gpu_pods_since_ms.is_some())
-    };
+/// Nodes are cordoned for a reason, and some stay so.
+fn uncordoned(nodes: &[String], finding: &Finding) -> String {
     let reason = "find out why the nodes were cordoned first: `kubectl describe node NAME` shows taints, \
                   conditions and events";
-    match finding.affected.iter().filter(is_empty).count() {
-        0 => reason.to_owned(),
-        1 => format!(
-            "{reason}. One of them runs no pod with GPUs: if no pending pod needs it, only removing it from its pool \
-             lowers the bill"
-        ),
-        count => format!(
-            "{reason}. {count} of them run no pods with GPUs: if no pending pod needs them, only removing them from \
-             their pool lowers the bill"
+    let others = finding.affected.iter().map(|object| object.name.clone());
+    let others: Vec<String> = others.filter(|name| !nodes.contains(name)).collect();
+    match others.is_empty() {
+        true => reason.to_owned(),
+        false => format!(
+            "{reason}. The command leaves other nodes cordoned, which need a repair first or can be removed from \
+             their pool: {}",
+            names_of(&others)
         ),
     }
+}
+
+/// Empty nodes that an autoscaler does not remove, whatever their pool allows.
+fn held_nodes(facts: &Facts, finding: &Finding) -> Option<String> {
+    let is_held = |object: &&ObjectRef| {
+        let mut nodes = facts.nodes.iter();
+        let node = nodes.find(|node| object.kind == "Node" && *node.node.name == *object.name);
+        node.is_some_and(|node| node.scale_down_held_by.is_some())
+    };
+    let held = finding.affected.iter().filter(is_held).map(|object| object.name.clone());
+    let held: Vec<String> = held.collect();
+    (!held.is_empty()).then(|| {
+        format!(
+            "the autoscaler does not remove nodes with an annotation that disables scale-down: drain and remove {} \
+             yourself",
+            names_of(&held)
+        )
+    })
 }
 
 /// Files that end with a pod in which somebody works.

@@ -301,13 +301,16 @@ fn who_writes_the_object_is_named_and_what_cannot_be_changed_has_no_command() {
 fn names_that_no_server_takes_get_no_patch() {
     let source = deployment(template(list([container("main")])));
     for name in ["--all", "a b", "a'; rm -rf ~; '", "$(id)", "", "a\nb", "é"] {
-        let mut finding = finding(vec![two_gpus(), PatchChange::Uncordon]);
+        let uncordon = PatchChange::Uncordon { nodes: vec!["g1".into()] };
+        let mut finding = finding(vec![two_gpus(), uncordon]);
         finding.object.name = name.to_owned();
         assert_eq!(patches(&Facts::default(), &[&finding], Some(&source)), [], "{name:?}");
     }
-    let mut nodes = finding(Vec::new()).mended_by(PatchChange::Uncordon);
+    let named = ["g1", "$(id)", "-all"];
+    let uncordon = PatchChange::Uncordon { nodes: named.map(str::to_owned).into() };
+    let mut nodes = finding(Vec::new()).mended_by(uncordon);
     nodes.object = ObjectRef::new("NodePool", "", "gpus");
-    nodes.affected = ["g1", "$(id)", "-all"].map(|name| ObjectRef::new("Node", "", name)).into();
+    nodes.affected = named.map(|name| ObjectRef::new("Node", "", name)).into();
     let found = patches(&Facts::default(), &[&nodes], None);
     assert_eq!(found[0].command(None).as_deref(), Some("kubectl uncordon g1"));
 }

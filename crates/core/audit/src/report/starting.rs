@@ -7,6 +7,7 @@ use dovetail_model::{Event, Holding, Node, NodeAvailability, Owner};
 
 use super::room::{Freed, leaving, units_milli};
 use crate::facts::Facts;
+use crate::health::repair_marks;
 use crate::moment::{MONTH_MS, Moment, PendingDemand, devices_by_node};
 use crate::trial::Changing;
 
@@ -95,8 +96,15 @@ impl<'m> StartScenario<'m> {
         demand: &'m PendingDemand,
     ) -> Option<Self> {
         let world = &demand.world;
+        // Nodes that are cordoned for a repair are offered to no pod before it.
+        let repaired = facts
+            .nodes
+            .iter()
+            .filter(|node| node.cordoned_since_ms.is_some() && !repair_marks(node).is_empty());
+        let repaired: BTreeSet<&str> = repaired.map(|node| &*node.node.name).collect();
+        let closed = world.nodes.iter().filter(|node| !repaired.contains(&*node.name));
         let closed: BTreeMap<&str, Node> =
-            world.nodes.iter().filter_map(|node| Some((&*node.name, opened(node)?))).collect();
+            closed.filter_map(|node| Some((&*node.name, opened(node)?))).collect();
         let left = leaving(facts, moment, freed, world);
         if closed.is_empty() && left.is_empty() {
             return None;

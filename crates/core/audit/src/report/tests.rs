@@ -75,8 +75,10 @@ fn cluster(nodes: &[(i64, NodeAvailability, i64)]) -> (Facts, Moment) {
             gang: None,
             uses: Vec::new(),
         });
-        let pod = Pod { name: format!("serve-{number}"), node: Some(name), ..Pod::default() };
-        facts.workloads[0].pods.push(pod);
+        if *held > 0 {
+            let pod = Pod { name: format!("serve-{number}"), node: Some(name), ..Pod::default() };
+            facts.workloads[0].pods.push(pod);
+        }
     }
     // Nothing waits. The engine is not told what is held: its free pieces are cut to what is left.
     moment.demand.push(PendingDemand { resource: GPU.into(), world, ..PendingDemand::default() });
@@ -145,6 +147,25 @@ fn a_node_that_pending_pods_need_does_not_leave_the_bill() {
     assert_eq!(removed(8), Some(Money::ZERO));
     // No node has so many.
     assert_eq!(removed(16), Some(Money::micros(5_760_000_000)));
+}
+
+/// GPUs that need a repair are offered to no pending pod.
+#[test]
+fn a_cordoned_node_that_needs_a_repair_starts_no_pending_pods() {
+    let filled = |marks: &[&str]| {
+        let (mut facts, mut moment) = cluster(&[(8, NodeAvailability::Cordoned, 0)]);
+        facts.nodes[0].repair_marks = marks.iter().map(|mark| (*mark).to_owned()).collect();
+        let device = DeviceRequest::Whole { count: 8, same_island: false };
+        let requirement = Requirement { device, ..Requirement::default() };
+        let job = Job::single(JobId(7), "train", 0, requirement.into());
+        moment.demand[0].world.jobs.push(job);
+        let states = device_states(&mut facts, &moment).unwrap();
+        let price = NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) };
+        let found = report(&facts, &moment, states, &[price], &SuppressionPolicy::default());
+        found.findings[0].brought.filled_gpu_milli_ms > 0
+    };
+    assert!(filled(&[]));
+    assert!(!filled(&["condition GpuNvidiaXidErrors=True"]));
 }
 
 /// Half of a gang fits: its node is neither removed nor used before another one is there.

@@ -55,11 +55,12 @@ const fn other(kind: &'static str, path: &'static str) -> Listed {
     Listed { of: Of::Other(kind, path), older: "", is_optional: true }
 }
 
-const LISTED: [Listed; 51] = [
+const LISTED: [Listed; 52] = [
     always(Kind::Node),
     always(Kind::Namespace),
     always(Kind::Pod),
     other("ResourceQuota", "/api/v1/resourcequotas"),
+    other("LimitRange", "/api/v1/limitranges"),
     if_there(Kind::PersistentVolume),
     if_there(Kind::Claim),
     other("ReplicaSet", "/apis/apps/v1/replicasets"),

@@ -54,10 +54,11 @@ const SCHEDULERS: [&str; 6] =
 
 /// Conditions that Kubernetes itself reports, and ways to replace pods; others are words of
 /// somebody.
-const TYPES: [&str; 29] = [
+const TYPES: [&str; 32] = [
     "Admitted",
     "Complete",
     "Completed",
+    "Container",
     "ContainersReady",
     "DiskPressure",
     "DisruptionTarget",
@@ -71,6 +72,8 @@ const TYPES: [&str; 29] = [
     "Node",
     "OnDelete",
     "PIDPressure",
+    "PersistentVolumeClaim",
+    "Pod",
     "PodReadyToStartContainers",
     "PodResizeInProgress",
     "PodResizePending",

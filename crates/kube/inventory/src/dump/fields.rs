@@ -353,6 +353,22 @@ pub(super) const OTHERS: &[(&str, Fields)] = &[
         &[(Name, &["spec.selector"]), (Count, &["spec.maxUnavailable", "spec.minAvailable"])],
     ),
     (
+        "LimitRange",
+        &[
+            (
+                Amounts,
+                &[
+                    "spec.limits.default",
+                    "spec.limits.defaultRequest",
+                    "spec.limits.max",
+                    "spec.limits.maxLimitRequestRatio",
+                    "spec.limits.min",
+                ],
+            ),
+            (Type, &["spec.limits.type"]),
+        ],
+    ),
+    (
         "ResourceQuota",
         &[
             (Name, &["spec.scopeSelector"]),

@@ -16,10 +16,11 @@ use super::fields::{CONTAINER, Fields, METADATA, OTHERS, OWNER, POD_SPEC, STATUS
 use crate::facts::cluster::{is_policy, speaks_of_gpus};
 use crate::facts::layout_change;
 use crate::facts::model::{argument, model_of_words};
+use crate::facts::node::REBOOTING;
 use crate::facts::unmade::quota::{QUOTA_RESERVED, REPLICA_FAILURE, speaks_of_quota};
 
 /// Annotations that a check reads.
-const ANNOTATIONS: [&str; 32] = [
+const ANNOTATIONS: [&str; 33] = [
     labels::ARGO_CD_TRACKING,
     labels::SAFE_TO_EVICT,
     labels::SCALE_DOWN_DISABLED,
@@ -52,6 +53,7 @@ const ANNOTATIONS: [&str; 32] = [
     labels::MAX_MEMBERS,
     labels::MIGRATED_PLUGINS,
     layout_change::RECORD,
+    REBOOTING,
 ];
 
 /// Numbers and switches beside a template, wherever it stands: how many pods are made from it, and

@@ -1,4 +1,4 @@
-//! Quotas, disruption budgets, admission policies and the scheduler's configuration.
+//! Quotas, LimitRanges, disruption budgets, admission policies and the scheduler's configuration.
 
 use dovetail_objects::labels;
 use std::borrow::Cow;
@@ -10,6 +10,7 @@ use dovetail_objects::{DisruptionBudget, read};
 use serde::Deserialize;
 
 use super::lenient::lenient;
+use super::limit_range::LimitRange;
 use super::unmade::quota::QuotaRoom;
 use crate::dump::{RawObject, Skipped};
 
@@ -31,7 +32,8 @@ const GPU_WORDS: [&str; 5] =
     ["nvidia.com/", labels::AMD_GPU, "gpu.intel.com", labels::GOOGLE_TPU, "gpu"];
 
 /// Kinds beside policies.
-const OWN: [&str; 6] = [
+const OWN: [&str; 7] = [
+    "LimitRange",
     "ResourceQuota",
     "PodDisruptionBudget",
     "ConfigMap",
@@ -47,6 +49,8 @@ pub(super) struct ClusterObjects {
     pub(super) quotas: BTreeMap<String, BTreeMap<String, i64>>,
     /// What quotas still let in, by namespace.
     pub(super) quota_rooms: BTreeMap<String, Vec<QuotaRoom>>,
+    /// What they ask of containers and pods, by namespace.
+    pub(super) limit_ranges: BTreeMap<String, Vec<LimitRange>>,
     pub(super) budgets: Vec<BudgetObject>,
     pub(super) autoscalers: Vec<Autoscaler>,
     /// What recommenders say, by the owner that it is about.
@@ -74,6 +78,11 @@ impl ClusterObjects {
     /// Takes one.
     pub(super) fn add(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
         match raw.kind {
+            "LimitRange" => {
+                let range = LimitRange::read(raw)?;
+                self.limit_ranges.entry(raw.namespace.to_owned()).or_default().push(range);
+                Ok(())
+            }
             "ResourceQuota" => self.quota(raw),
             "PodDisruptionBudget" => self.budget(raw),
             "ConfigMap" => self.configuration(raw),

@@ -201,6 +201,8 @@ pub(super) struct ConditionDetail {
     pub(super) kind: String,
     #[serde(deserialize_with = "nullable")]
     pub(super) status: String,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) reason: String,
     pub(super) last_transition_time: TimeMs,
     pub(super) last_heartbeat_time: TimeMs,
 }

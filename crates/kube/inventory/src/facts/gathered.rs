@@ -153,6 +153,7 @@ impl Inventory {
         let unmade = to_come::coming(&sources, &facts.workloads);
         let reach = reach(&self, unmade.pods, (&facts, &of_group), &unread);
         facts.to_come = unmade.with_gpus;
+        facts.lacks_pods = reach.lacks_pods;
         let resources = resources(&gpus);
         let (mut demand, unjudged) = worlds(self, &facts.nodes, &untold);
         unread.may_want(&mut demand);
@@ -446,6 +447,8 @@ fn reach(
     let condition = |name: &str| conditions.get(name).copied().unwrap_or_default();
     reach.take_nodes(inventory.nodes.values().map(|node| (node, condition(&node.meta.name))));
     reach.take_volumes(inventory.others.values());
+    reach.quotas = inventory.cluster.quota_rooms.clone();
+    reach.limit_ranges = inventory.cluster.limit_ranges.clone();
     let mut pods: Vec<Vec<&Pod>> = vec![Vec::new(); inventory.pods.groups.len()];
     for record in &inventory.pods.list {
         pods[record.group].push(&record.pod);

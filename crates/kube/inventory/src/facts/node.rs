@@ -3,14 +3,14 @@
 use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
-use dovetail_audit::{Gpus, Node, NodeGpus, ObjectRef, Units};
+use dovetail_audit::{Gpus, Node, NodeGpus, ObjectRef, Units, names_a_repair};
 use dovetail_gpus::{self as gpus, GpuCount, model_label, node_gpus};
 use dovetail_model::{GpuFraction, GpuParts, NodeAvailability, is_gpu_resource};
 use dovetail_objects::{Labels, Node as Object};
 use dovetail_translate::{NodeSetting, Rules, node as translated};
 
 use super::clamped::{Clamped, ClampedOf, MOST_GPUS};
-use super::detail::NodeDetail;
+use super::detail::{ConditionDetail, NodeDetail};
 use super::layout_change::{RECORD, stuck_since};
 use super::share::HAMI_GPUS;
 
@@ -42,6 +42,9 @@ const SHARED: [(&str, &str); 2] = [
 /// Autoscaler (`ToBeDeletedTaint` in its `utils/taints`).
 const REMOVED_BY: [&str; 3] =
     ["karpenter.sh/disrupted", "karpenter.sh/disruption", "ToBeDeletedByClusterAutoscaler"];
+
+/// The annotation of a node that kured reboots: it uncordons the node itself.
+pub(crate) const REBOOTING: &str = "weave.works/kured-reboot-in-progress";
 
 const CORDONED: &str = dovetail_model::node::UNSCHEDULABLE;
 
@@ -106,6 +109,7 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
             // A node that does not say since when was cordoned just now, as far as anybody knows.
             cordoned_since_ms: (object.unschedulable || is_being_removed)
                 .then(|| cordoned_ms.unwrap_or(now_ms)),
+            repair_marks: repair_marks(detail),
             is_being_removed,
             layout_rest_milli,
             time_slices: time_slices(labels),
@@ -126,6 +130,39 @@ fn leaving(object: &Object, detail: &NodeDetail<'_>) -> (bool, Option<u64>) {
     let times = taints.filter_map(|taint| taint.time_added.0);
     let since_ms = times.chain(detail.metadata.deletion_timestamp.0).min();
     (removal.is_some() || object.meta.is_deleting(), since_ms)
+}
+
+/// What conditions and annotations of a node report of a repair that it needs, or of a reboot in
+/// progress.
+fn repair_marks(detail: &NodeDetail<'_>) -> Vec<String> {
+    let conditions = detail.status.conditions.iter().filter(|of| is_of_repair(of));
+    let conditions = conditions.map(|of| {
+        let reason = if of.reason.is_empty() { "" } else { " with reason " };
+        format!("condition {}={}{reason}{}", of.kind, of.status, of.reason)
+    });
+    let annotations = detail.metadata.annotations.iter().filter_map(|(key, value)| {
+        let value = value.as_deref()?;
+        let is_set = !value.is_empty() && !value.eq_ignore_ascii_case("false");
+        let is_of_repair = key == REBOOTING || names_a_repair(key);
+        (is_set && is_of_repair).then(|| format!("annotation {key}: {value}"))
+    });
+    conditions.chain(annotations).collect()
+}
+
+/// Whether a condition of a component beside the kubelet reports that something does not work:
+/// one of health that is not true, or one of a fault that is.
+fn is_of_repair(condition: &ConditionDetail) -> bool {
+    let kind = condition.kind.to_ascii_lowercase();
+    let is_of_fault = ["unhealthy", "notready"].iter().any(|end| kind.ends_with(end));
+    let is_of_health = ["healthy", "ready"].iter().any(|end| kind.ends_with(end)) && !is_of_fault;
+    match condition.status.as_str() {
+        "True" => {
+            let texts = [&condition.kind, &condition.reason];
+            !is_of_health && texts.iter().any(|text| names_a_repair(text))
+        }
+        "False" => is_of_health && condition.kind != "Ready",
+        _ => false,
+    }
 }
 
 /// How many pods share each GPU in turns, by the labels of GPU Feature Discovery or of GKE.

@@ -165,6 +165,7 @@ pub(super) fn same_but_labels(one: &PodTemplate, other: &PodTemplate) -> bool {
         keeps_apart_by,
         depends_on_pods,
         keeps_others_off,
+        host_ports,
         eviction_held_by,
         has_local_data,
         has_lasting_volume,
@@ -183,6 +184,7 @@ pub(super) fn same_but_labels(one: &PodTemplate, other: &PodTemplate) -> bool {
         && *keeps_apart_by == other.keeps_apart_by
         && *depends_on_pods == other.depends_on_pods
         && *keeps_others_off == other.keeps_others_off
+        && *host_ports == other.host_ports
         && *eviction_held_by == other.eviction_held_by
         && *has_local_data == other.has_local_data
         && *has_lasting_volume == other.has_lasting_volume

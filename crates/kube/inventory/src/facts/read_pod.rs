@@ -15,10 +15,13 @@ use super::owner::ignores;
 use super::pods::REVISION_LABELS;
 use super::template::template;
 
+/// The annotation of the pod by which a kubelet shows a static one.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
 /// A pod, and what the audit reads of it.
 pub(super) struct ReadPod {
     pub(super) pod: Pod,
-    /// What controls it, and the identity of that.
+    /// What controls it, and the identity of that; a static pod belongs to its node.
     pub(super) controller: Option<(ObjectRef, String)>,
     /// When the last of its containers ended, if one has.
     pub(super) ended_ms: Option<u64>,
@@ -55,6 +58,9 @@ impl ReadPod {
             let object = ObjectRef::new(&owner.kind, &pod.meta.namespace, &owner.name);
             (object, owner.uid.clone())
         });
+        let node = || ObjectRef::new("Node", &pod.meta.namespace, &pod.node);
+        let is_mirror = detail.metadata.annotation(MIRROR).is_some();
+        let controller = controller.or_else(|| is_mirror.then(|| (node(), String::new())));
         let statuses = detail.status.container_statuses.iter();
         let ended = statuses.filter_map(|status| status.state.terminated.as_ref()?.finished_at.0);
         Self {

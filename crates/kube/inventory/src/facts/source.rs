@@ -28,9 +28,10 @@ impl fmt::Debug for SourceTexts {
 
 impl SourceTexts {
     /// Takes an object, if it could be one that is edited: pods are made from it, or it is of a
-    /// kind that stands for itself; also one that says on which nodes pods of it may run.
+    /// kind that stands for itself; also one that says on which nodes pods of it may run, or what
+    /// these may use.
     pub(super) fn add(&mut self, raw: &RawObject<'_>) {
-        let makes_pods = ["\"containers\"", "\"nodeSelector\""];
+        let makes_pods = ["\"containers\"", "\"limits\"", "\"nodeSelector\""];
         if OTHERS.contains(&raw.kind) || makes_pods.iter().any(|field| raw.json.contains(field)) {
             let object = ObjectRef::new(raw.kind, raw.namespace, raw.name);
             self.texts.insert(object, (raw.api_version.into(), raw.json.into()));

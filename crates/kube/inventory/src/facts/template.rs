@@ -3,11 +3,12 @@
 use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
-use dovetail_audit::{Container, ContainerKind, PodTemplate, ServedModel, SharedMemory};
+use dovetail_audit::{Container, ContainerKind, HostPorts, PodTemplate, ServedModel, SharedMemory};
 use dovetail_model::requirement::Operator;
 use dovetail_model::{NodeCondition, SelectorTerm, Toleration};
 use dovetail_objects::json::JsonQuantity;
 use dovetail_objects::{Labels, Pod};
+use dovetail_translate::ports;
 
 use super::detail::{ContainerDetail, PodDetail, PodSpecDetail, VolumeDetail};
 use super::model::model_of_words;
@@ -61,6 +62,10 @@ pub(super) fn template(pod: &Pod, detail: &PodDetail<'_>) -> PodTemplate {
         keeps_apart_by: keeps_apart_by(pod),
         depends_on_pods: pod.between_pods.is_some() || !pod.spread.is_empty(),
         keeps_others_off: keeps_others_off(pod),
+        host_ports: HostPorts {
+            taken: ports::counted_by(pod).collect(),
+            rules: ports::rules(pod).collect(),
+        },
         eviction_held_by: HELD_BY.iter().filter_map(held_by).collect(),
         has_local_data: spec.volumes.iter().any(is_local),
         has_lasting_volume: spec.volumes.iter().any(outlives_the_pod),

@@ -1,9 +1,12 @@
-//! Pods that an object makes at another time: those of a CronJob between its runs unless it is
-//! suspended, of a Deployment at zero replicas, of a Job that is suspended.
+//! Pods that are yet to be made: those of a CronJob between its runs unless it is suspended, of a
+//! Deployment at zero replicas, of a Job that is suspended; and those that an object wants beyond
+//! the pods that are there, which it makes one after the other (StatefulSet, LeaderWorkerSet) or
+//! once a quota lets it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use dovetail_audit::{ObjectRef, Pod as FactPod, ToCome, Workload};
+use dovetail_model::is_gpu_resource;
 use dovetail_objects::{Pod, read};
 use serde_json::{Value, json};
 
@@ -14,10 +17,17 @@ use super::template::template;
 /// Pods of one object; more change nothing.
 const MOST_PODS: u64 = 100;
 
-/// What objects are going to make that own none of the pods that are there.
+/// Kinds, by the ends of their names, whose objects describe pods that others make
+/// (WorkflowTemplate, ServingRuntime).
+const DESCRIBES_ALONE: [&str; 2] = ["Runtime", "Template"];
+
+/// Kinds that make all their pods from one template.
+const OF_ONE_TEMPLATE: [&str; 4] = ["Deployment", "Job", "ReplicaSet", "StatefulSet"];
+
+/// What objects are going to make.
 #[derive(Default)]
 pub(super) struct Coming<'s> {
-    /// A pod of each template, with its object.
+    /// A pod of each template, with its object, if that owns none of the pods that are there.
     pub(super) pods: Vec<(&'s ObjectRef, Pod)>,
     /// All pods with GPUs.
     pub(super) with_gpus: Vec<ToCome>,
@@ -30,34 +40,68 @@ pub(super) struct Template {
     text: String,
     /// How many pods at a time the fields around it ask for; one of something that is at zero.
     count: u64,
+    /// Whether it has the shape of a pod template. What has another shape need not run beside the
+    /// others of its object: steps of a workflow.
+    is_plain: bool,
 }
 
-/// What objects are going to make that own none of the pods of these workloads.
+/// What objects are going to make, beside the pods of these workloads.
 pub(super) fn coming<'s>(sources: &'s SourceTexts, there: &[Workload]) -> Coming<'s> {
-    let owners: BTreeSet<&ObjectRef> = there.iter().map(|of| &of.owner).collect();
+    let mut by_owner: BTreeMap<&ObjectRef, Vec<&Workload>> = BTreeMap::new();
+    for workload in there {
+        by_owner.entry(&workload.owner).or_default().push(workload);
+    }
     let mut coming = Coming::default();
-    for (object, text) in sources.texts().filter(|(object, _)| !owners.contains(object)) {
+    for (object, text) in sources.texts() {
+        let there = by_owner.get(object).map_or(&[][..], Vec::as_slice);
+        if are_all(object, there) {
+            continue;
+        }
         let Ok(value) = serde_json::from_str::<Value>(text) else { continue };
         let found = templates(object, &value);
         // A DaemonSet follows the nodes that there are.
         if object.kind != "DaemonSet" && !is_suspended_schedule(object, &value) {
-            coming.with_gpus.extend(with_gpus(object, &value["status"], &found));
+            let with_gpus = match there.is_empty() {
+                true => with_gpus(object, &value["status"], &found),
+                false => missing(object, &value["status"], (&found, there)),
+            };
+            coming.with_gpus.extend(with_gpus);
         }
-        coming.pods.extend(found.into_iter().map(|template| (object, template.pod)));
+        if there.is_empty() {
+            coming.pods.extend(found.into_iter().map(|template| (object, template.pod)));
+        }
     }
     coming
+}
+
+/// Whether an object makes no more pods than are there, as its replicas show.
+fn are_all(object: &ObjectRef, there: &[&Workload]) -> bool {
+    let [there] = there else { return false };
+    let is_there = there.pods.len() >= there.replicas as usize;
+    OF_ONE_TEMPLATE.contains(&&*object.kind) && (is_there || !there.has_gpus())
 }
 
 /// The templates of an object; none of one that is over, which makes no pods any more.
 pub(super) fn templates(object: &ObjectRef, value: &Value) -> Vec<Template> {
     let mut found = Vec::new();
     if !is_over(&value["status"]) {
-        collect(&value["spec"], 1, &mut found);
+        let around = Around { count: 1, selector: &Value::Null, tolerations: &Value::Null };
+        collect(&value["spec"], around, &mut found);
+    }
+    if DESCRIBES_ALONE.iter().any(|end| object.kind.ends_with(end)) {
+        found.retain(|template| template.is_plain || !template.has_gpus());
     }
     for template in &mut found {
         template.pod.meta.namespace = object.namespace.as_str().into();
     }
     found
+}
+
+impl Template {
+    fn has_gpus(&self) -> bool {
+        let mut extended = self.pod.requests.extended.keys();
+        extended.any(|name| is_gpu_resource(name))
+    }
 }
 
 /// Whether a Job, or the job of an operator, is over.
@@ -66,32 +110,94 @@ fn is_over(status: &Value) -> bool {
     serde_json::from_str::<OwnerStatusDetail<'_>>(&text).is_ok_and(|status| status.is_over())
 }
 
-/// Whatever has the shape of a pod template, and whatever selects nodes for pods whose template has
-/// another shape (an Argo workflow, a predictor of KServe).
-fn collect(value: &Value, count: u64, found: &mut Vec<Template>) {
-    let mut add = |text: String| {
+/// What the fields around a template say of its pods.
+#[derive(Clone, Copy)]
+struct Around<'v> {
+    count: u64,
+    selector: &'v Value,
+    tolerations: &'v Value,
+}
+
+impl<'v> Around<'v> {
+    /// The same with what a value says itself.
+    fn within(self, value: &'v Value) -> Self {
+        let own = |field: &str, around: &'v Value| match &value[field] {
+            Value::Null => around,
+            own => own,
+        };
+        // Of what a Job completes once no more pods start than are left.
+        let most = value["completions"].as_u64().unwrap_or(u64::MAX);
+        let said = ["parallelism", "replicas", "minReplicas"];
+        let said = said.iter().find_map(|field| value[*field].as_u64()).unwrap_or(1).min(most);
+        // Of a group of Ray's workers with several hosts each replica has so many pods.
+        let hosts = value["numOfHosts"].as_u64().unwrap_or(1);
+        Self {
+            selector: own("nodeSelector", self.selector),
+            tolerations: own("tolerations", self.tolerations),
+            ..self.times(said.max(1)).times(hosts.max(1))
+        }
+    }
+
+    fn times(self, count: u64) -> Self {
+        Self { count: self.count.saturating_mul(count).min(MOST_PODS), ..self }
+    }
+
+    /// A pod with one container, or none, as the fields around it say.
+    fn pod(self, containers: &Value) -> String {
+        let mut spec = json!({ "containers": containers });
+        for (field, value) in [("nodeSelector", self.selector), ("tolerations", self.tolerations)] {
+            if !value.is_null() {
+                spec[field] = value.clone();
+            }
+        }
+        json!({ "spec": spec }).to_string()
+    }
+}
+
+/// Whatever has the shape of a pod template, and whatever selects nodes or requests GPUs for pods
+/// whose template has another shape (an Argo workflow, a predictor of KServe).
+fn collect(value: &Value, around: Around<'_>, found: &mut Vec<Template>) {
+    let mut add = |text: String, count: u64, is_plain: bool| {
         let pod = read::<Pod>("Pod", text.as_bytes());
-        found.extend(pod.map(|pod| Template { pod, text, count }));
+        found.extend(pod.map(|pod| Template { pod, text, count, is_plain }));
     };
     if value["spec"]["containers"].is_array() {
-        add(value.to_string());
+        add(value.to_string(), around.count, true);
         return;
     }
+    let own = around.within(value);
     if value["nodeSelector"].is_object() {
-        let [selector, tolerations] = ["nodeSelector", "tolerations"].map(|field| &value[field]);
-        let spec = json!({"nodeSelector": selector, "tolerations": tolerations, "containers": []});
-        add(json!({ "spec": spec }).to_string());
+        add(own.pod(&json!([])), around.count, false);
     }
-    let said = ["parallelism", "replicas"].iter().find_map(|field| value[*field].as_u64());
-    let count = count.saturating_mul(said.unwrap_or(1).max(1)).min(MOST_PODS);
+    if requests_gpus(value) {
+        let container = json!([{"name": "main", "resources": value["resources"]}]);
+        add(own.pod(&container), own.count, false);
+    }
     match value {
-        Value::Object(fields) => fields.values().for_each(|value| collect(value, count, found)),
-        Value::Array(items) => items.iter().for_each(|value| collect(value, count, found)),
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                let members = if name == "workerTemplate" { workers(value) } else { 1 };
+                collect(field, own.times(members), found);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|value| collect(value, own, found)),
         _ => {}
     }
 }
 
-/// The pods that an object is going to make of each of its templates that has GPUs.
+/// Pods of a group of a LeaderWorkerSet that are made from the template of its workers.
+fn workers(set: &Value) -> u64 {
+    let leaders = u64::from(set["leaderTemplate"].is_object());
+    set["size"].as_u64().unwrap_or(1).saturating_sub(leaders).max(1)
+}
+
+/// Whether a value is a container with GPUs.
+fn requests_gpus(value: &Value) -> bool {
+    let limits = value["resources"]["limits"].as_object();
+    limits.is_some_and(|limits| limits.keys().any(|name| is_gpu_resource(name)))
+}
+
+/// The pods that an object without pods is going to make of each of its templates that has GPUs.
 fn with_gpus(object: &ObjectRef, status: &Value, templates: &[Template]) -> Vec<ToCome> {
     let last = status["lastScheduleTime"].as_str();
     let last = last.and_then(|text| text.parse::<jiff::Timestamp>().ok());
@@ -103,6 +209,57 @@ fn with_gpus(object: &ObjectRef, status: &Value, templates: &[Template]) -> Vec<
         Some(ToCome { workload: workload(object, of, left)?, last_ms })
     };
     templates.iter().filter_map(of_template).collect()
+}
+
+/// The pods with GPUs that an object wants beside those that are there. Pods of several templates
+/// are told apart by the GPUs that each requests.
+fn missing(
+    object: &ObjectRef,
+    status: &Value,
+    (templates, there): (&[Template], &[&Workload]),
+) -> Vec<ToCome> {
+    // Of work that is done in part, nothing says which of its pods are done.
+    if has_succeeded(status) {
+        return Vec::new();
+    }
+    let with_gpus = there.iter().filter(|workload| workload.has_gpus());
+    let mut present: BTreeMap<BTreeMap<String, i64>, u64> = BTreeMap::new();
+    for workload in with_gpus {
+        *present.entry(gpus_of(workload)).or_default() += workload.pods.len() as u64;
+    }
+    let wanted = templates.iter().filter(|template| template.is_plain || present.is_empty());
+    let wanted: Vec<(&Template, Workload)> =
+        wanted.filter_map(|of| Some((of, workload(object, of, of.count)?))).collect();
+    if let [(_, alone)] = &wanted[..] {
+        // Whatever is there is of this template, maybe as it was before a change.
+        let all: u64 = present.values().sum();
+        present = BTreeMap::from([(gpus_of(alone), all)]);
+    }
+    let of_template = |(of, like): (&Template, Workload)| {
+        let there = present.entry(gpus_of(&like)).or_default();
+        let left = of.count.saturating_sub(*there);
+        *there = there.saturating_sub(of.count);
+        let workload = workload(object, of, left).filter(|_| left > 0)?;
+        Some(ToCome { workload, last_ms: None })
+    };
+    wanted.into_iter().filter_map(of_template).collect()
+}
+
+fn gpus_of(workload: &Workload) -> BTreeMap<String, i64> {
+    let gpus = workload.gpus_per_pod().into_iter();
+    gpus.map(|(resource, count)| (resource.to_owned(), count)).collect()
+}
+
+/// Whether a status counts pods, or jobs of a set, that have succeeded.
+fn has_succeeded(status: &Value) -> bool {
+    match status {
+        Value::Object(fields) => fields.iter().any(|(name, value)| {
+            name == "succeeded" && value.as_u64().is_some_and(|count| count > 0)
+                || has_succeeded(value)
+        }),
+        Value::Array(items) => items.iter().any(has_succeeded),
+        _ => false,
+    }
 }
 
 /// So many pods of a template that have no node; `None` if they need no GPUs.

@@ -25,7 +25,7 @@ pub(super) const PODS: &str = "pods";
 pub const OTHER_PODS: &str = "pods of other namespaces";
 
 /// Kinds with what is not known without them.
-const KINDS: [(&[&str], &str, &str, &str); 10] = [
+const KINDS: [(&[&str], &str, &str, &str); 11] = [
     (&["Node"], "nodes", "everything: GPUs, their price, free capacity", "nodes"),
     (&["Pod"], PODS, "which pods use GPUs, and which are pending", "pods"),
     (
@@ -36,6 +36,12 @@ const KINDS: [(&[&str], &str, &str, &str); 10] = [
     ),
     (&["Namespace"], "namespaces", "teams and quotas (GOV-01, GOV-02)", "namespaces"),
     (&["ResourceQuota"], "quotas", "namespaces that may take every GPU (GOV-01)", "resourcequotas"),
+    (
+        &["LimitRange"],
+        "limit ranges",
+        "whether a LimitRange rejects the requests of a patch (REQ-08)",
+        "limitranges",
+    ),
     (
         &["PodDisruptionBudget"],
         "disruption budgets",

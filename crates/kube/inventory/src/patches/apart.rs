@@ -1,4 +1,5 @@
-//! What keeps pods off the nodes of others: required anti-affinity and host ports.
+//! What keeps pods off the nodes of others, required anti-affinity and host ports, and what keeps
+//! them beside others.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +9,12 @@ use dovetail_objects::{HostPort, LabelSelector, Labels, Pod, PodTerm};
 /// The address of a host port that takes every address of its node.
 const EVERY_ADDRESS: &str = "0.0.0.0";
 
-/// What keeps pods off the nodes of others.
+/// What keeps pods off the nodes of others, and beside others.
 pub(super) struct Apart {
     /// Required anti-affinity.
     terms: Box<[PodTerm]>,
+    /// Required affinity.
+    company: Box<[PodTerm]>,
     ports: Box<[HostPort]>,
     /// Labels that pods of other revisions have, too.
     labels: Labels,
@@ -20,11 +23,12 @@ pub(super) struct Apart {
 
 impl Apart {
     pub(super) fn of(pod: &Pod) -> Self {
-        let between = pod.between_pods.as_deref();
+        let between = pod.between_pods.as_deref().cloned().unwrap_or_default();
         let labels = pod.meta.labels.iter();
         let labels = labels.filter(|(key, _)| !key.ends_with("pod-template-hash"));
         Self {
-            terms: between.map(|between| between.anti_affinity.clone()).unwrap_or_default(),
+            terms: between.anti_affinity,
+            company: between.affinity,
             ports: pod.ports.clone(),
             labels: labels.collect(),
             namespace: pod.meta.namespace.clone(),
@@ -33,15 +37,31 @@ impl Apart {
 
     /// Labels of nodes by whose values these pods keep off others.
     pub(super) fn from(&self, other: &Self) -> BTreeSet<&str> {
-        let is_meant = |term: &&PodTerm| {
-            let pods = &term.pods;
-            let is_named = pods.namespaces.iter().any(|name| **name == *other.namespace);
-            (is_named || pods.namespace_selector != LabelSelector::Nothing)
-                && pods.selector.matches(&other.labels)
-        };
-        let terms = self.terms.iter().filter(is_meant).map(|term| &*term.topology_key);
+        let terms = self.terms.iter().filter(|term| other.is_meant_by(term));
+        let terms = terms.map(|term| &*term.topology_key);
         let is_taken = |port: &HostPort| other.ports.iter().any(|of| is_same(port, of));
         terms.chain(self.ports.iter().any(is_taken).then_some(HOST_NAME)).collect()
+    }
+
+    /// Whether these pods run only beside others.
+    pub(super) fn needs_company(&self) -> bool {
+        !self.company.is_empty()
+    }
+
+    /// Labels of nodes whose values these pods need to share with others; none if they do not mean
+    /// these.
+    pub(super) fn beside(&self, other: &Self) -> BTreeSet<&str> {
+        match self.company.iter().all(|term| other.is_meant_by(term)) {
+            true => self.company.iter().map(|term| &*term.topology_key).collect(),
+            false => BTreeSet::new(),
+        }
+    }
+
+    fn is_meant_by(&self, term: &PodTerm) -> bool {
+        let pods = &term.pods;
+        let is_named = pods.namespaces.iter().any(|name| **name == *self.namespace);
+        (is_named || pods.namespace_selector != LabelSelector::Nothing)
+            && pods.selector.matches(&self.labels)
     }
 }
 

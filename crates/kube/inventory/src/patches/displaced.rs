@@ -46,6 +46,16 @@ fn tainting(patch: &Patch) -> Option<&NodeChange> {
     patch.nodes.as_ref().filter(|change| !change.added.is_empty())
 }
 
+/// Whether pods that run only beside others need those of a group on this node.
+fn is_needed(trial: &Trial<'_>, group: usize, node: usize) -> bool {
+    if trial.company_seekers.is_empty() {
+        return false;
+    }
+    let pods = trial.reach.groups[group].pods.iter().enumerate();
+    let here = pods.filter(|(_, (_, on))| *on == Some(node)).map(|(place, _)| place);
+    !trial.left_alone(group, &here.collect(), &[]).is_empty()
+}
+
 impl Displacements {
     pub(super) fn new(reach: &PatchReach) -> Self {
         Self { on_node: on_node(reach), guests: BTreeMap::new(), full_up_to: HashMap::new() }
@@ -105,13 +115,15 @@ impl Displacements {
                     continue;
                 }
                 let known = residents.last().filter(|last| last.group == group);
-                let (requirement, is_unchecked) = match known {
+                let (requirement, mut is_unchecked) = match known {
                     Some(known) => (Arc::clone(&known.requirement), known.is_unchecked),
                     None => {
                         let requirement = trial.requirement(trial.to_come(group));
                         (Arc::new(requirement), trial.unchecked(of).is_some())
                     }
                 };
+                // Others may need it beside them.
+                is_unchecked |= is_needed(trial, group, node);
                 if trial.fits(&requirement, node) {
                     residents.push(Resident { group, node, requirement, is_unchecked });
                 }

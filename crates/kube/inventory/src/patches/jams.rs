@@ -15,7 +15,7 @@ use super::room::is_left;
 use super::trial::Trial;
 
 /// A label of a node with its value; every node has a name.
-fn domain<'n>(node: &'n Node, label: &'n str) -> Option<(&'n str, &'n str)> {
+pub(super) fn domain<'n>(node: &'n Node, label: &'n str) -> Option<(&'n str, &'n str)> {
     let value = node.labels.get(label).map(String::as_str);
     let name = (label == HOST_NAME).then_some(&*node.name);
     Some((label, value.or(name)?))

@@ -5,7 +5,9 @@
 //! What is written instead is the list of those pods and a safe order. Each patch is judged after
 //! all patches before it, so that any prefix of the list is harmless too.
 
+mod admission;
 mod apart;
+mod company;
 mod displaced;
 mod jams;
 mod order;
@@ -139,7 +141,9 @@ impl Writer<'_> {
                 kept = with;
                 continue;
             };
-            if let Some((order, pods)) = order::of_unknown_pods(&patch, trial.reach) {
+            let rejected = order::of_unknown_pods(&patch, trial.reach)
+                .or_else(|| admission::rejected(trial, &patch));
+            if let Some((order, pods)) = rejected {
                 found.withheld.push(Withheld { finding: *place, pods, order });
                 continue;
             }
@@ -174,6 +178,7 @@ impl Writer<'_> {
                 (true, _) => {
                     let warning = trial.roll_out(&patch).warning();
                     patch.warnings.extend(warning.map(str::to_owned));
+                    trial.charge(&patch);
                     displacements.apply(trial, &patch);
                     found.write(patch, findings);
                 }

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use dovetail_audit::{ObjectRef, Workload};
-use dovetail_model::{Node, NodeAvailability, Taint, TaintEffect, is_gpu_resource};
+use dovetail_model::{Node, NodeAvailability, Taint, TaintEffect, Toleration, is_gpu_resource};
 use dovetail_objects::{Object, Pod};
 use dovetail_translate::{Facts as Volumes, NodeSetting, Rules, node};
 
 use super::apart::Apart;
 use super::platform::Platforms;
+use crate::facts::limit_range::LimitRange;
+use crate::facts::unmade::quota::QuotaRoom;
 
 /// Nodes and pods, for the question which nodes a pod could use.
 #[derive(Default)]
@@ -24,6 +26,10 @@ pub struct PatchReach {
     pub(super) groups: Vec<PodGroup>,
     pub(super) volumes: Volumes,
     platforms: Platforms,
+    /// What quotas leave, by namespace.
+    pub(crate) quotas: BTreeMap<String, Vec<QuotaRoom>>,
+    /// What LimitRanges ask of pods, by namespace.
+    pub(crate) limit_ranges: BTreeMap<String, Vec<LimitRange>>,
     /// Whether there are pods that were not read, or nodes with such pods: what a change of nodes
     /// does to them is unknown.
     pub(crate) lacks_pods: bool,
@@ -106,12 +112,16 @@ impl PatchReach {
         first: &Pod,
         pods: impl Iterator<Item = &'p Pod>,
     ) {
-        let is_daemon = workload.is_daemon();
+        let is_daemon = workload.belongs_to_nodes();
         let containers = workload.template.containers.iter();
         let place = |pod: &Pod| self.places.get(&*pod.node).copied();
         let pods: Vec<(String, Option<usize>)> =
             pods.map(|pod| (pod.meta.name.to_string(), place(pod))).collect();
         let mut pod = of_nodes_alone(first, is_daemon);
+        if workload.is_static() {
+            // The kubelet runs it whatever the taints are.
+            pod.tolerations = [Toleration { any_value: true, ..Toleration::default() }].into();
+        }
         if !is_daemon {
             let own = pods.iter().filter_map(|(_, node)| Some(&self.nodes[(*node)?]));
             self.platforms.keep(&mut pod, &own.collect::<Vec<_>>());

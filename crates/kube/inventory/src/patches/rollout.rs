@@ -1,6 +1,7 @@
 //! Whether a roll-out finds room for the pods that it starts. Where it starts one before it stops
 //! an old one, it waits without room, or preempts others if the patch gives the pods a priority.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_audit::{ObjectRef, Patch};
@@ -11,7 +12,7 @@ use dovetail_translate::NotYet;
 use super::reach::{PatchReach, PodGroup, rules};
 use super::rolling_update::RollingUpdate;
 use super::room::is_left;
-use super::trial::Trial;
+use super::trial::{Harmed, Trial};
 
 /// What keeps a patch from being written, or from being written without a warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub(super) enum RollOut {
     Preempts,
     /// These pods have to move, and have no place.
     NoRoom(Vec<ObjectRef>),
+    /// Pods have to move, and these need them beside them.
+    LeavesAlone(Vec<Harmed>),
     /// These pods have to move, and this decides where they can run.
     Unchecked(Vec<ObjectRef>, Unchecked),
     /// Present pods keep new ones off their nodes, and none is terminated before new ones run, or
@@ -98,6 +101,20 @@ impl RollOut {
                      they can use, or free capacity there; 2. run the audit again to get the patch"
                 );
                 Some((order, pods))
+            }
+            Self::LeavesAlone(alone) => {
+                let words = |of: &Harmed| {
+                    let ObjectRef { kind, namespace, name } = &of.owner;
+                    format!("{kind} {namespace}/{name}")
+                };
+                let others: BTreeSet<String> = alone.iter().map(words).collect();
+                let others = others.into_iter().collect::<Vec<_>>().join(", ");
+                let order = format!(
+                    "pods of {owner} would have to move, and pods of {others} need them on the same node or in the \
+                     same domain (required pod affinity): these could not be scheduled again. 1. relax this affinity, \
+                     or let both move; 2. run the audit again to get the patch"
+                );
+                Some((order, alone.into_iter().flat_map(|harmed| harmed.pods).collect()))
             }
             Self::Unchecked(pods, why) => {
                 let order = format!("pods of {owner} would have to move, and {}", why.words());
@@ -183,6 +200,10 @@ impl Trial<'_> {
                 }
                 if placed.len() < moved.len() {
                     return RollOut::NoRoom(pods());
+                }
+                let alone = self.left_alone(place, &moved.iter().copied().collect(), &placed);
+                if !alone.is_empty() {
+                    return RollOut::LeavesAlone(alone);
                 }
                 if let Some(missing) = self.jams(patch, group, &pod) {
                     return RollOut::Jams(missing);

@@ -21,6 +21,8 @@ pub(super) struct TemplateChange {
     pub(super) replaces_pods: bool,
     before: Arc<Pod>,
     after: Arc<Pod>,
+    /// The template before and after, as JSON.
+    pub(super) texts: Arc<[String; 2]>,
 }
 
 /// The templates of an object that a patch changes.
@@ -40,8 +42,9 @@ fn collect(before: &Json, after: &Json, replaces_pods: bool, found: &mut Vec<Tem
         return;
     }
     if matches!(before.at(&["spec", "containers"]), Some(Json::List(_))) {
-        let pod = |template: &Json| read::<Pod>("Pod", template.to_line().as_bytes()).ok();
-        if let (Some(old), Some(new)) = (pod(before), pod(after)) {
+        let pod = |text: &str| read::<Pod>("Pod", text.as_bytes()).ok();
+        let texts = [before.to_line(), after.to_line()];
+        if let (Some(old), Some(new)) = (pod(&texts[0]), pod(&texts[1])) {
             let lists = ["containers", "initContainers"];
             let items = lists
                 .iter()
@@ -49,7 +52,8 @@ fn collect(before: &Json, after: &Json, replaces_pods: bool, found: &mut Vec<Tem
             let names = items.filter_map(|item| item.get("name")?.text().map(str::to_owned));
             let containers = names.collect();
             let (before, after) = (Arc::new(old), Arc::new(new));
-            found.push(TemplateChange { containers, replaces_pods, before, after });
+            let texts = Arc::new(texts);
+            found.push(TemplateChange { containers, replaces_pods, before, after, texts });
         }
         return;
     }

@@ -14,6 +14,7 @@ use dovetail_translate::pod as requirement_of;
 use super::reach::{PatchReach, PodGroup, rules};
 use super::room::{is_left, used};
 use super::template::{REPLACING, TemplateChange, changes};
+use crate::facts::unmade::quota::QuotaRoom;
 
 /// Pods of one owner that a patch would make unschedulable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +55,10 @@ pub(super) struct Trial<'r> {
     pub(super) closed: Vec<bool>,
     /// What pods hold of each node.
     pub(super) used: Vec<Resources>,
+    /// What quotas leave, by namespace.
+    pub(super) quotas: BTreeMap<String, Vec<QuotaRoom>>,
+    /// Groups whose pods run only beside others.
+    pub(super) company_seekers: Vec<usize>,
     /// For each group what its pods are like: as they are, and as they will be once their owner
     /// makes new ones.
     variants: Vec<Vec<Pod>>,
@@ -81,6 +86,8 @@ impl<'r> Trial<'r> {
             nodes: reach.nodes.clone(),
             closed: reach.closed.clone(),
             used: used(reach),
+            quotas: reach.quotas.clone(),
+            company_seekers: company_seekers(reach),
             variants: reach.groups.iter().map(|group| vec![group.pod.clone()]).collect(),
             found: vec![vec![None]; reach.groups.len()],
         }
@@ -384,6 +391,12 @@ impl<'r> Trial<'r> {
             self.engine = None;
         }
     }
+}
+
+/// Groups whose pods run only beside others.
+fn company_seekers(reach: &PatchReach) -> Vec<usize> {
+    let groups = reach.groups.iter().enumerate();
+    groups.filter(|(_, group)| group.apart.needs_company()).map(|(place, _)| place).collect()
 }
 
 /// The engine's number of each node.

@@ -13,7 +13,7 @@ use crate::facts::{gathered_alone, gathered_whole, inventory, node, pod};
 const GPU: &str = "nvidia.com/gpu";
 
 /// An audit of a cluster with these objects: findings as `CHECK Kind/name`, and the patches.
-fn audited(objects: &[Value]) -> (Vec<String>, SafePatches, Gathered) {
+pub(crate) fn audited(objects: &[Value]) -> (Vec<String>, SafePatches, Gathered) {
     judged(gathered_whole(objects))
 }
 
@@ -29,7 +29,7 @@ fn judged(mut found: Gathered) -> (Vec<String>, SafePatches, Gathered) {
     (named, safe, found)
 }
 
-fn plain_node(name: &str) -> Value {
+pub(crate) fn plain_node(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Node",
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
         "status": {"allocatable": {"cpu": "8", "memory": "64Gi", "pods": "110"},
@@ -193,7 +193,7 @@ fn a_priority_is_not_written_for_pods_that_wait_for_a_place() {
 }
 
 /// A Deployment of the namespace with this pod template.
-fn deployment(name: &str, replicas: usize, spec: Value, strategy: Value) -> Value {
+pub(crate) fn deployment(name: &str, replicas: usize, spec: Value, strategy: Value) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": name, "namespace": "research", "resourceVersion": "1"},
         "spec": {"replicas": replicas, "strategy": strategy, "template": {"spec": spec}}})

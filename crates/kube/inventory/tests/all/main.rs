@@ -1,5 +1,6 @@
 //! Tests of reading dumps, and of objects as facts.
 
+mod admitted;
 mod counted;
 mod device_claims;
 mod device_demand;
@@ -11,4 +12,6 @@ mod lacking;
 mod layout_change;
 mod mig;
 mod patches;
+mod repair_marks;
+mod to_come;
 mod unmade;

@@ -33,6 +33,38 @@ fn a_node_whose_pods_fit_elsewhere_frees_as_many_gpus_as_it_has() {
     assert!(audit(&facts).iter().all(|finding| finding.check.id != "AUT-07"));
 }
 
+/// What a pod has in memory is gone once it starts elsewhere.
+#[test]
+fn a_drain_names_what_the_pods_lose() {
+    let risk = |change: &dyn Fn(&mut Workload)| {
+        let mut facts = healthy();
+        one_server_on_each_node(&mut facts);
+        facts.budgets.clear();
+        facts.workloads[SERVE].template.shared_memory = None;
+        change(&mut facts.workloads[SERVE]);
+        let found = audit(&facts);
+        let finding = found.iter().find(|finding| finding.check.id == "AUT-07").expect("one");
+        let mut risks = finding.evidence.iter().filter(|of| of.what == "risk of the drain");
+        risks.next().map(|of| of.value.clone()).unwrap_or_default()
+    };
+    // The other replica serves.
+    assert_eq!(risk(&|_| {}), "");
+    let one = risk(&|of| of.replicas = 1);
+    assert!(one.starts_with("Deployment prod/serve: it has one replica, so no requests"), "{one}");
+    let notebook = risk(&|of| {
+        (of.owner.kind, of.class) = ("Notebook".into(), Some(WorkloadClass::Interactive));
+    });
+    let lost = "Notebook prod/serve: the state in memory is lost, and its files";
+    assert!(notebook.starts_with(lost), "{notebook}");
+    let ray = risk(&|of| {
+        (of.owner.kind, of.class) = ("RayCluster".into(), None);
+    });
+    assert!(ray.contains("work without checkpoints loses its progress"), "{ray}");
+    let in_memory = SharedMemory { limit_bytes: None };
+    let mounted = risk(&|of| of.template.shared_memory = Some(in_memory));
+    assert!(mounted.contains("only with --delete-emptydir-data"), "{mounted}");
+}
+
 /// What keeps a pod where it is keeps its node.
 #[test]
 fn a_pod_does_not_move_against_a_taint_a_budget_or_other_pods() {

@@ -1,6 +1,7 @@
 //! Findings that offer no change where it could harm somebody who is not part of the finding.
 
 use super::*;
+use crate::patch::PatchChange;
 
 /// How many changes the findings of a check offer.
 fn offered(id: &str, change: impl FnOnce(&mut Facts)) -> usize {
@@ -14,8 +15,10 @@ fn offered(id: &str, change: impl FnOnce(&mut Facts)) -> usize {
 
 /// Takes the work from the node with GPUs.
 fn rest(facts: &mut Facts) {
-    facts.workloads[TRAIN].pods.clear();
-    facts.workloads[SERVE].pods.clear();
+    for workload in [TRAIN, SERVE] {
+        facts.workloads[workload].pods.clear();
+        facts.workloads[workload].replicas = 0;
+    }
 }
 
 #[test]
@@ -93,22 +96,139 @@ fn a_node_that_is_being_removed_is_not_uncordoned() {
     assert_eq!(offered("AUT-06", removed), 0);
 }
 
+/// What AUT-06 finds of a node that has been cordoned for long and runs no pods, once something is
+/// changed.
+fn cordoned(change: impl FnOnce(&mut Facts)) -> (Facts, Finding) {
+    let mut facts = healthy();
+    rest(&mut facts);
+    facts.nodes[0].cordoned_since_ms = Some(0);
+    facts.nodes[0].node.unschedulable = true;
+    change(&mut facts);
+    let mut found = audit(&facts).into_iter();
+    let finding = found.find(|finding| finding.check.id == "AUT-06").expect("a finding");
+    (facts, finding)
+}
+
+/// A pending pod with GPUs.
+fn pending(facts: &mut Facts) {
+    let mut later = workload(ObjectRef::new("Job", "research", "later"), 4, 1, "");
+    later.pods[0].node = None;
+    facts.workloads.push(later);
+}
+
 /// An open node without work costs what a cordoned one costs.
 #[test]
-fn a_cordoned_node_without_gpu_pods_is_named_as_one_that_can_be_removed() {
-    let risk = |without_pods_since_ms: Option<u64>| {
-        let mut facts = healthy();
-        facts.nodes[0].cordoned_since_ms = Some(0);
-        facts.nodes[0].without_gpu_pods_since_ms = without_pods_since_ms;
-        let found = audit(&facts);
-        let finding = found.iter().find(|finding| finding.check.id == "AUT-06").unwrap();
-        let named = finding.evidence.iter().any(|of| of.what == "without GPU pods");
-        (named, crate::patches(&facts, &[finding], None)[0].warnings.join(" "))
+fn a_cordoned_node_that_no_pod_needs_is_removed_and_not_uncordoned() {
+    let is_removed = |change: &dyn Fn(&mut Facts)| {
+        let (_, finding) = cordoned(change);
+        let example = finding.fix_example();
+        let is_removed = example.starts_with("kubectl drain g1 --ignore-daemonsets");
+        assert_eq!(finding.stays.is_empty(), is_removed, "{example}");
+        assert_eq!(finding.claims.len(), 8);
+        (is_removed, finding.remedies.len())
     };
-    let (named, used) = risk(None);
-    assert!(!named && !used.contains("removing"), "{used}");
-    let (named, empty) = risk(Some(0));
-    assert!(named && empty.contains("only removing it from its pool lowers the bill"), "{empty}");
+    assert_eq!(is_removed(&|_| {}), (true, 0));
+    assert_eq!(is_removed(&pending), (false, 1));
+    assert_eq!(
+        is_removed(&|facts| {
+            let mut later = workload(ObjectRef::new("CronJob", "research", "later"), 4, 1, "");
+            later.pods[0].node = None;
+            facts.to_come.push(ToCome { workload: later, last_ms: None });
+        }),
+        (false, 1)
+    );
+    // A pod without GPUs has no other node.
+    let alone = |facts: &mut Facts| {
+        facts.workloads[WEB].pods[0].node = Some("g1".into());
+        requests(facts, WEB, "memory", 2_000 * GIB);
+    };
+    assert_eq!(is_removed(&alone), (false, 0));
+}
+
+/// Of two nodes of a pool the pod needs one: the command leaves the other one out.
+#[test]
+fn only_those_nodes_of_a_pool_are_uncordoned_that_pods_need() {
+    let (facts, finding) = cordoned(|facts| {
+        let mut other = gpu_node("g2", "H100");
+        (other.cordoned_since_ms, other.devices) = (Some(0), (8..16).collect());
+        other.node.unschedulable = true;
+        other.repair_marks = vec!["condition GpuHealthy=False".into()];
+        add_node(facts, other);
+        pending(facts);
+    });
+    let patches = crate::patches(&facts, &[&finding], None);
+    let [patch] = &patches[..] else { panic!("{patches:#?}") };
+    assert_eq!(patch.command(None).as_deref(), Some("kubectl uncordon g1"));
+    assert!(patch.warnings[0].ends_with("can be removed from their pool: g2"), "{patch:#?}");
+}
+
+#[test]
+fn a_node_that_is_marked_for_a_repair_is_not_uncordoned_and_the_mark_is_named() {
+    let reasons = |change: &dyn Fn(&mut Facts)| {
+        let (_, finding) = cordoned(|facts| {
+            pending(facts);
+            change(facts);
+        });
+        assert_eq!(finding.remedies, []);
+        assert!(finding.fix_example().starts_with("kubectl describe node g1"));
+        // The pending pod may need it once it is repaired.
+        assert!(finding.stays.contains("g1"));
+        let reasons = finding.evidence.iter().filter(|of| of.what == "probable reason");
+        reasons.map(|of| of.value.clone()).collect::<Vec<_>>()
+    };
+    let tainted = |facts: &mut Facts| {
+        let xid = Taint { value: "79".into(), ..taint("nvidia.com/gpu-xid") };
+        facts.nodes[0].node.taints.push(xid);
+    };
+    assert_eq!(reasons(&tainted), ["taint nvidia.com/gpu-xid=79:NoSchedule on g1"]);
+    let marked = |facts: &mut Facts| {
+        facts.nodes[0].repair_marks = vec!["condition GpuHealthy=False".into()];
+    };
+    assert_eq!(reasons(&marked), ["condition GpuHealthy=False on g1"]);
+}
+
+/// Karpenter keeps such a node, whatever its NodePool allows.
+#[test]
+fn an_annotation_that_keeps_an_empty_node_leaves_its_removal_to_a_person() {
+    let of = |annotation: Option<&str>| {
+        let mut facts = healthy();
+        rest(&mut facts);
+        facts.nodes[0].without_gpu_pods_since_ms = Some(0);
+        facts.nodes[0].scale_down_held_by = annotation.map(str::to_owned);
+        let found = audit(&facts);
+        let finding = found.iter().find(|finding| finding.check.id == "AUT-03").expect("one");
+        (finding.remedies.len(), finding.fix_example().contains("delete the machine"))
+    };
+    assert_eq!(of(None), (1, false));
+    assert_eq!(of(Some("karpenter.sh/do-not-disrupt: true")), (0, true));
+}
+
+/// The GPU nodes of each vendor have labels of their own.
+#[test]
+fn pods_without_gpus_stay_off_the_nodes_of_all_vendors() {
+    let labels = |amd: &[(&str, &str)]| {
+        let mut facts = healthy();
+        let mut other = gpu_node("g2", "MI300X");
+        other.node.labels = map(&[]);
+        let labels = amd.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        other.node.labels.extend(labels);
+        add_node(&mut facts, other);
+        let nvidia = &mut facts.nodes[0].node.labels;
+        nvidia.insert("nvidia.com/gpu.present".into(), "true".into());
+        nvidia.insert("nvidia.com/gpu.product".into(), "H100".into());
+        facts.workloads[WEB].pods[0].node = Some("g2".into());
+        let found = audit(&facts);
+        let finding = found.iter().find(|finding| finding.check.id == "SCH-02").expect("one");
+        let keys = finding.remedies.iter().map(|remedy| match &remedy.change {
+            PatchChange::AskOfNodes { term } => term.key.clone(),
+            change => panic!("{change:?}"),
+        });
+        (keys.collect::<Vec<_>>(), finding.fix_example().contains("nvidia.com/gpu.present"))
+    };
+    let product = ("amd.com/gpu.product-name", "AMD_Instinct_MI300X_OAM");
+    assert_eq!(labels(&[product]).0, ["nvidia.com/gpu.present", "amd.com/gpu.product-name"]);
+    // No label is known of the node of the pod.
+    assert_eq!(labels(&[]), (Vec::new(), false));
 }
 
 /// HAMi chooses models by annotation: such a pod has made its choice, and gets no selector.

@@ -101,8 +101,9 @@ fn a_job_that_excludes_the_free_model_is_found() {
 
 #[test]
 fn a_gang_below_its_minimum_is_found_while_pods_of_it_are_pending() {
-    let found = |(min, placed, pending)| {
+    let found_of = |kind: &str, (min, placed, pending)| {
         let mut facts = healthy();
+        facts.workloads[TRAIN].owner.kind = kind.into();
         facts.period = Span { from_ms: 0, to_ms: NOW_MS };
         let held = HeldGpus {
             node: "g1".into(),
@@ -120,6 +121,10 @@ fn a_gang_below_its_minimum_is_found_while_pods_of_it_are_pending() {
         found.retain(|finding| finding.check.id == "SCH-15");
         found
     };
+    let found = |counts| found_of("Job", counts);
+    // It has no PodGroup.
+    let of_leader = found_of("LeaderWorkerSet", (4, 2, 2))[0].fix_example();
+    assert!(of_leader.starts_with("leaderWorkerTemplate: {size: "), "{of_leader}");
     let short = found((4, 2, 2));
     assert_eq!(told(&short), [("SCH-15", "2 of at least 4, 2 pending".to_owned(), 8)]);
     assert!(short[0].claims.iter().all(|claim| claim.holder == Some(TRAIN as u32)));

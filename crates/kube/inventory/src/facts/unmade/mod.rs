@@ -11,6 +11,7 @@ mod kueue;
 mod missing;
 pub(crate) mod quota;
 mod read;
+pub(crate) mod replaced;
 mod scopes;
 mod sets;
 mod settle;

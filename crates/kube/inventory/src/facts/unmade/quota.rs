@@ -43,9 +43,11 @@ pub(crate) fn speaks_of_quota(condition: &str, message: &str) -> bool {
 }
 
 /// A quota, as far as the server says how much of it is used.
-pub(in crate::facts) struct QuotaRoom {
+#[derive(Clone)]
+pub(crate) struct QuotaRoom {
+    pub(super) name: String,
     /// What is left, by resource as written: CPU in thousandths, all else in whole units.
-    left: BTreeMap<String, i64>,
+    pub(super) left: BTreeMap<String, i64>,
     /// It is for pods that are in all of these.
     scopes: Vec<QuotaScope>,
 }
@@ -104,36 +106,43 @@ impl QuotaRoom {
         });
         let named = spec.scopes.iter().map(|name| QuotaScope::named(name));
         let selected = spec.scope_selector.match_expressions.into_iter().map(ScopeJson::read);
-        Ok(Self { left: left.collect(), scopes: named.chain(selected).collect() })
+        let (left, scopes) = (left.collect(), named.chain(selected).collect());
+        Ok(Self { name: raw.name.to_owned(), left, scopes })
     }
 
-    fn is_for(&self, pod: &ScopedPod) -> bool {
+    pub(super) fn is_for(&self, pod: &ScopedPod) -> bool {
         self.scopes.iter().all(|scope| scope.holds(pod))
     }
 
     /// How many more pods it lets in that ask for so much each; `None` if it limits nothing of
     /// that.
     fn pods(&self, requests: &Resources) -> Option<u64> {
-        let asked = |name: &str| match name {
-            "count/pods" | "pods" => 1,
-            name if name.starts_with("limits.") => 0,
-            name => match counted(name) {
-                "cpu" => requests.cpu_milli,
-                "memory" => requests.memory_bytes,
-                "ephemeral-storage" => requests.ephemeral_bytes,
-                name => requests.extended.get(name).copied().unwrap_or(0),
-            },
-        };
         let pods = self.left.iter().filter_map(|(name, left)| {
-            let asked = asked(name);
+            let asked = asked(name, requests, &BTreeMap::new());
             (asked > 0).then(|| (*left).max(0).unsigned_abs() / asked.unsigned_abs())
         });
         pods.min()
     }
 }
 
+/// How much of a resource of a quota a pod takes that asks for this and has these limits.
+pub(super) fn asked(name: &str, requests: &Resources, limits: &BTreeMap<String, i64>) -> i64 {
+    if let Some(limited) = name.strip_prefix("limits.") {
+        return limits.get(limited).copied().unwrap_or(0);
+    }
+    match name {
+        "count/pods" | "pods" => 1,
+        name => match counted(name) {
+            "cpu" => requests.cpu_milli,
+            "memory" => requests.memory_bytes,
+            "ephemeral-storage" => requests.ephemeral_bytes,
+            name => requests.extended.get(name).copied().unwrap_or(0),
+        },
+    }
+}
+
 /// What a resource of a quota is of.
-fn counted(name: &str) -> &str {
+pub(super) fn counted(name: &str) -> &str {
     name.strip_prefix("requests.").or_else(|| name.strip_prefix("limits.")).unwrap_or(name)
 }
 

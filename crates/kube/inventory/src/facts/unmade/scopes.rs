@@ -20,7 +20,7 @@ pub(super) struct ScopedPod {
     crosses_namespaces: bool,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum QuotaScope {
     OfClasses(BTreeSet<String>),
     NotOfClasses(BTreeSet<String>),

@@ -1,0 +1,169 @@
+//! AUT-06: nodes that stay cordoned, and what to do with each.
+//!
+//! A node accepts pods again where it has pods with GPUs, or where pods need it that start on no
+//! other node. A node that is marked for a repair is never offered to pods. Any other node without
+//! pods with GPUs costs the same once it is open, so only its removal lowers the bill.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_model::FreeCause;
+use dovetail_units::duration::duration_at_least;
+
+use super::autoscaling::free_since;
+use super::consolidation::stay_on;
+use super::needed::{Needs, needs};
+use super::{View, node_ref};
+use crate::catalogue::Check;
+use crate::facts::{Node, ObjectRef};
+use crate::finding::Finding;
+use crate::health::repair_marks;
+use crate::patch::PatchChange;
+
+const MINUTE_MS: u64 = 60_000;
+
+/// Names that evidence lists for one reason.
+const MOST_NAMED: usize = 3;
+
+const REPAIR: &str = "kubectl describe node NODE  # then repair the node and uncordon it, or remove it from its pool";
+const REMOVE: &str = "kubectl drain NODE --ignore-daemonsets  # then remove the node from its pool: \
+                      no pending pod needs it";
+const KEEP: &str = "keep the node cordoned until these pods can run on another node";
+
+pub(super) fn cordoned_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let cordoned = cordoned(view);
+    // One command for all nodes of a pool.
+    let mut opened: BTreeMap<&ObjectRef, Vec<String>> = BTreeMap::new();
+    for of in cordoned.iter().filter(|of| of.action() == Action::Uncordon) {
+        opened.entry(&of.node.pool).or_default().push(of.node.node.name.to_string());
+    }
+    for of in &cordoned {
+        let name = &*of.node.node.name;
+        let length_ms = view.facts.now_ms.saturating_sub(of.since_ms);
+        let mut finding = Finding::new(check, &of.node.pool)
+            .with("cordoned", format!("{name} for {}", duration_at_least(length_ms)))
+            .affecting([node_ref(of.node)]);
+        for mark in of.marks.iter().take(MOST_NAMED) {
+            finding = finding.with("probable reason", format!("{mark} on {name}"));
+        }
+        if of.is_empty {
+            finding = finding.with("without GPU pods", name);
+        }
+        for (names, what) in of.kept_by() {
+            for name in names.into_iter().take(MOST_NAMED) {
+                finding = finding.with(what, name);
+            }
+            finding.stays.insert(name.to_owned());
+        }
+        finding = match of.action() {
+            Action::Wait => finding.with("being removed", name),
+            Action::Uncordon => {
+                let nodes = opened[&of.node.pool].clone();
+                finding.mended_by(PatchChange::Uncordon { nodes })
+            }
+            Action::Repair => finding.for_example(REPAIR),
+            Action::Keep => finding.for_example(KEEP),
+            Action::Remove => finding.for_example(REMOVE),
+        };
+        let causes = [FreeCause::DrainingOrCordoned];
+        finding.claims = free_since(of.node, of.since_ms, view.facts.period, &causes);
+        found.push(finding);
+    }
+}
+
+/// What to do with a node.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Action {
+    /// Nothing: an autoscaler or a person removes it already.
+    Wait,
+    Uncordon,
+    Repair,
+    /// It runs pods that cannot move.
+    Keep,
+    Remove,
+}
+
+/// A node that has been cordoned for long.
+struct Cordoned<'f> {
+    node: &'f Node,
+    since_ms: u64,
+    /// Why it needs a repair.
+    marks: Vec<String>,
+    /// Whether no pod on it has GPUs.
+    is_empty: bool,
+    needs: Needs,
+    /// Pods without GPUs that cannot move.
+    staying: BTreeSet<ObjectRef>,
+}
+
+impl Cordoned<'_> {
+    fn is_needed(&self) -> bool {
+        !self.needs.pods.is_empty() || !self.needs.to_come.is_empty()
+    }
+
+    fn action(&self) -> Action {
+        match () {
+            // What is being removed is not wanted back.
+            () if self.node.is_being_removed => Action::Wait,
+            () if !self.marks.is_empty() => Action::Repair,
+            () if !self.is_empty || self.is_needed() => Action::Uncordon,
+            () if !self.staying.is_empty() => Action::Keep,
+            () => Action::Remove,
+        }
+    }
+
+    /// What keeps the node on the bill, in names, and what these are.
+    fn kept_by(&self) -> Vec<(Vec<String>, &'static str)> {
+        let staying = self.staying.iter().map(|pod| format!("{}/{}", pod.namespace, pod.name));
+        let kept: [(Vec<String>, &str); 3] = [
+            (staying.collect(), "cannot be moved from it"),
+            (self.needs.pods.iter().cloned().collect(), "pending pods that may need it"),
+            (self.needs.to_come.iter().cloned().collect(), "workloads that will need it"),
+        ];
+        kept.into_iter().filter(|(names, _)| !names.is_empty()).collect()
+    }
+}
+
+fn cordoned<'f>(view: &View<'f>) -> Vec<Cordoned<'f>> {
+    let placed = view.gpu_workloads().flat_map(|workload| &workload.pods);
+    let busy: BTreeSet<&str> = placed.filter_map(|pod| pod.node.as_deref()).collect();
+    let least_ms = view.facts.thresholds.cordoned_minutes * MINUTE_MS;
+    let of = |node: &'f Node| {
+        let since_ms = node.cordoned_since_ms?;
+        let is_long = view.facts.now_ms.saturating_sub(since_ms) > least_ms;
+        let is_empty = !node.may_be_held && !busy.contains(&*node.node.name);
+        is_long.then(|| Cordoned {
+            node,
+            since_ms,
+            marks: repair_marks(node),
+            is_empty,
+            needs: Needs::default(),
+            staying: BTreeSet::new(),
+        })
+    };
+    let mut cordoned: Vec<Cordoned<'f>> = view.gpu_nodes().filter_map(of).collect();
+    let empty = |is_marked: bool| -> BTreeSet<&'f str> {
+        let empty = cordoned.iter().filter(|of| of.is_empty && !of.node.is_being_removed);
+        let meant = empty.filter(|of| is_marked != of.marks.is_empty());
+        meant.map(|of| &*of.node.node.name).collect()
+    };
+    let (sound, marked) = (empty(false), empty(true));
+    if sound.is_empty() && marked.is_empty() {
+        return cordoned;
+    }
+    // Each kind is asked about with the other one closed.
+    let mut needs = [needs(view, &sound), needs(view, &marked)];
+    // No pod moves to a node that AUT-03 may remove.
+    let unused = view.gpu_nodes().filter(|node| node.without_gpu_pods_since_ms.is_some());
+    let unused = unused.map(|node| &*node.node.name);
+    let gone: BTreeSet<&str> = unused.chain(sound).chain(marked).collect();
+    let mut staying = stay_on(view.facts, &gone);
+    for of in &mut cordoned {
+        let name = &*of.node.node.name;
+        let of_node = needs.iter_mut().find_map(|needs| needs.remove(name));
+        of.needs = of_node.unwrap_or_default();
+        if of.is_empty {
+            of.staying = staying.remove(name).unwrap_or_default();
+        }
+    }
+    cordoned
+}

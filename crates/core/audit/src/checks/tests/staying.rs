@@ -1,0 +1,152 @@
+//! What pods that belong to their node, and host ports, leave of other nodes.
+
+use dovetail_model::{CounterRule, CounterScope, RuleCause, RuleKind};
+
+use super::consolidated::one_server_on_each_node;
+use super::*;
+
+fn finding(facts: &Facts, id: &str) -> Option<Finding> {
+    audit(facts).into_iter().find(|finding| finding.check.id == id)
+}
+
+/// Each of its pods takes one port of its node.
+fn with_host_port(facts: &mut Facts, workload: usize) {
+    let rule = CounterRule {
+        selector: "port:TCP/80".into(),
+        label: dovetail_model::node::NAME_LABEL.into(),
+        kind: RuleKind::AntiAffinity,
+        scope: CounterScope::AllNodes,
+        cause: RuleCause::HostPort,
+    };
+    let taken = BTreeSet::from([rule.selector.clone()]);
+    facts.workloads[workload].template.host_ports = HostPorts { taken, rules: vec![rule] };
+}
+
+/// A node without GPU pods on which one of the web servers runs.
+fn empty_node_with_a_server() -> Facts {
+    let mut facts = healthy();
+    let mut empty = gpu_node("g2", "H100");
+    empty.node.taints.clear();
+    empty.without_gpu_pods_since_ms = Some(NOW_MS - 9 * HOUR_MS);
+    add_node(&mut facts, empty);
+    facts.workloads[WEB].pods[0].node = Some("g2".into());
+    facts
+}
+
+/// By hand: 96 CPU on each node, 4 for each server; the other node has room for a second one if its
+/// DaemonSet takes at most 88.
+#[test]
+fn a_pod_moves_to_no_node_that_daemon_sets_fill() {
+    let moves = |cpu_milli: i64| {
+        let mut facts = healthy();
+        one_server_on_each_node(&mut facts);
+        requests(&mut facts, EXPORTER, "cpu", cpu_milli);
+        finding(&facts, "AUT-07").is_some()
+    };
+    assert!(moves(88_000) && !moves(88_001));
+    // Nor to one whose pods are as many as it takes: a server, an exporter.
+    let at_most = |pods: i64| {
+        let mut facts = healthy();
+        one_server_on_each_node(&mut facts);
+        for node in &mut facts.nodes {
+            node.node.allocatable.pod_slots = pods;
+        }
+        finding(&facts, "AUT-07").is_some()
+    };
+    assert!(at_most(3) && !at_most(2));
+}
+
+#[test]
+fn a_node_stays_whose_pods_have_no_room_beside_daemon_sets() {
+    let stays = |cpu_milli: i64| {
+        let mut facts = empty_node_with_a_server();
+        let on = |name: &str| Pod { node: Some(name.into()), ..Pod::default() };
+        facts.workloads[EXPORTER].pods.push(on("c1"));
+        requests(&mut facts, EXPORTER, "cpu", cpu_milli);
+        !finding(&facts, "AUT-03").expect("it is found").stays.is_empty()
+    };
+    // Three servers of 4 on the other node.
+    assert!(!stays(84_000) && stays(84_001));
+}
+
+/// Four GPUs are in use on each of two nodes, and a pod waits for eight.
+#[test]
+fn pods_are_packed_only_beside_daemon_sets_and_host_ports() {
+    let starts = |change: &dyn Fn(&mut Facts)| {
+        let mut facts = healthy();
+        let mut part = workload(ObjectRef::new("Deployment", "prod", "part"), 4, 2, "g2");
+        part.pods[1].node = Some("g3".into());
+        let mut big = workload(ObjectRef::new("Deployment", "prod", "big"), 8, 1, "");
+        big.pods[0].node = None;
+        big.template.tolerations = vec![toleration(GPU)];
+        for name in ["g2", "g3"] {
+            add_node(&mut facts, gpu_node(name, "H100"));
+        }
+        facts.workloads.extend([part, big]);
+        change(&mut facts);
+        let found = finding(&facts, "SCH-08").expect("it is found");
+        found.most_milli == Some(8_000)
+    };
+    assert!(starts(&|_| {}));
+    assert!(!starts(&|facts| requests(facts, EXPORTER, "cpu", 70_000)));
+    let part = healthy().workloads.len();
+    assert!(!starts(&|facts| with_host_port(facts, part)));
+}
+
+#[test]
+fn no_pod_moves_to_a_node_where_its_host_port_is_taken() {
+    let mut facts = healthy();
+    one_server_on_each_node(&mut facts);
+    assert!(finding(&facts, "AUT-07").is_some());
+    with_host_port(&mut facts, SERVE);
+    assert!(finding(&facts, "AUT-07").is_none());
+    let stays = |facts: &Facts| !finding(facts, "AUT-03").expect("it is found").stays.is_empty();
+    let mut facts = empty_node_with_a_server();
+    assert!(!stays(&facts));
+    with_host_port(&mut facts, WEB);
+    assert!(stays(&facts));
+    // So it does where a DaemonSet takes the port.
+    let mut facts = empty_node_with_a_server();
+    facts.workloads[WEB].pods.truncate(1);
+    with_host_port(&mut facts, WEB);
+    assert!(!stays(&facts));
+    with_host_port(&mut facts, EXPORTER);
+    facts.workloads[EXPORTER].pods.push(Pod { node: Some("c1".into()), ..Pod::default() });
+    assert!(stays(&facts));
+}
+
+/// The kubelet runs it, whatever taints, labels and drains say.
+#[test]
+fn a_static_pod_keeps_no_node_and_is_no_finding() {
+    let of_node = |name: &str| {
+        let mut proxy = workload(ObjectRef::new("Node", "kube-system", name), 0, 1, name);
+        proxy.template.containers[0].requests.insert("cpu".into(), 90_000);
+        proxy.template.tolerations = vec![toleration("")];
+        proxy
+    };
+    let mut facts = empty_node_with_a_server();
+    facts.workloads.push(of_node("g2"));
+    let found = audit(&facts);
+    let empty = found.iter().find(|finding| finding.check.id == "AUT-03").expect("it is found");
+    assert!(empty.stays.is_empty(), "{empty:?}");
+    let of_pod = |finding: &&Finding| finding.object.namespace == "kube-system";
+    assert_eq!(found.iter().filter(of_pod).count(), 0, "{found:?}");
+    // It uses what it uses: beside 90 CPU and a server, the other node has no room.
+    let mut facts = healthy();
+    one_server_on_each_node(&mut facts);
+    facts.workloads.extend(["g2", "g3"].map(of_node));
+    assert!(finding(&facts, "AUT-07").is_none());
+}
+
+#[test]
+fn no_node_is_removed_while_pods_were_not_read() {
+    let mut facts = empty_node_with_a_server();
+    facts.lacks_pods = true;
+    let empty = finding(&facts, "AUT-03").expect("it is found");
+    assert_eq!((empty.stays.len(), empty.claims.len()), (1, 0));
+    assert!(empty.evidence.iter().any(|of| of.what == "pods that were not read"), "{empty:?}");
+    let mut facts = healthy();
+    one_server_on_each_node(&mut facts);
+    facts.lacks_pods = true;
+    assert!(finding(&facts, "AUT-07").is_none());
+}

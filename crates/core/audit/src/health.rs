@@ -1,0 +1,38 @@
+//! What marks a node as one that needs a repair, or on which one is in progress: words in its
+//! taints, and what its conditions and annotations report. A node that was cordoned for such a
+//! reason accepts no pods before the repair.
+
+use dovetail_model::Taint;
+
+use crate::facts::Node;
+use crate::patch::taint_text;
+
+const WORDS: [&str; 9] = [
+    "unhealthy",
+    "xid",
+    "broken",
+    "faulty",
+    "maintenance",
+    "out-of-service",
+    "ecc",
+    "repair",
+    "quarantine",
+];
+
+/// Whether a text contains a word for hardware that does not work, or that is under repair.
+pub fn names_a_repair(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    WORDS.iter().any(|word| text.contains(word))
+}
+
+/// Whether a taint keeps pods from a node because something of it does not work.
+pub(crate) fn tells_of_health(taint: &Taint) -> bool {
+    names_a_repair(&taint.key) || names_a_repair(&taint.value)
+}
+
+/// All that marks a node, in words.
+pub(crate) fn repair_marks(node: &Node) -> Vec<String> {
+    let taints = node.node.taints.iter().filter(|taint| tells_of_health(taint));
+    let taints = taints.map(|taint| format!("taint {}", taint_text(taint)));
+    taints.chain(node.repair_marks.iter().cloned()).collect()
+}

@@ -1,0 +1,106 @@
+//! Whether the quotas of a namespace let pods be replaced by pods that ask for something else.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::{Quantity, Resources};
+use dovetail_objects::Pod;
+use serde_json::value::RawValue;
+
+use super::quota::{QuotaRoom, asked, counted};
+use super::scopes::ScopedPod;
+
+/// What a pod takes of quotas.
+pub(crate) struct Charge {
+    pub(crate) requests: Resources,
+    /// CPU in thousandths, all else in whole units.
+    pub(crate) limits: BTreeMap<String, i64>,
+}
+
+/// Pods of one owner that are replaced by others.
+pub(crate) struct Replaced {
+    /// What each takes before and after.
+    charges: [Charge; 2],
+    pub(crate) pods: usize,
+    /// How many are terminated before a new one is created.
+    pub(crate) released: usize,
+    /// How many new ones are created before one is terminated beyond these.
+    pub(crate) first: usize,
+    scoped: ScopedPod,
+}
+
+/// A quota that rejects a pod of a rolling update.
+pub(crate) struct Exceeded {
+    /// The quota and its resource, with amounts, in words.
+    pub(crate) words: String,
+    /// Whether all pods together ask for more than the quota leaves: the order in which they are
+    /// replaced makes no difference.
+    pub(crate) is_for_good: bool,
+}
+
+impl Replaced {
+    /// Pods that become like this one, which a template makes. `None` if the template cannot be
+    /// read.
+    pub(crate) fn by(pod: &Pod, template: &str, charges: [Charge; 2]) -> Option<Self> {
+        let template = RawValue::from_string(template.to_owned()).ok()?;
+        let scoped = ScopedPod::of(pod, &template).ok()?;
+        Some(Self { charges, pods: 1, released: 1, first: 1, scoped })
+    }
+
+    /// What of a resource a pod takes before and after.
+    fn asked(&self, name: &str) -> [i128; 2] {
+        let asked = |charge: &Charge| asked(name, &charge.requests, &charge.limits);
+        [&self.charges[0], &self.charges[1]].map(|charge| i128::from(asked(charge)))
+    }
+}
+
+impl QuotaRoom {
+    /// Why it does not let pods be replaced.
+    pub(crate) fn rejects(&self, replaced: &Replaced) -> Option<Exceeded> {
+        if !self.is_for(&replaced.scoped) {
+            return None;
+        }
+        let count = |pods: usize| i128::try_from(pods).unwrap_or(i128::MAX);
+        self.left.iter().find_map(|(name, left)| {
+            let [old, new] = replaced.asked(name);
+            let left = i128::from(*left);
+            let grown = (new - old).max(0).saturating_mul(count(replaced.pods));
+            let first = new.saturating_mul(count(replaced.first));
+            let freed = old.saturating_mul(count(replaced.released));
+            let is_for_good = grown > 0 && grown > left;
+            if new <= 0 || !is_for_good && first <= left.saturating_add(freed) {
+                return None;
+            }
+            let amount = |of: i128| amount_text(name, of);
+            let words = format!(
+                "ResourceQuota {} has {} of {name} left, and a new pod needs {}",
+                self.name,
+                amount(left.max(0)),
+                amount(new)
+            );
+            Some(Exceeded { words, is_for_good })
+        })
+    }
+
+    /// Takes pods as replaced.
+    pub(crate) fn replace(&mut self, replaced: &Replaced) {
+        if !self.is_for(&replaced.scoped) {
+            return;
+        }
+        let pods = i128::try_from(replaced.pods).unwrap_or(i128::MAX);
+        for (name, left) in &mut self.left {
+            let [old, new] = replaced.asked(name);
+            let after = i128::from(*left).saturating_sub((new - old).saturating_mul(pods));
+            *left = i64::try_from(after).unwrap_or(*left);
+        }
+    }
+}
+
+/// An amount of a resource of a quota, as people write it.
+fn amount_text(name: &str, amount: i128) -> String {
+    let amount = i64::try_from(amount).unwrap_or(i64::MAX);
+    match counted(name) {
+        "cpu" => Quantity::milli(amount).to_string(),
+        "memory" | "ephemeral-storage" => Quantity::bytes(amount).to_string(),
+        _ => amount.to_string(),
+    }
+}

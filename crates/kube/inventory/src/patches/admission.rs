@@ -1,0 +1,112 @@
+//! Whether the API server lets the new pods of a changed template in: LimitRanges and quotas of the
+//! namespace. A pod that it rejects is gone once the old one is terminated.
+
+use std::collections::BTreeMap;
+
+use dovetail_audit::{ObjectRef, Patch};
+
+use super::rolling_update::RollingUpdate;
+use super::template::{TemplateChange, changes};
+use super::trial::Trial;
+use crate::facts::limit_range::{LimitRange, TemplateAmounts};
+use crate::facts::unmade::replaced::{Charge, Exceeded, Replaced};
+
+/// What to do first where the API server would reject new pods; with no pods, since all pods of the
+/// object have the template.
+pub(super) fn rejected(trial: &Trial<'_>, patch: &Patch) -> Option<(String, Vec<ObjectRef>)> {
+    let ObjectRef { kind, namespace, name } = &patch.object;
+    let owner = format!("{kind} {namespace}/{name}");
+    let order = beyond_limits(trial, patch, &owner).or_else(|| beyond_quota(trial, patch, &owner));
+    Some((order?, Vec::new()))
+}
+
+/// What to do before a template changes whose pods a LimitRange rejects.
+fn beyond_limits(trial: &Trial<'_>, patch: &Patch, owner: &str) -> Option<String> {
+    let ranges = limit_ranges(trial, patch);
+    if ranges.is_empty() {
+        return None;
+    }
+    let problem = changes(patch, patch.edited.as_ref()?).into_iter().find_map(|change| {
+        let template = TemplateAmounts::read(&change.texts[1], ranges)?;
+        ranges.iter().find_map(|range| range.rejects(&template))
+    })?;
+    Some(format!(
+        "{problem}, so the API server would reject the new pods of {owner}. 1. change the LimitRange, or change the \
+         manifest manually within its limits; 2. run the audit again"
+    ))
+}
+
+/// What to do before a rolling update that a quota would block.
+fn beyond_quota(trial: &Trial<'_>, patch: &Patch, owner: &str) -> Option<String> {
+    let quotas = trial.quotas.get(&patch.object.namespace)?;
+    let replaced = trial.replaced(patch);
+    let mut exceeded = replaced.iter().filter_map(|replaced| {
+        let exceeded = quotas.iter().find_map(|quota| quota.rejects(replaced))?;
+        Some((exceeded, replaced.released == 0))
+    });
+    let (Exceeded { words, is_for_good }, is_blocked_by_order) = exceeded.next()?;
+    let step = match is_blocked_by_order && !is_for_good && patch.object.kind == "Deployment" {
+        true => format!(
+            "set spec.strategy.rollingUpdate of {owner} to maxSurge 0 and maxUnavailable 1, or raise the quota"
+        ),
+        false => "raise the quota".to_owned(),
+    };
+    Some(format!(
+        "{words}, so the rolling update of {owner} would not finish. 1. {step}; 2. run the audit again to get the patch"
+    ))
+}
+
+fn limit_ranges<'r>(trial: &Trial<'r>, patch: &Patch) -> &'r [LimitRange] {
+    trial.reach.limit_ranges.get(&patch.object.namespace).map(Vec::as_slice).unwrap_or_default()
+}
+
+impl Trial<'_> {
+    /// Takes what a patch changes of what pods take of quotas.
+    pub(super) fn charge(&mut self, patch: &Patch) {
+        let replaced = match self.quotas.contains_key(&patch.object.namespace) {
+            true => self.replaced(patch),
+            false => return,
+        };
+        for quota in self.quotas.get_mut(&patch.object.namespace).into_iter().flatten() {
+            replaced.iter().for_each(|replaced| quota.replace(replaced));
+        }
+    }
+
+    /// The pods that a patch replaces.
+    fn replaced(&self, patch: &Patch) -> Vec<Replaced> {
+        let changes = self.template_changes(patch);
+        let replaced = changes.into_iter().filter(|(_, change)| change.replaces_pods);
+        replaced.filter_map(|(group, change)| self.replaced_in(group, &change, patch)).collect()
+    }
+
+    /// The pods of a group that a patch replaces, one after the other unless its strategy says
+    /// something else.
+    fn replaced_in(
+        &self,
+        group: usize,
+        change: &TemplateChange,
+        patch: &Patch,
+    ) -> Option<Replaced> {
+        let of = &self.reach.groups[group];
+        let new = change.applied(&of.pod);
+        let limits = |text: &str| -> BTreeMap<String, i64> {
+            let read = TemplateAmounts::read(text, limit_ranges(self, patch));
+            read.map(|template| template.limits()).unwrap_or_default()
+        };
+        let charges = [
+            Charge { requests: of.pod.requests.clone(), limits: limits(&change.texts[0]) },
+            Charge { requests: new.requests.clone(), limits: limits(&change.texts[1]) },
+        ];
+        let mut replaced = Replaced::by(&new, &change.texts[1], charges)?;
+        let pods = of.pods.len();
+        replaced.pods = pods;
+        match RollingUpdate::of(patch) {
+            Some(update) if update.needs_all_at_once => {
+                (replaced.released, replaced.first) = (0, pods);
+            }
+            Some(update) => replaced.released = update.unavailable.min(pods),
+            None => {}
+        }
+        Some(replaced)
+    }
+}

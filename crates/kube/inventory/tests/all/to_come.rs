@@ -1,0 +1,180 @@
+//! Pods that are yet to be made keep nodes, static pods keep none.
+
+use std::collections::BTreeSet;
+
+use dovetail_audit::{Finding, ObjectRef, audit, device_states};
+use dovetail_inventory::facts::Gathered;
+use dovetail_inventory::patches::safe_patches;
+use serde_json::{Value, json};
+
+use crate::facts::{gathered_whole, inventory, node, pod};
+
+const GPU: &str = "nvidia.com/gpu";
+
+fn object(kind: &str, api_version: &str, spec: Value) -> Value {
+    json!({"apiVersion": api_version, "kind": kind, "spec": spec,
+        "metadata": {"name": "s", "namespace": "research", "uid": "s"}})
+}
+
+/// A pod template with so many GPUs.
+fn template(gpus: u32) -> Value {
+    json!({"spec": {"tolerations": [{"key": GPU, "operator": "Exists"}], "containers": [
+        {"name": "main", "image": "python:3.13", "resources": limits(gpus)}]}})
+}
+
+fn limits(gpus: u32) -> Value {
+    match gpus {
+        0 => json!({}),
+        gpus => json!({"limits": {GPU: gpus.to_string()}}),
+    }
+}
+
+/// How many pods are to come with these objects.
+fn to_come(objects: &[Value]) -> usize {
+    let found = gathered_whole(objects);
+    found.facts.to_come.iter().map(|of| of.workload.pods.len()).sum()
+}
+
+/// The nodes that AUT-03 keeps, if it finds any without GPU pods.
+fn kept(found: &Gathered) -> Option<BTreeSet<String>> {
+    let findings = audit(&found.facts).into_iter();
+    let mut empty = findings.filter(|finding| finding.check.id == "AUT-03");
+    empty.next().map(|finding| finding.stays)
+}
+
+/// By hand: what each object wants less the pods that it has.
+#[test]
+fn pods_that_an_object_has_not_made_yet_are_to_come() {
+    let left = |object: &Value, pods: &[u32]| {
+        let owner = format!("{}/s", object["kind"].as_str().expect("a kind"));
+        let pods = pods.iter().enumerate();
+        let pods = pods.map(|(at, gpus)| pod(&format!("s-{at}"), &owner, *gpus, "g1"));
+        to_come(&pods.chain([node("g1", 8), object.clone()]).collect::<Vec<_>>())
+    };
+    let set = |kind: &str| object(kind, "apps/v1", json!({"replicas": 3, "template": template(2)}));
+    for kind in ["Deployment", "StatefulSet"] {
+        assert_eq!([1, 2, 3].map(|pods| left(&set(kind), &vec![2; pods])), [2, 1, 0], "{kind}");
+        // Pods of an older template are replaced.
+        assert_eq!(left(&set(kind), &[1, 1, 2]), 0, "{kind}");
+    }
+    let groups = json!({"replicas": 2, "leaderWorkerTemplate":
+        {"size": 3, "workerTemplate": template(8)}});
+    let groups = object("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1", groups);
+    assert_eq!(left(&groups, &[8]), 5);
+    let mut led = groups.clone();
+    led["spec"]["leaderWorkerTemplate"]["leaderTemplate"] = template(0);
+    assert_eq!(left(&led, &[0, 8]), 3);
+    let workers = json!({"headGroupSpec": {"template": template(0)}, "workerGroupSpecs": [
+        {"groupName": "a", "replicas": 3, "template": template(8)},
+        {"groupName": "b", "replicas": 1, "template": template(1)}]});
+    let ray = object("RayCluster", "ray.io/v1", workers);
+    assert_eq!([left(&ray, &[0]), left(&ray, &[0, 8]), left(&ray, &[0, 8, 8, 8, 1])], [4, 3, 0]);
+    // A Job completes no more pods than it is to complete, and some may be done.
+    let mut job = object("Job", "batch/v1", json!({"parallelism": 4, "template": template(1)}));
+    assert_eq!(left(&job, &[1, 1]), 2);
+    job["spec"]["completions"] = json!(2);
+    assert_eq!(left(&job, &[1, 1]), 0);
+    job["spec"]["completions"] = json!(4);
+    job["status"] = json!({"succeeded": 2});
+    assert_eq!(left(&job, &[1, 1]), 0);
+}
+
+#[test]
+fn containers_with_gpus_outside_of_pod_templates_are_to_come() {
+    let steps = || {
+        json!({"entrypoint": "m", "templates": [{"name": "m",
+        "container": {"image": "x", "resources": limits(8)}}]})
+    };
+    let cron = json!({"schedule": "0 3 * * *", "workflowSpec": steps()});
+    let cron = object("CronWorkflow", "argoproj.io/v1alpha1", cron);
+    let predictor = json!({"predictor": {"minReplicas": 0, "model": {"resources": limits(8)}}});
+    let service = object("InferenceService", "serving.kserve.io/v1beta1", predictor);
+    for object in [&cron, &service] {
+        let found = gathered_whole(&[node("g1", 8), object.clone()]);
+        assert_eq!(found.facts.to_come.len(), 1, "{object}");
+        assert_eq!(kept(&found), Some(BTreeSet::from(["g1".to_owned()])), "{object}");
+    }
+    // One that runs needs no more beside it, and a description by itself needs none.
+    let runs = pod("s-0", "InferenceService/s", 8, "g1");
+    assert_eq!(to_come(&[node("g1", 8), runs, service]), 0);
+    let description = object("WorkflowTemplate", "argoproj.io/v1alpha1", steps());
+    assert_eq!(to_come(&[node("g1", 8), description]), 0);
+}
+
+/// The first of three pods loads a large model, and the others follow it.
+#[test]
+fn nodes_of_replicas_that_follow_are_not_removed() {
+    let kept_of = |replicas: u32| {
+        let spec = json!({"replicas": replicas, "template": template(8)});
+        let set = object("StatefulSet", "apps/v1", spec);
+        let first = pod("s-0", "StatefulSet/s", 8, "g1");
+        let nodes = ["g1", "g2", "g3"].map(|name| node(name, 8));
+        let found = gathered_whole(&[&nodes[..], &[first, set]].concat());
+        kept(&found).expect("two nodes have no GPU pods").len()
+    };
+    assert_eq!([1, 2, 3].map(kept_of), [0, 1, 2]);
+}
+
+/// Its CPU fits nowhere else, and it tolerates no taint: the kubelet asks for neither.
+#[test]
+fn a_static_pod_keeps_no_node_and_no_taint_from_it() {
+    for by_owner in [true, false] {
+        let mut proxy = pod("proxy-g1", if by_owner { "Node/g1" } else { "" }, 0, "g1");
+        proxy["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "1"});
+        proxy["spec"]["tolerations"] = json!([]);
+        proxy["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "100"}});
+        let mut open = node("g1", 8);
+        open["spec"]["taints"] = json!([]);
+        let labels = open["metadata"]["labels"].as_object_mut().expect("labels");
+        labels.remove("karpenter.sh/nodepool");
+        let plain = json!({"apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": "c1", "labels": {"kubernetes.io/hostname": "c1"}},
+            "status": {"allocatable": {"cpu": "8", "memory": "64Gi", "pods": "110"},
+                "conditions": [{"type": "Ready", "status": "True"}]}});
+        let mut found = gathered_whole(&[open, plain, proxy]);
+        device_states(&mut found.facts, &found.moment).expect("an engine that takes the cluster");
+        assert_eq!(kept(&found), Some(BTreeSet::new()));
+        let findings = audit(&found.facts);
+        let about = |id: &str| findings.iter().any(|finding| finding.check.id == id);
+        assert!(about("SCH-01") && !about("SCH-02") && !about("SCH-03"), "{findings:?}");
+        let findings: Vec<&Finding> = findings.iter().collect();
+        let source_of = |object: &ObjectRef| found.sources.source(object);
+        let safe = safe_patches(&found.facts, &found.reach, &findings, &source_of);
+        assert!(safe.written.iter().any(|safe| safe.patch.nodes.is_some()), "{safe:?}");
+    }
+}
+
+#[test]
+fn no_node_is_removed_while_a_pod_could_not_be_read() {
+    let kept_with = |is_broken: bool| {
+        let mut web = pod("web", "Deployment/web", 0, "g2");
+        web["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+        if is_broken {
+            web["spec"]["tolerations"] = json!("none");
+        }
+        let runs = pod("runs-0", "StatefulSet/runs", 8, "g2");
+        let mut all = inventory(&[node("g1", 8), node("g2", 8), runs, web]);
+        all.all_of("Pod");
+        kept(&all.facts(BTreeSet::new())).expect("a node has no GPU pods").len()
+    };
+    assert_eq!((kept_with(false), kept_with(true)), (0, 1));
+}
+
+/// The only other node that the server could use has a pod with the same port.
+#[test]
+fn a_host_port_keeps_a_pod_on_its_node() {
+    let kept_with = |port: u32| {
+        let server = |name: &str, at: &str, port: u32| {
+            let mut server = pod(name, "Deployment/web", 0, at);
+            let container = &mut server["spec"]["containers"][0];
+            container["resources"] = json!({"requests": {"cpu": "1"}});
+            container["ports"] = json!([{"containerPort": port, "hostPort": port}]);
+            server
+        };
+        let runs = pod("runs-0", "StatefulSet/runs", 8, "g2");
+        let objects = [server("a", "g1", 80), server("b", "g2", port)];
+        let found = gathered_whole(&[&objects[..], &[node("g1", 8), node("g2", 8), runs]].concat());
+        kept(&found).expect("a node has no GPU pods").len()
+    };
+    assert_eq!((kept_with(81), kept_with(80)), (0, 1));
+}
