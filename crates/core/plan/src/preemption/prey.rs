@@ -80,9 +80,8 @@ impl Prey<'_> {
     /// Everything that can be stopped and gives back some of the shortage, in the order of jobs and
     /// pods.
     pub(super) fn that_repay(&self, state: &State, tally: &BudgetTally) -> Vec<Unit> {
-        let repays = |record: &&JobRecord| {
-            self.shortage.is_of(self.relation.quota, &record.job.queue)
-        };
+        let repays =
+            |record: &&JobRecord| self.shortage.is_of(self.relation.quota, &record.job.queue);
         self.stoppable().filter(repays).flat_map(|job| self.anywhere(state, tally, job)).collect()
     }
 

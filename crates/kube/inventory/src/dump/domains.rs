@@ -1,7 +1,7 @@
 //! Domains of labels that say nothing about anybody.
 
 /// Domains of label keys that everybody uses; other keys are names of somebody.
-pub(super) const DOMAINS: [&str; 33] = [
+pub(super) const DOMAINS: [&str; 34] = [
     "agentpool",
     "alpha.eksctl.io",
     "amd.com",
@@ -34,5 +34,6 @@ pub(super) const DOMAINS: [&str; 33] = [
     "topograph.run",
     "topology.k8s.aws",
     "volcano.sh",
+    "weave.works",
     "x-k8s.io",
 ];
