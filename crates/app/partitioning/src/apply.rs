@@ -48,9 +48,6 @@ use document::{NodeRow, PolicyRow};
 use room::Room;
 use sender::Sender;
 
-/// A workload is read so often again if it changes while it is read.
-const MOST_READS: u32 = 5;
-
 /// What a change is made with.
 #[derive(Debug)]
 pub struct Options {

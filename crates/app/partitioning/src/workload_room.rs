@@ -9,6 +9,9 @@ use crate::eligible::{Target, holders, requirement};
 use crate::objects::Objects;
 use crate::rooms::Rooms;
 
+/// A workload is read so often again if it changes while it is read.
+pub(crate) const MOST_READS: u32 = 5;
+
 /// Pods are not counted beyond this many.
 const MOST: u64 = 10_000;
 

@@ -265,6 +265,13 @@ pub const OLD_STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 /// In-tree plugins of a node that a CSI driver stands for.
 pub const MIGRATED_PLUGINS: &str = "storage.alpha.kubernetes.io/migrated-plugins";
 
+// Nodes and pods that belong to them.
+
+/// Of a pod: it stands for a static one of its node.
+pub const MIRROR: &str = "kubernetes.io/config.mirror";
+/// Of a node that kured reboots: it uncordons the node itself.
+pub const KURED_REBOOTING: &str = "weave.works/kured-reboot-in-progress";
+
 // Versions of APIs.
 
 /// Dynamic resources.

@@ -62,9 +62,6 @@ impl Meta {
     }
 }
 
-/// Annotation of the pods that stand for static ones.
-pub(super) const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
-
 /// Annotations that are kept: those of claims and CSI nodes that the storage rules read, those by
 /// which a pod asks for a fraction of a device, those with the GPUs that HAMi or Volcano allocates,
 /// those by which it belongs to a gang, the time limit of slurm-bridge, the one of claims that are
@@ -83,7 +80,7 @@ fn known_annotations<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Label
             || key == labels::MIGRATED_PLUGINS
             || key == labels::SLINKY_TIME_LIMIT
             || key == labels::EXTENDED_RESOURCE_CLAIM
-            || key == MIRROR_ANNOTATION
+            || key == labels::MIRROR
     })
 }
 

@@ -8,12 +8,13 @@ use super::affinity::{AffinityJson, SpreadJson, TolerationJson};
 use super::images::full_name;
 use super::json::{deadline_s, nullable, time_ms};
 use super::label_set::Labels;
-use super::meta::{MIRROR_ANNOTATION, Meta};
+use super::meta::Meta;
 use super::pod::{Feature, HostPort, Pod, PodClaim, PodPhase, Unscheduled};
 use super::pod_extended::{ExtendedClaimStatus, extended_containers};
 use super::pod_preemption::{DISRUPTION_TARGET, NOT_STOPPED, PodPreemption, reason_of};
 use super::pod_volume::PodVolumeJson;
 use super::requests::{RequestAmounts, effective, in_force};
+use crate::labels;
 
 /// Kubernetes' default of `terminationGracePeriodSeconds`.
 const DEFAULT_GRACE_S: i64 = 30;
@@ -328,7 +329,7 @@ impl PodJson {
         PodPreemption {
             never_preempts: &*spec.preemption_policy == "Never",
             is_protected: meta.controller.is_daemon_set
-                || meta.annotations.get(MIRROR_ANNOTATION).is_some()
+                || meta.annotations.get(labels::MIRROR).is_some()
                 || PodPreemption::is_critical(spec.priority, &spec.priority_class_name),
             is_target: target.is_some(),
             reason: target.and_then(|c| reason_of(&c.reason)).unwrap_or_default(),

@@ -7,10 +7,9 @@ use dovetail_sharing::{
 };
 use serde_json::Value;
 
-use super::MOST_READS;
 use super::sender::Sender;
 use crate::server::Server;
-use crate::workload_room::tool;
+use crate::workload_room::{MOST_READS, tool};
 
 /// What comes before the eviction of a pod.
 pub(super) enum First {

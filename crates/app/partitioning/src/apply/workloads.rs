@@ -15,10 +15,10 @@ use dovetail_sources::prometheus::AnyClient;
 
 use super::latency::{gate_of, named_policy, outcome, refused, why_no_more};
 use super::workload_row::WorkloadRow;
-use super::{Apply, Document, MOST_READS};
+use super::{Apply, Document};
 use crate::asked::{AskedChange, WorkloadName};
 use crate::objects::Objects;
-use crate::workload_room::{could_take, free, tool};
+use crate::workload_room::{MOST_READS, could_take, free, tool};
 
 const CHANGES: &str = "it kept changing while dovetail read it: run the command again";
 

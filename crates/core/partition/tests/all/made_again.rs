@@ -1,4 +1,5 @@
-//! GPUs all of whose instances are made again: only instances that the new layout lacks are removed.
+//! GPUs all of whose instances are made again: only instances that the new layout lacks are
+//! removed.
 
 use dovetail_model::MigTable;
 use dovetail_partition::{Change, Demand, Gpu, Instance, PartitionInput, Rules, plan};
@@ -28,7 +29,7 @@ fn world(idle: &[(&str, u8)], pods: &[&str]) -> PartitionInput {
 fn idle_instances_stay_if_a_layout_has_room_for_them_anywhere() {
     let small = |starts: &[u8]| starts.iter().map(|start| ("1g.10gb", *start)).collect::<Vec<_>>();
     for (idle, pods, created, removed) in [
-        // [4g][1g][1g]: one of the small ones is there already, at a start that the large one takes.
+        // [4g][1g][1g]: one of the small ones is there already, where the large one starts.
         (vec![("3g.40gb", 4), ("1g.10gb", 3)], vec!["4g.40gb", "1g.10gb", "1g.10gb"], 2, 1),
         // [3g][2g][1g][1g].
         ([vec![("2g.20gb", 4)], small(&[3, 2, 1])].concat(), vec!["3g.40gb"], 1, 1),

@@ -15,72 +15,77 @@ use dovetail_state::scope::Scope;
 /// Of more units than this, only what the search finds pod by pod counts.
 const MOST_FOR_GANGS: usize = 64;
 
-impl Search<'_> {
-    /// Everything that may go for a gang of several pods; nothing for others, for which every set
-    /// of each node has been tried, or if it is too much.
-    pub(super) fn few_that_may_go(&mut self, tally: &BudgetTally) -> Vec<Unit> {
-        let pods: u32 = self.gang.sets.iter().map(|set| set.min).sum();
-        if tally.weighs() != Weighs::Work || pods <= 1 {
-            return Vec::new();
-        }
+/// Everything that may go for a gang of several pods, if that is not too much; nothing for one pod,
+/// for which every set of each node has been tried.
+pub(super) struct FewUnits(Vec<Unit>);
+
+impl FewUnits {
+    pub(super) fn of(search: &mut Search<'_>, tally: &BudgetTally) -> Self {
+        let pods: u32 = search.gang.sets.iter().map(|set| set.min).sum();
         let mut few = Vec::new();
-        for units in self.prey.that_may_stop(self.state, tally) {
-            self.operations_left = self.operations_left.saturating_sub(1);
-            few.extend(units.into_iter().filter(|unit| self.may_go(unit, tally)));
+        if tally.weighs() != Weighs::Work || pods <= 1 {
+            return Self(few);
+        }
+        for units in search.prey.that_may_stop(search.state, tally) {
+            search.operations_left = search.operations_left.saturating_sub(1);
+            few.extend(units.into_iter().filter(|unit| search.may_go(unit, tally)));
             if few.len() > MOST_FOR_GANGS {
-                return Vec::new();
+                return Self(Vec::new());
             }
         }
-        few
+        Self(few)
     }
 
     /// All jobs are gone from a scope but those that are put back, the one that loses the most per
     /// GPU first.
     pub(super) fn by_loss_per_gpu(
-        &mut self,
-        few: &[Unit],
+        &self,
+        search: &mut Search<'_>,
         scope: Scope,
         tally: &BudgetTally,
     ) -> Option<FoundVictims> {
-        let nodes: BTreeSet<NodeId> = scope.nodes(self.state).into_iter().collect();
+        let nodes: BTreeSet<NodeId> = scope.nodes(search.state).into_iter().collect();
         let is_there = |unit: &Unit| {
-            unit.holdings.iter().any(|id| nodes.contains(&self.state.holdings.get(*id).node))
+            unit.holdings.iter().any(|id| nodes.contains(&search.state.holdings.get(*id).node))
         };
-        let mut units = by_job(few.to_vec());
+        let mut units = by_job(self.0.clone());
         units.retain(is_there);
         units.sort_by_cached_key(|unit| {
             let lost = unit.work_lost_gpu_milli_ms.saturating_add(unit.requeue_gpu_milli_ms);
             Reverse((unit.priority, lost / unit.gpu_milli.max(1), unit.job))
         });
-        (!units.is_empty()).then(|| self.spare_in_order(units, tally))?
+        (!units.is_empty()).then(|| search.spare_in_order(units, tally))?
     }
 
     /// The cheapest set of all if there are no more than [`MOST_UNITS`]; else, and where half of
     /// the operations that are left do not suffice, what was `found` before.
     pub(super) fn cheapest_of_all_sets(
-        &mut self,
-        few: &[Unit],
+        &self,
+        search: &mut Search<'_>,
         found: Option<FoundVictims>,
         tally: &BudgetTally,
     ) -> Option<FoundVictims> {
-        let now_ms = self.prey.relation.now_ms;
-        let enough = self.operations_left / 2;
-        // Where nothing was found, not even everything may suffice.
-        if few.len() > MOST_UNITS || found.is_none() && self.suffices(few).is_none() {
+        let now_ms = search.prey.relation.now_ms;
+        let enough = search.operations_left / 2;
+        if self.0.is_empty() || self.0.len() > MOST_UNITS {
             return found;
         }
+        // Where nothing was found, not even everything may suffice.
+        if found.is_none() && search.suffices(&self.0).is_none() {
+            return None;
+        }
         let than = found.as_ref().map(|found| found.cost);
-        for set in cost::cheaper_sets(few, than.as_ref(), tally, now_ms) {
-            if self.operations_left <= enough {
+        for set in cost::cheaper_sets(&self.0, than.as_ref(), tally, now_ms) {
+            if search.operations_left <= enough {
                 break;
             }
-            let goes = few.iter().zip(set).filter(|(_, goes)| *goes);
+            let goes = self.0.iter().zip(set).filter(|(_, goes)| *goes);
             let units = by_job(goes.map(|(unit, _)| unit.clone()).collect());
             let cost = cost::of(units.iter(), tally, now_ms);
-            if !self.keeps_budgets(&units, &cost) || !tally.protects(units.iter()) {
+            if !search.keeps_budgets(&units, &cost) || !tally.protects(units.iter()) {
                 continue;
             }
-            if let Some(places) = self.suffices(&units) {
+            if let Some(places) = search.suffices(&units) {
                 return Some(FoundVictims { cost, units, ..FoundVictims::at(places) });
             }
         }

@@ -7,6 +7,7 @@ use dovetail_model::{JobId, NodeId, PreemptionCost, PreemptionReservation};
 
 use super::bounds::is_refuted;
 use super::cost::{self, BudgetTally};
+use super::for_gangs::FewUnits;
 use super::node_plan::put_back_order;
 use super::prey::Prey;
 use super::survey::OutlookSurvey;
@@ -105,14 +106,14 @@ impl Search<'_> {
                 domains
             }
         };
-        let few = self.few_that_may_go(tally);
+        let few = FewUnits::of(self, tally);
         let mut best: Option<FoundVictims> = None;
         for scope in scopes {
             let mut ways: Vec<Option<FoundVictims>> = Vec::new();
             for units in self.sufficient(scope, &paying, tally) {
                 ways.push(self.spare(units, tally));
             }
-            ways.push(self.by_loss_per_gpu(&few, scope, tally));
+            ways.push(few.by_loss_per_gpu(self, scope, tally));
             for found in ways.into_iter().flatten() {
                 if best.as_ref().is_none_or(|best| found.cost < best.cost) {
                     best = Some(found);
@@ -120,7 +121,7 @@ impl Search<'_> {
             }
         }
         let best = best.filter(|_| self.operations_left > 0);
-        let mut best = self.cheapest_of_all_sets(&few, best, tally)?;
+        let mut best = few.cheapest_of_all_sets(self, best, tally)?;
         best.cost = cost::of(best.units.iter(), &tally.in_full(), self.prey.relation.now_ms);
         Some(best)
     }

@@ -16,7 +16,6 @@ use super::fields::{CONTAINER, Fields, METADATA, OTHERS, OWNER, POD_SPEC, STATUS
 use crate::facts::cluster::{is_policy, speaks_of_gpus};
 use crate::facts::layout_change;
 use crate::facts::model::{argument, model_of_words};
-use crate::facts::node::REBOOTING;
 use crate::facts::unmade::quota::{QUOTA_RESERVED, REPLICA_FAILURE, speaks_of_quota};
 
 /// Annotations that a check reads.
@@ -53,7 +52,7 @@ const ANNOTATIONS: [&str; 33] = [
     labels::MAX_MEMBERS,
     labels::MIGRATED_PLUGINS,
     layout_change::RECORD,
-    REBOOTING,
+    labels::KURED_REBOOTING,
 ];
 
 /// Numbers and switches beside a template, wherever it stands: how many pods are made from it, and

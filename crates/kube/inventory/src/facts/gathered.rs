@@ -147,8 +147,7 @@ impl Inventory {
         let kinds = self.kinds.clone();
         let (skipped, skipped_count) = (std::mem::take(&mut self.skipped), self.skipped_count);
         // The lives share the pods, which the worlds change.
-        self.pods.lives.clear();
-        self.pods.lives_by_claims.clear();
+        self.pods.forget_lives();
         let sources = std::mem::take(&mut self.sources);
         let unmade = to_come::coming(&sources, &facts.workloads);
         let reach = reach(&self, unmade.pods, (&facts, &of_group), &unread);

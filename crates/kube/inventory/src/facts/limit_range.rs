@@ -12,7 +12,7 @@ use crate::dump::{RawObject, Skipped};
 
 type Amounts = BTreeMap<String, JsonQuantity>;
 
-/// A LimitRange.
+/// What containers and pods of a namespace may request.
 #[derive(Clone, Debug)]
 pub(crate) struct LimitRange {
     name: String,

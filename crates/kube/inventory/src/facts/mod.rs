@@ -25,7 +25,7 @@ mod life;
 pub(crate) mod limit_range;
 mod lives;
 pub(crate) mod model;
-pub(crate) mod node;
+mod node;
 mod owner;
 mod pods;
 mod read_pod;

@@ -43,9 +43,6 @@ const SHARED: [(&str, &str); 2] = [
 const REMOVED_BY: [&str; 3] =
     ["karpenter.sh/disrupted", "karpenter.sh/disruption", "ToBeDeletedByClusterAutoscaler"];
 
-/// The annotation of a node that kured reboots: it uncordons the node itself.
-pub(crate) const REBOOTING: &str = "weave.works/kured-reboot-in-progress";
-
 const CORDONED: &str = dovetail_model::node::UNSCHEDULABLE;
 
 /// A node that is younger than this and not ready is starting.
@@ -143,7 +140,7 @@ fn repair_marks(detail: &NodeDetail<'_>) -> Vec<String> {
     let annotations = detail.metadata.annotations.iter().filter_map(|(key, value)| {
         let value = value.as_deref()?;
         let is_set = !value.is_empty() && !value.eq_ignore_ascii_case("false");
-        let is_of_repair = key == REBOOTING || names_a_repair(key);
+        let is_of_repair = key == labels::KURED_REBOOTING || names_a_repair(key);
         (is_set && is_of_repair).then(|| format!("annotation {key}: {value}"))
     });
     conditions.chain(annotations).collect()

@@ -63,6 +63,12 @@ pub(super) struct PodTemplateGroup {
 }
 
 impl Pods {
+    /// Drops what is kept of the life of each pod.
+    pub(super) fn forget_lives(&mut self) {
+        self.lives.clear();
+        self.lives_by_claims.clear();
+    }
+
     /// Takes a pod; one that is there already is replaced.
     pub(super) fn add(&mut self, read: ReadPod) {
         let ReadPod { mut pod, controller, ended_ms, memory_kills, going } = read;

@@ -15,9 +15,6 @@ use super::owner::ignores;
 use super::pods::REVISION_LABELS;
 use super::template::template;
 
-/// The annotation of the pod by which a kubelet shows a static one.
-const MIRROR: &str = "kubernetes.io/config.mirror";
-
 /// A pod, and what the audit reads of it.
 pub(super) struct ReadPod {
     pub(super) pod: Pod,
@@ -59,7 +56,7 @@ impl ReadPod {
             (object, owner.uid.clone())
         });
         let node = || ObjectRef::new("Node", &pod.meta.namespace, &pod.node);
-        let is_mirror = detail.metadata.annotation(MIRROR).is_some();
+        let is_mirror = detail.metadata.annotation(labels::MIRROR).is_some();
         let controller = controller.or_else(|| is_mirror.then(|| (node(), String::new())));
         let statuses = detail.status.container_statuses.iter();
         let ended = statuses.filter_map(|status| status.state.terminated.as_ref()?.finished_at.0);

@@ -35,7 +35,7 @@ pub(super) struct Coming<'s> {
 
 /// Something that an object makes pods from.
 pub(super) struct Template {
-    /// A pod of it.
+    /// What is made from it.
     pub(super) pod: Pod,
     text: String,
     /// How many pods at a time the fields around it ask for; one of something that is at zero.

@@ -1,5 +1,5 @@
-//! Pods that run only beside others (required pod affinity), when these move away: the pods that are
-//! there run on, and none of them can be replaced.
+//! Pods that run only beside others (required pod affinity), when these move away: the pods that
+//! are there run on, and none of them can be replaced.
 
 use std::collections::BTreeSet;
 
