@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use dovetail_audit::{ObjectRef, Patch};
 
+use super::reach::PatchReach;
 use super::rolling_update::RollingUpdate;
 use super::template::{TemplateChange, changes};
 use super::trial::Trial;
@@ -16,13 +17,14 @@ use crate::facts::unmade::replaced::{Charge, Exceeded, Replaced};
 pub(super) fn rejected(trial: &Trial<'_>, patch: &Patch) -> Option<(String, Vec<ObjectRef>)> {
     let ObjectRef { kind, namespace, name } = &patch.object;
     let owner = format!("{kind} {namespace}/{name}");
-    let order = beyond_limits(trial, patch, &owner).or_else(|| beyond_quota(trial, patch, &owner));
+    let order = beyond_limits(trial.nodes.reach, patch, &owner)
+        .or_else(|| beyond_quota(trial, patch, &owner));
     Some((order?, Vec::new()))
 }
 
 /// What to do before a template changes whose pods a LimitRange rejects.
-fn beyond_limits(trial: &Trial<'_>, patch: &Patch, owner: &str) -> Option<String> {
-    let ranges = limit_ranges(trial, patch);
+fn beyond_limits(reach: &PatchReach, patch: &Patch, owner: &str) -> Option<String> {
+    let ranges = limit_ranges(reach, patch);
     if ranges.is_empty() {
         return None;
     }
@@ -56,8 +58,8 @@ fn beyond_quota(trial: &Trial<'_>, patch: &Patch, owner: &str) -> Option<String>
     ))
 }
 
-fn limit_ranges<'r>(trial: &Trial<'r>, patch: &Patch) -> &'r [LimitRange] {
-    trial.reach.limit_ranges.get(&patch.object.namespace).map(Vec::as_slice).unwrap_or_default()
+fn limit_ranges<'r>(reach: &'r PatchReach, patch: &Patch) -> &'r [LimitRange] {
+    reach.limit_ranges.get(&patch.object.namespace).map(Vec::as_slice).unwrap_or_default()
 }
 
 impl Trial<'_> {
@@ -87,10 +89,11 @@ impl Trial<'_> {
         change: &TemplateChange,
         patch: &Patch,
     ) -> Option<Replaced> {
-        let of = &self.reach.groups[group];
+        let reach = self.nodes.reach;
+        let of = &reach.groups[group];
         let new = change.applied(&of.pod);
         let limits = |text: &str| -> BTreeMap<String, i64> {
-            let read = TemplateAmounts::read(text, limit_ranges(self, patch));
+            let read = TemplateAmounts::read(text, limit_ranges(reach, patch));
             read.map(|template| template.limits()).unwrap_or_default()
         };
         let charges = [

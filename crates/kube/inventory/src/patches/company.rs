@@ -5,9 +5,22 @@ use std::collections::BTreeSet;
 
 use super::jams::domain;
 use super::reach::{PatchReach, PodGroup};
-use super::trial::{Harmed, Trial, of_group};
+use super::trial::{Harmed, of_group};
 
-impl Trial<'_> {
+/// Groups whose pods run only beside others.
+pub(super) struct CompanySeekers<'r> {
+    reach: &'r PatchReach,
+    /// Their places.
+    groups: Vec<usize>,
+}
+
+impl<'r> CompanySeekers<'r> {
+    pub(super) fn of(reach: &'r PatchReach) -> Self {
+        let groups = reach.groups.iter().enumerate();
+        let seekers = groups.filter(|(_, group)| group.apart.needs_company());
+        Self { reach, groups: seekers.map(|(place, _)| place).collect() }
+    }
+
     /// Pods that need these pods of a group beside them, if these leave their nodes and run on
     /// others. `moved`: their places in the group; `targets`: where they run then.
     pub(super) fn left_alone(
@@ -16,11 +29,21 @@ impl Trial<'_> {
         moved: &BTreeSet<usize>,
         targets: &[usize],
     ) -> Vec<Harmed> {
-        let others = self.company_seekers.iter().filter(|other| **other != group);
+        let others = self.groups.iter().filter(|other| **other != group);
         let of = &self.reach.groups[group];
         let alone = others
             .filter_map(|other| alone(self.reach, &self.reach.groups[*other], of, moved, targets));
         alone.collect()
+    }
+
+    /// Whether some of them need the pods of a group on this node.
+    pub(super) fn need(&self, group: usize, node: usize) -> bool {
+        if self.groups.is_empty() {
+            return false;
+        }
+        let pods = self.reach.groups[group].pods.iter().enumerate();
+        let here = pods.filter(|(_, (_, on))| *on == Some(node)).map(|(place, _)| place);
+        !self.left_alone(group, &here.collect(), &[]).is_empty()
     }
 }
 

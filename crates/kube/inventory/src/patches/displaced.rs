@@ -9,8 +9,10 @@ use dovetail_audit::{NodeChange, Patch};
 use dovetail_model::{Requirement, Resources};
 
 use super::reach::PatchReach;
+use super::rollout::Unchecked;
 use super::room::{is_left, on_node};
 use super::trial::{Harmed, Trial, of_group};
+use super::trial_nodes::TrialNodes;
 
 /// Where pods go that patches keep from their own nodes.
 pub(super) struct Displacements {
@@ -46,16 +48,6 @@ fn tainting(patch: &Patch) -> Option<&NodeChange> {
     patch.nodes.as_ref().filter(|change| !change.added.is_empty())
 }
 
-/// Whether pods that run only beside others need those of a group on this node.
-fn is_needed(trial: &Trial<'_>, group: usize, node: usize) -> bool {
-    if trial.company_seekers.is_empty() {
-        return false;
-    }
-    let pods = trial.reach.groups[group].pods.iter().enumerate();
-    let here = pods.filter(|(_, (_, on))| *on == Some(node)).map(|(place, _)| place);
-    !trial.left_alone(group, &here.collect(), &[]).is_empty()
-}
-
 impl Displacements {
     pub(super) fn new(reach: &PatchReach) -> Self {
         Self { on_node: on_node(reach), guests: BTreeMap::new(), full_up_to: HashMap::new() }
@@ -64,12 +56,12 @@ impl Displacements {
     /// Pods that have no room on other nodes once a patch keeps them from their own.
     pub(super) fn harmed_by(&mut self, trial: &mut Trial<'_>, patch: &Patch) -> Vec<Harmed> {
         let Some(change) = tainting(patch) else { return Vec::new() };
-        let changed = trial.places_of(change);
+        let changed = trial.nodes.places_of(change);
         let residents = self.residents(trial, &changed);
         let Displaced { without_room, .. } =
             trial.with_nodes_changed(change, |trial| self.displaced(trial, residents));
         let harmed = without_room.into_iter().filter_map(|place| {
-            let group = &trial.reach.groups[place];
+            let group = &trial.nodes.reach.groups[place];
             let on = |node: &Option<usize>| node.is_some_and(|node| changed.contains(&node));
             let pods = group.pods.iter().enumerate().filter(|(_, (_, node))| on(node));
             let here: BTreeSet<usize> = pods.map(|(pod, _)| pod).collect();
@@ -90,12 +82,12 @@ impl Displacements {
             }
             return trial.apply(patch);
         };
-        let changed = trial.places_of(change);
+        let changed = trial.nodes.places_of(change);
         let residents = self.residents(trial, &changed);
         trial.apply(patch);
         for (group, node) in self.displaced(trial, residents).placed {
             let asked = trial.to_come(group).requests.clone();
-            trial.hold(node, &asked);
+            trial.nodes.hold(node, &asked);
             self.guests.entry(node).or_default().push(group);
         }
     }
@@ -104,13 +96,14 @@ impl Displacements {
     /// have sent there. Pods of DaemonSets belong to their node, and a pod without an owner is not
     /// replaced.
     fn residents(&self, trial: &mut Trial<'_>, nodes: &BTreeSet<usize>) -> Vec<Resident> {
+        let reach = trial.nodes.reach;
         let mut residents: Vec<Resident> = Vec::new();
         for node in nodes.iter().copied() {
             let mut groups = self.on_node[node].clone();
             groups.extend(self.guests.get(&node).into_iter().flatten());
             groups.sort_unstable();
             for group in groups {
-                let of = &trial.reach.groups[group];
+                let of = &reach.groups[group];
                 if of.is_daemon || of.owner.kind == "Pod" {
                     continue;
                 }
@@ -118,13 +111,13 @@ impl Displacements {
                 let (requirement, mut is_unchecked) = match known {
                     Some(known) => (Arc::clone(&known.requirement), known.is_unchecked),
                     None => {
-                        let requirement = trial.requirement(trial.to_come(group));
-                        (Arc::new(requirement), trial.unchecked(of).is_some())
+                        let requirement = trial.nodes.requirement(trial.to_come(group));
+                        (Arc::new(requirement), Unchecked::of(reach, of).is_some())
                     }
                 };
                 // Others may need it beside them.
-                is_unchecked |= is_needed(trial, group, node);
-                if trial.fits(&requirement, node) {
+                is_unchecked |= trial.company_seekers.need(group, node);
+                if trial.nodes.fits(&requirement, node) {
                     residents.push(Resident { group, node, requirement, is_unchecked });
                 }
             }
@@ -137,7 +130,7 @@ impl Displacements {
         let mut displaced = Displaced::default();
         let mut more: BTreeMap<usize, Resources> = BTreeMap::new();
         for Resident { group, node, requirement, is_unchecked } in residents {
-            if trial.fits(&requirement, node) {
+            if trial.nodes.fits(&requirement, node) {
                 continue;
             }
             if is_unchecked {
@@ -145,7 +138,7 @@ impl Displacements {
                 continue;
             }
             let asked = trial.to_come(group).requests.clone();
-            match self.next_with_room(trial, (requirement, asked.clone()), &more) {
+            match self.next_with_room(&mut trial.nodes, (requirement, asked.clone()), &more) {
                 Some(target) => {
                     more.entry(target).or_default().add_times(&asked, 1);
                     displaced.placed.push((group, target));
@@ -160,24 +153,24 @@ impl Displacements {
     /// no patch opens a node: the search goes on where the last one for equal pods ended.
     fn next_with_room(
         &mut self,
-        trial: &mut Trial<'_>,
+        nodes: &mut TrialNodes<'_>,
         key: (Arc<Requirement>, Resources),
         more: &BTreeMap<usize, Resources>,
     ) -> Option<usize> {
         let (requirement, asked) = &key;
-        let nodes = trial.nodes.len();
+        let count = nodes.all.len();
         let first = self.full_up_to.get(&key).copied().unwrap_or(0);
         let mut has_room = |node: usize| {
-            let mut used = Cow::Borrowed(&trial.used[node]);
+            let mut used = Cow::Borrowed(&nodes.used[node]);
             if let Some(more) = more.get(&node) {
                 used.to_mut().add_times(more, 1);
             }
-            !trial.closed[node]
-                && is_left(&trial.nodes[node].allocatable, &used, asked)
-                && trial.fits(requirement, node)
+            !nodes.closed[node]
+                && is_left(&nodes.all[node].allocatable, &used, asked)
+                && nodes.fits(requirement, node)
         };
-        let found = (first..nodes).find(|node| has_room(*node));
-        self.full_up_to.insert(key, found.unwrap_or(nodes));
+        let found = (first..count).find(|node| has_room(*node));
+        self.full_up_to.insert(key, found.unwrap_or(count));
         found
     }
 }

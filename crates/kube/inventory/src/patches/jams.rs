@@ -12,7 +12,7 @@ use dovetail_objects::labels::HOST_NAME;
 use super::reach::PodGroup;
 use super::rolling_update::RollingUpdate;
 use super::room::is_left;
-use super::trial::Trial;
+use super::trial_nodes::TrialNodes;
 
 /// A label of a node with its value; every node has a name.
 pub(super) fn domain<'n>(node: &'n Node, label: &'n str) -> Option<(&'n str, &'n str)> {
@@ -21,7 +21,7 @@ pub(super) fn domain<'n>(node: &'n Node, label: &'n str) -> Option<(&'n str, &'n
     Some((label, value.or(name)?))
 }
 
-impl Trial<'_> {
+impl TrialNodes<'_> {
     /// How many replicas do not run now, if the rolling update of a patch would not go on: it goes
     /// on where more than these may be unavailable. `pod` is a new pod of the group.
     ///
@@ -33,8 +33,8 @@ impl Trial<'_> {
         if group.apart.from(&group.apart).is_empty() {
             return None;
         }
-        let places = self.groups_of.get(&patch.object).into_iter().flatten();
-        let pods = places.flat_map(|place| &self.reach.groups[*place].pods);
+        let groups = self.reach.groups.iter().filter(|of| of.owner == patch.object);
+        let pods = groups.flat_map(|of| &of.pods);
         let running = pods.filter(|(_, node)| node.is_some()).count();
         let missing = replicas.saturating_sub(running);
         let needed = match needs_all_at_once {
@@ -72,7 +72,7 @@ impl Trial<'_> {
             let mut domains = labels.iter().copied().filter_map(|label| domain(node, label));
             let is_free = !self.closed[place]
                 && domains.all(|of_node| !taken.contains(&of_node))
-                && is_left(&self.nodes[place].allocatable, &self.used[place], &pod.requests)
+                && is_left(&self.all[place].allocatable, &self.used[place], &pod.requests)
                 && self.fits(&requirement, place);
             if is_free {
                 free += 1;

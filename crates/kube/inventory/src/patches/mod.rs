@@ -10,6 +10,7 @@ mod apart;
 mod company;
 mod displaced;
 mod jams;
+mod moves;
 mod order;
 mod platform;
 mod reach;
@@ -18,6 +19,7 @@ mod rollout;
 mod room;
 mod template;
 mod trial;
+mod trial_nodes;
 
 use std::collections::BTreeMap;
 
@@ -141,7 +143,7 @@ impl Writer<'_> {
                 kept = with;
                 continue;
             };
-            let rejected = order::of_unknown_pods(&patch, trial.reach)
+            let rejected = order::of_unknown_pods(&patch, trial.nodes.reach)
                 .or_else(|| admission::rejected(trial, &patch));
             if let Some((order, pods)) = rejected {
                 found.withheld.push(Withheld { finding: *place, pods, order });
@@ -160,7 +162,7 @@ impl Writer<'_> {
             let fixes = |place: &&usize| patch.checks.contains(&self.findings[**place].check.id);
             let findings: Vec<usize> = kept.iter().filter(fixes).copied().collect();
             if let (Some(first), Some(withheld)) =
-                (findings.first(), order::of_unknown_pods(&patch, trial.reach))
+                (findings.first(), order::of_unknown_pods(&patch, trial.nodes.reach))
             {
                 let (order, pods) = withheld;
                 found.withheld.push(Withheld { finding: *first, pods, order });

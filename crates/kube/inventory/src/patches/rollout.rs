@@ -2,16 +2,15 @@
 //! an old one, it waits without room, or preempts others if the patch gives the pods a priority.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use dovetail_audit::{ObjectRef, Patch};
-use dovetail_model::{Requirement, Resources, Taint, TaintEffect};
+use dovetail_model::{Taint, TaintEffect};
 use dovetail_objects::Pod;
 use dovetail_translate::NotYet;
 
+use super::moves::Moves;
 use super::reach::{PatchReach, PodGroup, rules};
 use super::rolling_update::RollingUpdate;
-use super::room::is_left;
 use super::trial::{Harmed, Trial};
 
 /// What keeps a patch from being written, or from being written without a warning.
@@ -48,6 +47,21 @@ pub(super) enum Unchecked {
 }
 
 impl Unchecked {
+    /// What is not known of the nodes that pods of a group could move to.
+    pub(super) fn of(reach: &PatchReach, group: &PodGroup) -> Option<Self> {
+        let volumes = &reach.volumes;
+        // A pod that runs has its claims: they were not read.
+        let lacks_volumes = || {
+            let lacking = dovetail_translate::pod(&group.pod, volumes, &rules()).err();
+            matches!(lacking, Some(NotYet::ClaimMissing { .. } | NotYet::VolumeMissing { .. }))
+        };
+        match () {
+            () if reach.lacks_pods => Some(Self::Room),
+            () if group.has_neighbors => Some(Self::Neighbors),
+            () => lacks_volumes().then_some(Self::Volumes),
+        }
+    }
+
     fn words(self) -> &'static str {
         match self {
             Self::Room => {
@@ -175,47 +189,41 @@ fn preempts(patch: &Patch, owner: &str) -> String {
     )
 }
 
-/// Where the pods of a group go that cannot be replaced on their own nodes.
-struct Moves {
-    /// Nodes of those that have a place.
-    placed: Vec<usize>,
-    /// Places in the group of all that move.
-    moved: Vec<usize>,
-}
-
 impl Trial<'_> {
     /// How the pods fare that a patch replaces.
     pub(super) fn roll_out(&mut self, patch: &Patch) -> RollOut {
         let surges = RollingUpdate::of(patch).is_some_and(|update| update.surges);
+        let reach = self.nodes.reach;
         let changes = self.template_changes(patch);
         let mut fits = RollOut::Fits;
         for (place, change) in changes.into_iter().filter(|(_, change)| change.replaces_pods) {
-            let group = &self.reach.groups[place];
+            let group = &reach.groups[place];
             let pod = change.applied(&group.pod);
             if !group.is_daemon {
-                let Moves { placed, moved } = self.moves(group, &pod);
+                let Moves { placed, moved } = self.nodes.moves(group, &pod);
                 let pods = || moved.iter().map(|place| named(group, *place)).collect();
-                if let Some(why) = self.unchecked(group).filter(|_| !moved.is_empty()) {
+                if let Some(why) = Unchecked::of(reach, group).filter(|_| !moved.is_empty()) {
                     return RollOut::Unchecked(pods(), why);
                 }
                 if placed.len() < moved.len() {
                     return RollOut::NoRoom(pods());
                 }
-                let alone = self.left_alone(place, &moved.iter().copied().collect(), &placed);
+                let moved: BTreeSet<usize> = moved.iter().copied().collect();
+                let alone = self.company_seekers.left_alone(place, &moved, &placed);
                 if !alone.is_empty() {
                     return RollOut::LeavesAlone(alone);
                 }
-                if let Some(missing) = self.jams(patch, group, &pod) {
+                if let Some(missing) = self.nodes.jams(patch, group, &pod) {
                     return RollOut::Jams(missing);
                 }
-                if placed.iter().any(|node| is_reserved(self.reach, group, (&pod, *node))) {
+                if placed.iter().any(|node| is_reserved(reach, group, (&pod, *node))) {
                     fits = RollOut::Reserved;
                 }
             }
             let runs = group.pods.iter().any(|(_, node)| node.is_some());
-            let is_lost = |node: &Option<usize>| node.is_none_or(|node| self.closed[node]);
+            let is_lost = |node: &Option<usize>| node.is_none_or(|node| self.nodes.closed[node]);
             let starts = change.prioritises() && group.pods.iter().any(|(_, node)| is_lost(node));
-            if (surges && runs || starts) && !self.has_room_for(&pod) {
+            if (surges && runs || starts) && !self.nodes.has_room_for(&pod) {
                 if change.prioritises() {
                     return RollOut::Preempts;
                 }
@@ -229,93 +237,17 @@ impl Trial<'_> {
 
     /// Takes the pods as moved that a patch moves.
     pub(super) fn move_pods(&mut self, patch: &Patch) {
+        let reach = self.nodes.reach;
         let changes = self.template_changes(patch);
         for (place, change) in changes.into_iter().filter(|(_, change)| change.replaces_pods) {
-            let group = &self.reach.groups[place];
+            let group = &reach.groups[place];
             if !group.is_daemon {
                 let pod = change.applied(&group.pod);
-                for node in self.moves(group, &pod).placed {
-                    self.hold(node, &pod.requests);
+                for node in self.nodes.moves(group, &pod).placed {
+                    self.nodes.hold(node, &pod.requests);
                 }
             }
         }
-    }
-
-    /// The pods that run and whose replacements cannot, or have to, run on another node.
-    fn moves(&mut self, group: &PodGroup, pod: &Pod) -> Moves {
-        let requirement = Arc::new(self.requirement(pod));
-        let mut moved = Vec::new();
-        let on_nodes = group.pods.iter().enumerate();
-        for (place, node) in on_nodes.filter_map(|(place, (_, node))| Some((place, (*node)?))) {
-            if !self.stays(&requirement, node, (&group.pod.requests, &pod.requests)) {
-                moved.push(place);
-            }
-        }
-        let mut used = self.used.clone();
-        let placed = self.placed(&requirement, &pod.requests, moved.len(), &mut used);
-        Moves { placed, moved }
-    }
-
-    /// Nodes that accept pods now and have room for so many of them, one for each that has a
-    /// place.
-    fn placed(
-        &mut self,
-        requirement: &Arc<Requirement>,
-        asked: &Resources,
-        count: usize,
-        used: &mut [Resources],
-    ) -> Vec<usize> {
-        let mut placed = Vec::new();
-        for (node, used) in used.iter_mut().enumerate() {
-            if placed.len() == count {
-                break;
-            }
-            if self.closed[node] || !self.fits(requirement, node) {
-                continue;
-            }
-            while placed.len() < count && is_left(&self.nodes[node].allocatable, used, asked) {
-                used.add_times(asked, 1);
-                placed.push(node);
-            }
-        }
-        placed
-    }
-
-    /// Whether a pod that runs on a node can be replaced there by one that asks for something else.
-    fn stays(
-        &mut self,
-        requirement: &Arc<Requirement>,
-        node: usize,
-        (old, new): (&Resources, &Resources),
-    ) -> bool {
-        if self.closed[node] || !self.fits(requirement, node) {
-            return false;
-        }
-        let mut used = self.used[node].clone();
-        used.add_times(old, -1);
-        // What is overbooked already is no matter of the patch.
-        is_left(&self.nodes[node].allocatable, &used, new) || is_within(new, old)
-    }
-
-    /// What is not known of the nodes that pods of a group could move to.
-    pub(super) fn unchecked(&self, group: &PodGroup) -> Option<Unchecked> {
-        let volumes = &self.reach.volumes;
-        // A pod that runs has its claims: they were not read.
-        let lacks_volumes = || {
-            let lacking = dovetail_translate::pod(&group.pod, volumes, &rules()).err();
-            matches!(lacking, Some(NotYet::ClaimMissing { .. } | NotYet::VolumeMissing { .. }))
-        };
-        match () {
-            () if self.reach.lacks_pods => Some(Unchecked::Room),
-            () if group.has_neighbors => Some(Unchecked::Neighbors),
-            () => lacks_volumes().then_some(Unchecked::Volumes),
-        }
-    }
-
-    /// Whether there is room for one more pod.
-    fn has_room_for(&mut self, pod: &Pod) -> bool {
-        let requirement = Arc::new(self.requirement(pod));
-        self.has_room(requirement, pod.requests.clone())
     }
 }
 
@@ -338,9 +270,4 @@ fn is_reserved(reach: &PatchReach, group: &PodGroup, (pod, node): (&Pod, usize))
 /// The reference to a pod of a group.
 fn named(group: &PodGroup, place: usize) -> ObjectRef {
     ObjectRef::new("Pod", &group.owner.namespace, &group.pods[place].0)
-}
-
-/// Whether nothing is asked for beyond what was.
-fn is_within(new: &Resources, old: &Resources) -> bool {
-    is_left(old, &Resources::default(), new)
 }
