@@ -16,6 +16,8 @@ mod fair_queues;
 mod fgd_published;
 #[path = "all/order_dovetail.rs"]
 mod order_dovetail;
+#[path = "all/preempting_heads.rs"]
+mod preempting_heads;
 #[path = "all/preemption.rs"]
 mod preemption;
 #[path = "all/queues.rs"]

@@ -20,6 +20,7 @@ use super::survey::OutlookSurvey;
 use crate::engine::{Books, JobRecord, Jobs, Placement};
 use crate::gang::PlacedPod;
 use crate::pending::Sleep;
+use crate::reserve::that_yield;
 use dovetail_state::State;
 use dovetail_state::cause::Help;
 use dovetail_state::holdings::HoldingRecord;
@@ -225,11 +226,13 @@ impl Preemption {
     ) -> Option<FoundVictims> {
         let preemptor = books.relation(&books.jobs.records[&job]).preemptor;
         let lendable = lendable(books, job, leaving);
-        let own = books.room_held_for(job);
+        let own = kept_from_others(books, job);
         // What is known of nodes is of those to whom that room is not free; what queues may lose is
         // another for each.
-        let sees_more = !own.is_empty();
-        if sees_more || !lendable.parts().is_empty() {
+        let holdings = &books.placement.state.holdings;
+        let of_own: Vec<NodeId> = own.iter().map(|id| holdings.get(*id).node).collect();
+        of_own.iter().for_each(|node| books.survey.forget(*node));
+        if !lendable.parts().is_empty() {
             books.survey.clear();
         }
         let gone = taken_as_gone(books, leaving, &own, rooms);
@@ -281,9 +284,7 @@ impl Preemption {
         books.placement.state.rollback(mark);
         books.placement.state.helped = helped;
         books.placement.set_draws(draws);
-        if sees_more {
-            books.survey.clear();
-        }
+        of_own.iter().for_each(|node| books.survey.forget(*node));
         found
     }
 
@@ -310,6 +311,7 @@ impl Preemption {
         }
         let places: Vec<Place> = found.places.iter().map(|place| place_of(state, place)).collect();
         note_victims(found, &books.jobs, state, &mut books.survey);
+        take_reserved(books, job, &found.places, plan);
         let mut victims: Vec<_> = found.units.iter().flat_map(|u| u.pods.clone()).collect();
         victims.sort_unstable();
         let (cost, of_claim) = (found.cost, places.clone());
@@ -347,6 +349,31 @@ fn lendable(books: &Books, job: JobId, leaving: &[HoldingId]) -> Lendable {
     });
     let preemptor = (jobs.records[&job].job.queue.as_str(), relation.preemptor.within);
     Lendable::of(&books.quota, preemptor, held, leaving)
+}
+
+/// What is held for a job alone, and for others that yield it.
+fn kept_from_others(books: &Books, job: JobId) -> Vec<HoldingId> {
+    let state = &books.placement.state;
+    let mut kept = books.kept.own_of(state, &books.jobs.records[&job]);
+    for other in that_yield(books, job) {
+        let claim = books.kept.reserved.get(other);
+        kept.extend(claim.into_iter().flat_map(|claim| state.holdings.kept_by(claim.reservation)));
+    }
+    kept
+}
+
+/// Jobs that yield what is reserved for them on these nodes wait on without.
+fn take_reserved(books: &mut Books, job: JobId, places: &[PlacedPod], plan: &mut Plan) {
+    let nodes: BTreeSet<NodeId> = places.iter().map(|place| place.node).collect();
+    for other in that_yield(books, job) {
+        let holdings = &books.placement.state.holdings;
+        let claim = books.kept.reserved.get(other);
+        let mut kept = claim.into_iter().flat_map(|claim| holdings.kept_by(claim.reservation));
+        if kept.any(|id| nodes.contains(&holdings.get(id).node)) {
+            books.kept.release(&mut books.placement.state, &mut books.survey, other);
+            books.change_class(other, plan);
+        }
+    }
 }
 
 /// Who leaves, and all that is kept: by claims, for the job alone (`own`), for others (`rooms`).

@@ -18,6 +18,23 @@ pub(crate) fn lends_to(books: &Books, p90_ms: Option<u64>) -> bool {
     latest_ms.zip(p90_ms).is_some_and(|(latest_ms, p90_ms)| now_ms + p90_ms <= latest_ms)
 }
 
+/// Jobs that yield what is reserved for them to another, however long it runs: they are less
+/// important, or it gets quota back and they would exceed theirs.
+pub(crate) fn that_yield(books: &Books, job: JobId) -> BTreeSet<JobId> {
+    let jobs = &books.jobs.records;
+    let gets_back = |job: &JobId| {
+        jobs.get(job).is_some_and(|record| books.relation(record).preemptor.may_reclaim())
+    };
+    let mut is_ours = None;
+    let claims = books.kept.reserved.iter().filter(|claim| claim.job != job);
+    let claims = claims.filter(|claim| {
+        let priority = jobs.get(&claim.job).map_or(i32::MIN, |record| record.job.priority);
+        priority < jobs[&job].job.priority
+            || *is_ours.get_or_insert_with(|| gets_back(&job)) && !gets_back(&claim.job)
+    });
+    claims.map(|claim| claim.job).collect()
+}
+
 impl Reservations {
     /// Places a job in room that is reserved for others: it leaves before their time, they are less
     /// important, or it gets quota back and they would exceed theirs.
@@ -104,16 +121,9 @@ impl Reservations {
                 && is_within_share(lent + gpu_milli(&job), gpu_milli(lender), percent)
         };
         let claims = books.kept.reserved.iter().filter(|claim| claim.job != job);
-        let gets_back = |job: &JobId| {
-            jobs.get(job).is_some_and(|record| books.relation(record).preemptor.may_reclaim())
-        };
-        let mut is_ours = None;
-        let claims = claims.filter(|claim| {
-            let priority = jobs.get(&claim.job).map_or(i32::MIN, |record| record.job.priority);
-            priority < asks.priority
-                || lends(&claim.job, claim.until_ms)
-                || *is_ours.get_or_insert_with(|| gets_back(&job)) && !gets_back(&claim.job)
-        });
+        let yielding = that_yield(books, job);
+        let claims = claims
+            .filter(|claim| yielding.contains(&claim.job) || lends(&claim.job, claim.until_ms));
         claims.map(|claim| claim.job).collect()
     }
 

@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use book::Reservations;
 pub(crate) use bookings::{Bookings, Opened};
 pub(crate) use calendar::{Calendar, gang_of};
-pub(crate) use lend::lends_to;
+pub(crate) use lend::{lends_to, that_yield};
 
 /// Whether and how capacity is reserved for jobs that are next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
