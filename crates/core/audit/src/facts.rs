@@ -257,6 +257,9 @@ pub struct Workload {
     pub reserves_for_others: bool,
     /// Whether it reports what GPUs do: dcgm-exporter and its like.
     pub exports_gpu_metrics: bool,
+    /// Why the API server would reject new pods like those that are there: a LimitRange or a quota
+    /// that may be younger, in words. A pod that is evicted then has no successor.
+    pub rejected_by: Option<String>,
     /// How often its containers were killed for memory in the last seven days, those of pods that
     /// have ended included; `None` if nobody knows.
     pub memory_kills: Option<MemoryKills>,
@@ -525,6 +528,8 @@ pub struct Autoscaler {
     pub scales: ObjectRef,
     /// What it looks at, by name: `cpu`, `memory`, or the name of a metric.
     pub metrics: BTreeSet<String>,
+    /// Resources of whose use it looks at the percentage of the request.
+    pub by_utilization: BTreeSet<String>,
 }
 
 /// What a recommender says of the pods of an owner.

@@ -64,7 +64,7 @@ pub use digits::grouped;
 pub use event::Event;
 pub use free_cause::FreeCause;
 pub use gpu_model::{canonical_gpu_model, gpu_model};
-pub use gpu_part::{GpuFraction, GpuParts};
+pub use gpu_part::{GpuFraction, GpuParts, to_nearest};
 pub use gpu_resource::is_gpu_resource;
 pub use history::{History, HowEnded};
 pub use holding::{Attachment, HeldDevices, Holding, HoldingPhase, Owner};

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex};
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
-use dovetail_model::{Layout, MigTable};
+use dovetail_model::{Layout, MigTable, to_nearest};
 
 /// A node has no more GPUs than these; more instances are laid out only where all GPUs are cut
 /// alike.
@@ -66,9 +66,9 @@ fn one_gpu(table: &MigTable, layout: &Layout) -> (Vec<Vec<i64>>, i64) {
     let all = (table.compute_of(layout) + rest).max(1) as i64;
     let mut at = 0;
     let mut next = |compute: i64| {
-        let from = WHOLE_DEVICE_MILLI * at / all;
+        let from = to_nearest(WHOLE_DEVICE_MILLI * at, all);
         at += compute;
-        WHOLE_DEVICE_MILLI * at / all - from
+        to_nearest(WHOLE_DEVICE_MILLI * at, all) - from
     };
     let instances = table.profiles.iter().zip(layout).map(|(profile, count)| {
         (0..*count).map(|_| next(i64::from(profile.compute_slices))).collect()
@@ -194,9 +194,9 @@ mod tests {
         // By hand: 4 + 3, 2 + 2 + 3, and a 2g beside which five slices stay free: two GPUs and 2/7.
         let mixed = [("4g.20gb", 1), ("3g.20gb", 2), ("2g.10gb", 3)];
         let found = cut("A100-40GB", &mixed, None);
-        assert_eq!((found.gpus, found.rest_milli), (3, 715));
-        // 3/7 and 4/7 of a GPU, the first cut off.
-        assert_eq!(found.instances[0], [572]);
+        assert_eq!((found.gpus, found.rest_milli), (3, 714));
+        // 3/7 and 4/7 of a GPU.
+        assert_eq!(found.instances[0], [571]);
         let sum: i64 = found.instances.iter().flatten().sum();
         assert_eq!(sum + found.rest_milli, 3000);
         // Two 3g are half of it each, though they have six of seven slices.

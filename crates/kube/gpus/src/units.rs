@@ -248,7 +248,7 @@ impl<'n> UnitReader<'n> {
                 continue;
             }
             let units = self.whole(resource, usable, built_in, &mut found);
-            let milli = units.parts.milli(0, built_in);
+            let milli = units.parts.cut_off_milli(built_in);
             match has_nvidia && !is_nvidia(resource) {
                 true => found.other_gpus += (milli + 999) / 1000,
                 false => found.main_milli += milli,

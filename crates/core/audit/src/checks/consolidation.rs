@@ -3,7 +3,8 @@
 //! Nodes are tried from the one with the fewest GPUs in use. Only pods that start again without
 //! loss move: owned by a controller, not kept from eviction, no training or batch that saves
 //! nothing, no data on the node. A toleration of every taint moves none to a node with a taint that
-//! its own node lacks. A node that waiting or later pods need stays. What is chosen is
+//! its own node lacks. A node that waiting or later pods need stays, and so does one with a pod that
+//! the API server would not let in again (a younger LimitRange, a lowered quota). What is chosen is
 //! then asked of the engine as one world: the emptied nodes are gone, everybody else stands where
 //! he stands, the pods wait. A node whose pods do not all start stays, and the engine is asked
 //! again.
@@ -18,7 +19,7 @@ use dovetail_account::device_time::DeviceState;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{
     Device, DeviceAmount, DeviceRequest, Holding, HoldingId, HoldingPhase, Job, JobId,
-    NodeAvailability, Owner, Requirement, Resources, Snapshot, Toleration, labels,
+    NodeAvailability, Owner, Requirement, Resources, Snapshot, Toleration, labels, to_nearest,
 };
 
 use super::needed::needs;
@@ -51,6 +52,17 @@ impl<'f> RunningPod<'f> {
     /// A pod that waits for a node.
     pub(super) fn waiting(workload: &'f Workload, pod: &'f Pod, gpus: i64) -> Self {
         Self { workload, pod, node: "", gpus }
+    }
+
+    /// Its name where it stays, with the reason if the API server would reject a new one.
+    fn as_staying(&self) -> String {
+        let ObjectRef { namespace, name, .. } = pod_ref(self.workload, self.pod);
+        match &self.workload.rejected_by {
+            Some(reason) => {
+                format!("{namespace}/{name} (the API server would reject a new pod: {reason})")
+            }
+            None => format!("{namespace}/{name}"),
+        }
     }
 }
 
@@ -162,6 +174,7 @@ impl<'f> ResourceCluster<'f> {
             && template.shares_gpus_by.is_none()
             && !template.has_local_data
             && !template.has_lasting_volume
+            && of.workload.rejected_by.is_none()
             && (!loses_work || template.saves_progress)
             && !of.pod.is_starting
             && of.pod.should_be_gone_ms.is_none()
@@ -214,7 +227,14 @@ impl<'f> ResourceCluster<'f> {
     /// So many units of a node in milli-GPU: a plugin may make several of each GPU.
     fn milli(&self, node: &Node, units: i64) -> i64 {
         let all = node.gpus.get(self.resource).map_or(1, |gpus| gpus.built_in).max(1);
-        node.devices.len() as i64 * WHOLE_DEVICE_MILLI * units / all
+        to_nearest(node.devices.len() as i64 * WHOLE_DEVICE_MILLI * units, all)
+    }
+
+    /// Whether a unit of each is as much of a GPU.
+    fn is_cut_alike(&self, one: &Node, other: &Node) -> bool {
+        let units = |node: &Node| node.gpus.get(self.resource).map_or(0, |gpus| gpus.built_in);
+        let gpus = |node: &Node| node.devices.len() as i64;
+        gpus(one) * units(other) == gpus(other) * units(one)
     }
 
     fn is_by_claims(&self, node: &Node) -> bool {
@@ -462,12 +482,13 @@ fn held(
 }
 
 /// Pods that keep nodes without GPU pods from being removed: those that lose something when they
-/// move, and those for which the engine finds no other node. By name of the node.
+/// move, and those for which the engine finds no other node. By name of the node, as
+/// `namespace/name`, with the reason where the API server would not let them in again.
 pub(super) fn stay_on<'f>(
     facts: &'f Facts,
     empty: &BTreeSet<&'f str>,
-) -> BTreeMap<&'f str, BTreeSet<ObjectRef>> {
-    let mut stays: BTreeMap<&str, BTreeSet<ObjectRef>> = BTreeMap::new();
+) -> BTreeMap<&'f str, BTreeSet<String>> {
+    let mut stays: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     // These pods have no GPUs, so it does not matter which the world has.
     let standing = standing(facts, labels::NVIDIA_GPU);
     let cluster = ResourceCluster::of(facts, labels::NVIDIA_GPU, &standing);
@@ -481,8 +502,7 @@ pub(super) fn stay_on<'f>(
         let left = cluster
             .pods_of(node)
             .filter(|place| !placed.contains_key(place) || !cluster.can_move(&standing[*place]));
-        let left: BTreeSet<ObjectRef> =
-            left.map(|place| pod_ref(standing[place].workload, standing[place].pod)).collect();
+        let left: BTreeSet<String> = left.map(|place| standing[place].as_staying()).collect();
         if !left.is_empty() {
             stays.insert(node, left);
         }
@@ -537,14 +557,18 @@ fn findings(
         let mut finding = Finding::new(check, &node.pool)
             .with("GPUs requested", requested)
             .affecting([node_ref(node)]);
-        let mut most_milli = cluster.milli(node, offered - used);
+        // Units of nodes that are cut alike are counted together, so that none is rounded alone.
+        let (mut units, mut most_milli) = (offered - used, 0);
         let mut targets: BTreeSet<&str> = BTreeSet::new();
         for place in cluster.pods_of(name) {
             let of = &cluster.standing[place];
             let to = placed[&place].clone();
-            if let Some((target, node)) = cluster.nodes.get_key_value(to.as_str()) {
+            if let Some((target, other)) = cluster.nodes.get_key_value(to.as_str()) {
                 targets.insert(target);
-                most_milli += cluster.milli(node, of.gpus);
+                match cluster.is_cut_alike(node, other) {
+                    true => units += of.gpus,
+                    false => most_milli += cluster.milli(other, of.gpus),
+                }
             }
             let pod = pod_ref(of.workload, of.pod);
             finding = finding.with("moves", format!("{}/{} to {to}", pod.namespace, pod.name));
@@ -556,7 +580,7 @@ fn findings(
             .chain(nodes)
             .flat_map(|node| claims_on(node, None, &states, cluster.facts.period))
             .collect();
-        finding.most_milli = Some(most_milli);
+        finding.most_milli = Some(most_milli + cluster.milli(node, units));
         finding
     };
     gone.iter().map(finding).collect()

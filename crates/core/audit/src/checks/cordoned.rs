@@ -92,7 +92,7 @@ struct Cordoned<'f> {
     is_empty: bool,
     needs: Needs,
     /// Pods without GPUs that cannot move.
-    staying: BTreeSet<ObjectRef>,
+    staying: BTreeSet<String>,
 }
 
 impl Cordoned<'_> {
@@ -113,9 +113,8 @@ impl Cordoned<'_> {
 
     /// What keeps the node on the bill, in names, and what these are.
     fn kept_by(&self) -> Vec<(Vec<String>, &'static str)> {
-        let staying = self.staying.iter().map(|pod| format!("{}/{}", pod.namespace, pod.name));
         let kept: [(Vec<String>, &str); 3] = [
-            (staying.collect(), "cannot be moved from it"),
+            (self.staying.iter().cloned().collect(), "cannot be moved from it"),
             (self.needs.pods.iter().cloned().collect(), "pending pods that may need it"),
             (self.needs.to_come.iter().cloned().collect(), "workloads that will need it"),
         ];

@@ -66,9 +66,7 @@ pub(super) fn empty_for_long(view: &View<'_>, check: &'static Check, found: &mut
         if !needed.to_come.is_empty() {
             finding = finding.with("waste of this node", AT_MOST);
         }
-        let staying = stays.get(name).into_iter().flatten();
-        let staying: Vec<String> =
-            staying.map(|pod| format!("{}/{}", pod.namespace, pod.name)).collect();
+        let staying: Vec<String> = stays.get(name).into_iter().flatten().cloned().collect();
         let unread = view.facts.lacks_pods.then(|| "they may run on it or need it".to_owned());
         let kept = [
             (unread.into_iter().collect(), "pods that were not read", KEEP_FOR_UNREAD),

@@ -143,6 +143,7 @@ fn healthy() -> Facts {
             object: ObjectRef::new("HorizontalPodAutoscaler", "prod", "serve"),
             scales: ObjectRef::new("Deployment", "prod", "serve"),
             metrics: BTreeSet::from(["queue_length".to_owned()]),
+            ..Autoscaler::default()
         }],
         scoring: Some(Scoring::MostAllocated),
         has_gpu_admission_policy: Some(true),

@@ -55,7 +55,12 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &PatchChange) -> Vec<
         }
         _ => None,
     };
-    risk.into_iter().chain(no_longer_guaranteed(facts, finding, change)).collect()
+    let more = [
+        no_longer_guaranteed(facts, finding, change),
+        scaled_by_request(facts, finding, change),
+        not_replaced(facts, finding, change),
+    ];
+    risk.into_iter().chain(more.into_iter().flatten()).collect()
 }
 
 /// The risk of a request that no longer equals its limit.
@@ -79,6 +84,51 @@ fn no_longer_guaranteed(facts: &Facts, finding: &Finding, change: &PatchChange) 
              of the container to the request"
         )
     })
+}
+
+/// The risk of a lower request that an autoscaler divides the use by.
+fn scaled_by_request(facts: &Facts, finding: &Finding, change: &PatchChange) -> Option<String> {
+    let PatchChange::Amount { container, resource, request, .. } = change else { return None };
+    let is_lower = |of: &Container| {
+        let now = of.requests.get(*resource).or(of.limits.get(*resource));
+        of.name == *container && now.is_some_and(|now| now > request)
+    };
+    let mut workloads = facts.workloads.iter().filter(|of| of.owner == finding.object);
+    if !workloads.any(|of| of.template.containers.iter().any(is_lower)) {
+        return None;
+    }
+    let mut autoscalers = facts.autoscalers.iter();
+    let by = autoscalers
+        .find(|of| of.scales == finding.object && of.by_utilization.contains(*resource))?;
+    let ObjectRef { kind, namespace, name } = &by.object;
+    Some(format!(
+        "{kind} {namespace}/{name} scales by {resource} use in percent of the request: with a lower request it starts \
+         more replicas for the same load, so also raise its averageUtilization"
+    ))
+}
+
+/// The risk that evicted pods have no successors.
+fn not_replaced(facts: &Facts, finding: &Finding, change: &PatchChange) -> Option<String> {
+    let is_on_node = |workload: &Workload| {
+        let mut nodes = workload.pods.iter().filter_map(|pod| pod.node.as_ref());
+        nodes.any(|node| finding.affected.iter().any(|of| of.kind == "Node" && of.name == *node))
+    };
+    let is_evicted = |workload: &Workload| match change {
+        PatchChange::Drain => !workload.belongs_to_nodes() && is_on_node(workload),
+        PatchChange::DropAnnotation { .. } => workload.owner == finding.object,
+        PatchChange::LetOneGo => {
+            let mut budgets = facts.budgets.iter().filter(|of| of.object == finding.object);
+            budgets.any(|of| of.protects == workload.owner)
+        }
+        _ => false,
+    };
+    let mut workloads = facts.workloads.iter().filter(|workload| is_evicted(workload));
+    let (reason, owner) = workloads.find_map(|of| Some((of.rejected_by.as_ref()?, &of.owner)))?;
+    let ObjectRef { kind, namespace, name } = owner;
+    Some(format!(
+        "the API server would reject a new pod of {kind} {namespace}/{name}, so an evicted pod is not replaced: \
+         {reason}"
+    ))
 }
 
 /// Whether Kubernetes gives its pods the class Guaranteed: each container requests as much CPU and

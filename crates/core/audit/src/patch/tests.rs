@@ -373,6 +373,24 @@ fn a_budget_that_lets_pods_go_is_a_risk_by_what_it_protects() {
 }
 
 #[test]
+fn an_eviction_without_a_successor_is_a_risk() {
+    let mut protected =
+        Workload { replicas: 2, ..of_kind("Deployment", Some(WorkloadClass::Inference)) };
+    protected.rejected_by =
+        Some("ResourceQuota q has 0 of pods left, and a new pod needs 1".into());
+    let budget = Budget {
+        object: ObjectRef::new("PodDisruptionBudget", "prod", "serve"),
+        protects: protected.owner.clone(),
+        limit: BudgetLimit::MaxUnavailable(0),
+    };
+    let mut finding = finding(Vec::new()).mended_by(PatchChange::LetOneGo);
+    finding.object = budget.object.clone();
+    let facts = Facts { workloads: vec![protected], budgets: vec![budget], ..Facts::default() };
+    let risk = risk::of(&facts, &finding, &PatchChange::LetOneGo).concat();
+    assert!(risk.contains("so an evicted pod is not replaced: ResourceQuota q has 0"), "{risk}");
+}
+
+#[test]
 fn taints_of_another_name_than_the_gpus_may_be_there_for_a_reason() {
     let of = |keys: &[&str]| {
         let taint = |key: &&str| Taint {

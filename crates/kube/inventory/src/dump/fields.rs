@@ -237,7 +237,14 @@ pub(super) const OTHERS: &[(&str, Fields)] = &[
                     "spec.scaleTargetRef.name",
                 ],
             ),
-            (Plain, &["spec.scaleTargetRef.kind"]),
+            (
+                Plain,
+                &[
+                    "spec.metrics.containerResource.target.type",
+                    "spec.metrics.resource.target.type",
+                    "spec.scaleTargetRef.kind",
+                ],
+            ),
         ],
     ),
     (

@@ -41,11 +41,35 @@ struct Target {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Metric {
-    resource: Option<Named>,
-    container_resource: Option<Named>,
+    resource: Option<OfResource>,
+    container_resource: Option<OfResource>,
     pods: Option<Source>,
     object: Option<Source>,
     external: Option<Source>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct OfResource {
+    #[serde(deserialize_with = "nullable")]
+    name: String,
+    #[serde(deserialize_with = "nullable")]
+    target: MetricTarget,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct MetricTarget {
+    /// Older versions have none.
+    #[serde(rename = "type", deserialize_with = "nullable")]
+    of: String,
+}
+
+impl OfResource {
+    /// Whether it compares the use with the request, and not with an amount.
+    fn is_of_request(&self) -> bool {
+        !["AverageValue", "Value"].contains(&self.target.of.as_str())
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -65,18 +89,26 @@ struct Named {
 /// Reads an autoscaler of any version.
 pub(super) fn read(raw: &RawObject<'_>) -> Result<Autoscaler, Skipped> {
     let Spec { scale_target_ref: target, metrics } = lenient::<Object>(raw)?.spec;
+    let mut by_utilization = BTreeSet::new();
     let name = |metric: Metric| {
-        let own = metric.resource.or(metric.container_resource);
+        if let Some(own) = metric.resource.or(metric.container_resource) {
+            if own.is_of_request() {
+                by_utilization.insert(own.name.clone());
+            }
+            return own.name;
+        }
         let source = metric.pods.or(metric.object).or(metric.external);
-        own.or(source.map(|source| source.metric)).unwrap_or_default().name
+        source.unwrap_or_default().metric.name
     };
     let mut metrics: BTreeSet<String> = metrics.into_iter().map(name).collect();
     if metrics.is_empty() {
         metrics.insert(DEFAULT.to_owned());
+        by_utilization.insert(DEFAULT.to_owned());
     }
     Ok(Autoscaler {
         object: ObjectRef::new(raw.kind, raw.namespace, raw.name),
         scales: ObjectRef::new(&target.kind, raw.namespace, &target.name),
         metrics,
+        by_utilization,
     })
 }

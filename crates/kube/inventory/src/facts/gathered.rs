@@ -20,6 +20,7 @@ use super::inventory::Inventory;
 use super::lives::{PodLife, lives, not_yet_created};
 use super::node::{leave_to_claims, leave_to_slices};
 use super::pods::{Pods, REVISION_LABELS, same_but_labels};
+use super::rejected::note_rejected;
 use super::share::by_cores;
 use super::sharers::share_out;
 use super::source::SourceTexts;
@@ -345,6 +346,7 @@ impl Inventory {
             workload.replicas = all.filter(|_| !shared).unwrap_or(there);
         }
         ended_kills::add(self, &mut workloads, &of_group);
+        note_rejected(self, &mut workloads, &of_group);
         (workloads, of_group)
     }
 

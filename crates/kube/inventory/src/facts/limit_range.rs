@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_audit::{Container, ContainerKind};
 use dovetail_model::Quantity;
 use dovetail_objects::json::{JsonQuantity, nullable};
 use serde::Deserialize;
@@ -37,23 +38,26 @@ struct LimitItem {
 }
 
 /// What the containers of a template ask for.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct TemplateAmounts {
     #[serde(deserialize_with = "nullable")]
     spec: SpecAmounts,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct SpecAmounts {
+    /// Those of the pod as a whole.
+    #[serde(deserialize_with = "nullable")]
+    resources: RequestsAndLimits,
     #[serde(deserialize_with = "nullable")]
     containers: Vec<ContainerAmounts>,
     #[serde(deserialize_with = "nullable")]
     init_containers: Vec<ContainerAmounts>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct ContainerAmounts {
     #[serde(deserialize_with = "nullable")]
@@ -99,7 +103,10 @@ impl LimitRange {
     pub(crate) fn rejects(&self, template: &TemplateAmounts) -> Option<String> {
         let of_container = |item: &LimitItem| {
             let mut all = template.spec.containers.iter().chain(&template.spec.init_containers);
-            all.find_map(|of| item.problem(&of.resources, &format!("container {}", of.name)))
+            all.find_map(|of| {
+                item.problem(&of.resources, &format!("container {}", of.name))
+                    .or_else(|| item.limit_below_request(of))
+            })
         };
         let problem = self.items.iter().find_map(|item| match item.of.as_str() {
             "Container" => of_container(item),
@@ -158,6 +165,22 @@ impl LimitItem {
         too_little.or_else(too_much).or_else(too_far_apart)
     }
 
+    /// A limit that it fills in and that is less than what the container requests.
+    fn limit_below_request(&self, of: &ContainerAmounts) -> Option<String> {
+        self.default.iter().find_map(|(name, JsonQuantity(default))| {
+            let RequestsAndLimits { requests, limits } = &of.resources;
+            let (request, limit) = (requests.get(name)?.0, limits.get(name)?.0);
+            let is_filled_in = !limit.is_more_than(*default) && !default.is_more_than(limit);
+            (is_filled_in && request.is_more_than(limit)).then(|| {
+                let container = &of.name;
+                format!(
+                    "sets a default {name} limit of {limit}, less than the request of {request}, for container \
+                     {container}"
+                )
+            })
+        })
+    }
+
     /// Fills in what a container leaves open, as the API server does when a pod is created.
     fn fill(&self, amounts: &mut RequestsAndLimits) {
         let limits = self.default.iter().chain(&self.max);
@@ -176,10 +199,33 @@ impl TemplateAmounts {
     /// The amounts of a template, with what LimitRanges of its namespace fill in. `None` if the
     /// template cannot be read.
     pub(crate) fn read(template: &str, ranges: &[LimitRange]) -> Option<Self> {
-        let mut read: Self = serde_json::from_str(template).ok()?;
+        let read: Self = serde_json::from_str(template).ok()?;
+        Some(read.filled_in(ranges))
+    }
+
+    /// Those of a new pod like one that is there. What a LimitRange once filled in counts as
+    /// written.
+    pub(crate) fn of(containers: &[Container], ranges: &[LimitRange]) -> Self {
+        let mut spec = SpecAmounts::default();
+        for container in containers {
+            let requests = written(&container.requests);
+            let resources = RequestsAndLimits { requests, limits: written(&container.limits) };
+            let (place, restart_policy) = match container.kind {
+                ContainerKind::Main => (&mut spec.containers, ""),
+                ContainerKind::Init => (&mut spec.init_containers, ""),
+                ContainerKind::Sidecar => (&mut spec.init_containers, "Always"),
+            };
+            let (name, restart_policy) = (container.name.clone(), restart_policy.to_owned());
+            place.push(ContainerAmounts { name, restart_policy, resources });
+        }
+        Self { spec }.filled_in(ranges)
+    }
+
+    /// With what LimitRanges fill in.
+    fn filled_in(mut self, ranges: &[LimitRange]) -> Self {
         let items = ranges.iter().flat_map(|range| &range.items);
         let items: Vec<&LimitItem> = items.filter(|item| item.of == "Container").collect();
-        let SpecAmounts { containers, init_containers } = &mut read.spec;
+        let SpecAmounts { containers, init_containers, .. } = &mut self.spec;
         for container in containers.iter_mut().chain(init_containers) {
             let amounts = &mut container.resources;
             // A limit without a request is the request, too.
@@ -188,7 +234,27 @@ impl TemplateAmounts {
             }
             items.iter().for_each(|item| item.fill(amounts));
         }
-        Some(read)
+        self
+    }
+
+    /// The first container without a value that a quota of this resource requires each container
+    /// to have: quotas of CPU and memory do so, others do not.
+    pub(crate) fn lacks(&self, resource: &str) -> Option<&str> {
+        let (is_limit, name) = match resource.split_once('.') {
+            Some(("limits", name)) => (true, name),
+            Some(("requests", name)) => (false, name),
+            _ => (false, resource),
+        };
+        let has = |of: &RequestsAndLimits| match is_limit {
+            true => of.limits.contains_key(name),
+            false => of.requests.contains_key(name),
+        };
+        let SpecAmounts { resources, containers, init_containers } = &self.spec;
+        if !["cpu", "memory"].contains(&name) || has(resources) {
+            return None;
+        }
+        let mut all = containers.iter().chain(init_containers);
+        all.find(|of| !has(&of.resources)).map(|of| of.name.as_str())
     }
 
     /// The limits of a pod as quotas count them: CPU in thousandths, all else in whole units.
@@ -228,4 +294,17 @@ fn combine(into: &mut Amounts, more: &Amounts, of_both: impl Fn(Quantity, Quanti
         let place = place.and_modify(|known| known.0 = of_both(known.0, *amount));
         place.or_insert(JsonQuantity(*amount));
     }
+}
+
+/// Amounts as a template has them: CPU is in thousandths, all else in whole units.
+fn written(amounts: &BTreeMap<String, i64>) -> Amounts {
+    let amount = |(name, amount): (&String, &i64)| {
+        let quantity = match name.as_str() {
+            "cpu" => Quantity::milli(*amount),
+            "memory" | "ephemeral-storage" => Quantity::bytes(*amount),
+            _ => Quantity::units(*amount),
+        };
+        (name.clone(), JsonQuantity(quantity))
+    };
+    amounts.iter().map(amount).collect()
 }

@@ -29,6 +29,7 @@ mod node;
 mod owner;
 mod pods;
 mod read_pod;
+mod rejected;
 mod share;
 mod sharers;
 mod shown_by;

@@ -1,8 +1,6 @@
 //! Whether the API server lets the new pods of a changed template in: LimitRanges and quotas of the
 //! namespace. A pod that it rejects is gone once the old one is terminated.
 
-use std::collections::BTreeMap;
-
 use dovetail_audit::{ObjectRef, Patch};
 
 use super::reach::PatchReach;
@@ -18,6 +16,7 @@ pub(super) fn rejected(trial: &Trial<'_>, patch: &Patch) -> Option<(String, Vec<
     let ObjectRef { kind, namespace, name } = &patch.object;
     let owner = format!("{kind} {namespace}/{name}");
     let order = beyond_limits(trial.nodes.reach, patch, &owner)
+        .or_else(|| without_required(trial, patch, &owner))
         .or_else(|| beyond_quota(trial, patch, &owner));
     Some((order?, Vec::new()))
 }
@@ -35,6 +34,18 @@ fn beyond_limits(reach: &PatchReach, patch: &Patch, owner: &str) -> Option<Strin
     Some(format!(
         "{problem}, so the API server would reject the new pods of {owner}. 1. change the LimitRange, or change the \
          manifest manually within its limits; 2. run the audit again"
+    ))
+}
+
+/// What to do before a template changes whose pods lack a value that a quota requires.
+fn without_required(trial: &Trial<'_>, patch: &Patch, owner: &str) -> Option<String> {
+    let quotas = trial.quotas.get(&patch.object.namespace)?;
+    let replaced = trial.replaced(patch);
+    let problem =
+        replaced.iter().find_map(|of| quotas.iter().find_map(|quota| quota.requires(of)))?;
+    Some(format!(
+        "{problem}, so the API server would reject the new pods of {owner}. 1. set it in the manifest, or create a \
+         LimitRange with a default; 2. run the audit again to get the patch"
     ))
 }
 
@@ -92,15 +103,16 @@ impl Trial<'_> {
         let reach = self.nodes.reach;
         let of = &reach.groups[group];
         let new = change.applied(&of.pod);
-        let limits = |text: &str| -> BTreeMap<String, i64> {
-            let read = TemplateAmounts::read(text, limit_ranges(reach, patch));
-            read.map(|template| template.limits()).unwrap_or_default()
+        let amounts = |text: &str| {
+            TemplateAmounts::read(text, limit_ranges(reach, patch)).unwrap_or_default()
         };
+        let [old_amounts, new_amounts] = [0, 1].map(|side| amounts(&change.texts[side]));
         let charges = [
-            Charge { requests: of.pod.requests.clone(), limits: limits(&change.texts[0]) },
-            Charge { requests: new.requests.clone(), limits: limits(&change.texts[1]) },
+            Charge { requests: of.pod.requests.clone(), limits: old_amounts.limits() },
+            Charge { requests: new.requests.clone(), limits: new_amounts.limits() },
         ];
-        let mut replaced = Replaced::by(&new, &change.texts[1], charges)?;
+        let template = (change.texts[1].as_str(), new_amounts);
+        let mut replaced = Replaced::by(&new, template, charges)?;
         let pods = of.pods.len();
         replaced.pods = pods;
         match RollingUpdate::of(patch) {

@@ -82,6 +82,19 @@ fn a_request_outside_a_limit_range_is_not_written() {
     rejected(Some("90"), container("max", "64"), &of_main("limit of at most 64"));
     let ratio = || container("maxLimitRequestRatio", "2");
     rejected(Some("90"), ratio(), &of_main("limit of at most 2 times the request"));
+    // A limit that is filled in, below the request; one that is not.
+    let default = |cpu: &str| {
+        let item =
+            json!({"type": "Container", "default": {"cpu": cpu}, "defaultRequest": {"cpu": "1"}});
+        lowered(None, Some(limit_range("research", item)))
+    };
+    let order = default("10").expect_err("it is not written");
+    let sentence = "LimitRange bounds sets a default cpu limit of 10, less than the request of 23";
+    assert!(
+        order.contains(sentence) && order.contains("for container main, so the API"),
+        "{order}"
+    );
+    assert!(default("32").is_ok());
     // A minimum that it meets, a limit that is filled in, a limit near the request, none at all.
     let written = |cpu_limit: Option<&str>, item: Value| {
         let of = lowered(cpu_limit, Some(limit_range("research", item)));
@@ -124,6 +137,95 @@ fn a_rolling_update_that_a_quota_blocks_is_not_written() {
     assert!(lowered(json!(null), &gpus, "1", "1", json!(["Terminating"])).is_ok());
     // It was made smaller since: what is terminated does not come back.
     assert!(lowered(in_place(), &gpus, "2", "1", all()).is_err());
+}
+
+/// A quota of limits accepts no pod without them, however much of it is left.
+#[test]
+fn a_patch_whose_pods_lack_what_a_quota_requires_is_not_written() {
+    let lowered = |resource: &str, limits: Value, scopes: Value, more: Option<Value>| {
+        let fat = greedy("Deployment/fat", limits);
+        let owner = owner_of(&fat, "Deployment", in_place());
+        let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota",
+            "metadata": {"name": "q", "namespace": "research"},
+            "spec": {"hard": {resource: "200Gi"}, "scopes": scopes},
+            "status": {"hard": {resource: "200Gi"}, "used": {resource: "0"}}});
+        let objects: Vec<Value> = [quota].into_iter().chain(more).collect();
+        lowered(fat, owner, &objects)
+    };
+    let plain = || json!({GPU: "1"});
+    let order = lowered("limits.cpu", plain(), json!([]), None).expect_err("no limit");
+    let sentence =
+        "ResourceQuota q requires a cpu limit for container main, so the API server would reject";
+    assert!(order.contains(sentence), "{order}");
+    assert!(lowered("limits.memory", plain(), json!([]), None).is_err());
+    // It has one, a LimitRange gives it one, the quota is for other pods, or asks for none.
+    let limited = json!({GPU: "1", "cpu": "90"});
+    assert!(lowered("limits.cpu", limited, json!([]), None).is_ok());
+    let filled =
+        json!({"type": "Container", "default": {"cpu": "100"}, "defaultRequest": {"cpu": "1"}});
+    let range = limit_range("research", filled);
+    assert!(lowered("limits.cpu", plain(), json!([]), Some(range)).is_ok());
+    assert!(lowered("limits.cpu", plain(), json!(["Terminating"]), None).is_ok());
+    assert!(lowered("requests.cpu", plain(), json!([]), None).is_ok());
+    assert!(lowered("limits.ephemeral-storage", plain(), json!([]), None).is_ok());
+}
+
+/// The rule is younger than the pods: they run, and new ones like them are rejected.
+#[test]
+fn pods_that_the_api_server_would_not_let_in_again_keep_their_nodes() {
+    let drained = |more: &[Value]| {
+        let pods = ["a", "b"]
+            .into_iter()
+            .zip(["g1", "g2"])
+            .map(|(name, on)| pod(&format!("{name}-0"), &format!("Deployment/{name}"), 2, on));
+        let nodes = [node("g1", 8), node("g2", 8)];
+        let objects: Vec<Value> =
+            nodes.into_iter().chain(pods).chain(more.iter().cloned()).collect();
+        let (findings, _, found) = audited(&objects);
+        let reasons = found.facts.workloads.iter().filter_map(|of| of.rejected_by.clone());
+        let reasons: BTreeSet<String> = reasons.collect();
+        let reasons: Vec<String> = reasons.into_iter().collect();
+        (findings.iter().any(|of| of.starts_with("AUT-07 ")), reasons.join("; "))
+    };
+    let quota = |resource: &str, used: &str, hard: &str| {
+        json!({"apiVersion": "v1", "kind": "ResourceQuota",
+            "metadata": {"name": "q", "namespace": "research"},
+            "spec": {"hard": {resource: hard}},
+            "status": {"hard": {resource: hard}, "used": {resource: used}}})
+    };
+    let max =
+        |cpu: &str| limit_range("research", json!({"type": "Container", "max": {"cpu": cpu}}));
+    assert_eq!(drained(&[]), (true, String::new()));
+    assert_eq!(drained(&[max("8")]), (true, String::new()));
+    let reason = "LimitRange bounds requires a cpu request of at most 2 for container main";
+    assert_eq!(drained(&[max("2")]), (false, reason.to_owned()));
+    // What an eviction gives back is enough for its successor, unless the quota was lowered.
+    let gpus = format!("requests.{GPU}");
+    assert_eq!(drained(&[quota(&gpus, "4", "4")]), (true, String::new()));
+    let (is_drained, reason) = drained(&[quota(&gpus, "4", "2")]);
+    assert!(!is_drained && reason.starts_with("ResourceQuota q has 0 of"), "{reason}");
+    let (is_drained, reason) = drained(&[quota("limits.memory", "0", "1Ti")]);
+    let lacks = "ResourceQuota q requires a memory limit for container main";
+    assert_eq!((is_drained, &*reason), (false, lacks));
+}
+
+/// The same load is more percent of a lower request.
+#[test]
+fn a_lower_request_says_what_an_autoscaler_makes_of_it() {
+    let warns = |resource: &str, target: Value| {
+        let fat = greedy("Deployment/fat", json!({GPU: "1"}));
+        let owner = owner_of(&fat, "Deployment", in_place());
+        let metric = json!({"type": "Resource", "resource": {"name": resource, "target": target}});
+        let scaler = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "fat", "namespace": "research"},
+            "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "fat"}, "maxReplicas": 4,
+                "metrics": [metric]}});
+        let warnings = lowered(fat, owner, &[scaler]).expect("a patch");
+        warnings.contains("HorizontalPodAutoscaler research/fat scales by cpu use")
+    };
+    assert!(warns("cpu", json!({"type": "Utilization", "averageUtilization": 80})));
+    assert!(!warns("cpu", json!({"type": "AverageValue", "averageValue": "20"})));
+    assert!(!warns("memory", json!({"type": "Utilization", "averageUtilization": 80})));
 }
 
 /// A GPU server runs only beside its cache, which needs no GPU.

@@ -25,10 +25,10 @@ fn slices_and_replicas_are_parts_of_a_gpu() {
     let mut unlisted = sliced.clone();
     unlisted["metadata"]["labels"]["nvidia.com/gpu.product"] = json!("NVIDIA-H999");
     let found = gathered(&[unlisted, holder.clone()]);
-    let expected = [("unknown", 285), ("free_no_demand", 572), ("free_of_unknown_cause", 143)];
+    let expected = [("unknown", 286), ("free_no_demand", 571), ("free_of_unknown_cause", 143)];
     expect(&states(found), &expected);
     let found = gathered(&[sliced, holder]);
-    let expected = [("unknown", 285), ("free_no_demand", 572), ("free_layout_rest", 143)];
+    let expected = [("unknown", 286), ("free_no_demand", 571), ("free_layout_rest", 143)];
     expect(&states(found), &expected);
     let mut shared = node("s1", 8);
     shared["metadata"]["labels"]["nvidia.com/gpu.replicas"] = json!("4");
@@ -101,8 +101,8 @@ fn slices_under_the_name_of_whole_gpus_are_parts_of_a_gpu() {
     let read = &found.moment.nodes[0];
     assert_eq!((read.gpus, read.model.as_deref()), (8, Some("NVIDIA-A100-SXM4-80GB")));
     assert_eq!(found.facts.nodes[0].uncounted_gpus, 0);
-    // 1000 / 7, cut off.
-    expect(&states(found), &[("unknown", 142), ("free_no_demand", 7858)]);
+    // 1000 / 7.
+    expect(&states(found), &[("unknown", 143), ("free_no_demand", 7857)]);
     // A slice of all seven is a GPU.
     let labels = [("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-80GB-MIG-7g.80gb")];
     let found =

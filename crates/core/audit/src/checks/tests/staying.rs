@@ -150,3 +150,38 @@ fn no_node_is_removed_while_pods_were_not_read() {
     facts.lacks_pods = true;
     assert!(finding(&facts, "AUT-07").is_none());
 }
+
+/// The web server runs on a node without GPU pods, and a LimitRange is younger than it is.
+#[test]
+fn a_node_stays_whose_pods_the_api_server_would_reject() {
+    let mut facts = empty_node_with_a_server();
+    assert!(finding(&facts, "AUT-03").expect("it is found").stays.is_empty());
+    facts.workloads[WEB].rejected_by = Some("LimitRange bounds requires more".into());
+    let kept = finding(&facts, "AUT-03").expect("it is found");
+    assert!(kept.claims.is_empty() && !kept.stays.is_empty());
+    let named = kept.evidence.iter().find(|of| of.what == "cannot be moved from it");
+    let named = &named.expect("the pod").value;
+    let reason = "(the API server would reject a new pod: LimitRange bounds requires more)";
+    assert!(named.starts_with("prod/web-0 ") && named.ends_with(reason), "{named}");
+    // The same of a server with a GPU.
+    let mut facts = healthy();
+    one_server_on_each_node(&mut facts);
+    assert!(finding(&facts, "AUT-07").is_some());
+    facts.workloads[SERVE].rejected_by = Some("LimitRange bounds requires more".into());
+    assert!(finding(&facts, "AUT-07").is_none());
+}
+
+/// Nodes of eight GPUs in seven parts each: three parts move beside another, 7571 and 429.
+#[test]
+fn a_node_of_parts_is_all_of_its_gpus() {
+    let mut facts = healthy();
+    one_server_on_each_node(&mut facts);
+    for node in &mut facts.nodes {
+        if let Some(gpus) = node.gpus.get_mut(GPU) {
+            (gpus.built_in, gpus.allocatable) = (56, 56);
+        }
+    }
+    facts.workloads[SERVE].template.containers[0].limits = map(&[(GPU, 3)]);
+    let found = finding(&facts, "AUT-07").expect("it is found");
+    assert_eq!(found.most_milli, Some(8_000));
+}

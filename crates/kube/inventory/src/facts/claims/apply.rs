@@ -313,7 +313,8 @@ fn twice(read: &ReadNode, object: &Node, offer: &ClaimOffer) -> Option<i64> {
     // A plugin that is gone offers nothing, and what it once counted is known for a while.
     let counted = counted.filter(|units| units.count > 0);
     let built_in = |resource: &str| read.node.gpus.get(resource).map_or(0, |gpus| gpus.built_in);
-    let milli: i64 = counted.map(|units| units.parts.milli(0, built_in(&units.resource))).sum();
+    let milli = counted.map(|units| units.parts.cut_off_milli(built_in(&units.resource)));
+    let milli: i64 = milli.sum();
     let by_plugin = (milli + 999) / 1000;
     let are_apart = discovered_gpus(&object.meta.labels) == by_plugin + offer.gpus;
     (by_plugin > 0 && !are_apart).then_some(by_plugin)

@@ -197,7 +197,9 @@ impl ClaimOffer {
     /// How much of its GPUs a claim cannot be given, in milli-GPU.
     pub(super) fn unusable_milli(&self) -> i64 {
         let units = self.units.values();
-        units.map(|of| of.slice.milli(of.built_in) - of.slice.milli(of.usable)).sum()
+        units
+            .map(|of| of.slice.nearest_milli(of.built_in) - of.slice.nearest_milli(of.usable))
+            .sum()
     }
 
     /// Its units as the audit counts them.

@@ -48,6 +48,8 @@ pub(crate) struct QuotaRoom {
     pub(super) name: String,
     /// What is left, by resource as written: CPU in thousandths, all else in whole units.
     pub(super) left: BTreeMap<String, i64>,
+    /// Resources that it limits, as written, counted or not.
+    pub(super) limited: Vec<String>,
     /// It is for pods that are in all of these.
     scopes: Vec<QuotaScope>,
 }
@@ -95,6 +97,7 @@ impl QuotaRoom {
     pub(in crate::facts) fn read(raw: &RawObject<'_>) -> Result<Self, Skipped> {
         let Whole { spec, status } = lenient(raw)?;
         let hard = status.hard.unwrap_or(spec.hard);
+        let limited = hard.keys().cloned().collect();
         let left = hard.into_iter().filter_map(|(name, hard)| {
             let used = status.used.get(&name)?;
             let amount = |amount: &JsonQuantity| match counted(&name) {
@@ -107,7 +110,7 @@ impl QuotaRoom {
         let named = spec.scopes.iter().map(|name| QuotaScope::named(name));
         let selected = spec.scope_selector.match_expressions.into_iter().map(ScopeJson::read);
         let (left, scopes) = (left.collect(), named.chain(selected).collect());
-        Ok(Self { name: raw.name.to_owned(), left, scopes })
+        Ok(Self { name: raw.name.to_owned(), left, limited, scopes })
     }
 
     pub(super) fn is_for(&self, pod: &ScopedPod) -> bool {

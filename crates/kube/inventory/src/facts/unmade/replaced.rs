@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::quota::{QuotaRoom, asked, counted};
 use super::scopes::ScopedPod;
+use crate::facts::limit_range::TemplateAmounts;
 
 /// What a pod takes of quotas.
 pub(crate) struct Charge {
@@ -26,6 +27,8 @@ pub(crate) struct Replaced {
     /// How many new ones are created before one is terminated beyond these.
     pub(crate) first: usize,
     scoped: ScopedPod,
+    /// What the containers of each have after it.
+    amounts: TemplateAmounts,
 }
 
 /// A quota that rejects a pod of a rolling update.
@@ -38,12 +41,23 @@ pub(crate) struct Exceeded {
 }
 
 impl Replaced {
-    /// Pods that become like this one, which a template makes. `None` if the template cannot be
-    /// read.
-    pub(crate) fn by(pod: &Pod, template: &str, charges: [Charge; 2]) -> Option<Self> {
+    /// A pod that becomes like this one, which a template with these amounts makes. `None` if the
+    /// template cannot be read.
+    pub(crate) fn by(
+        pod: &Pod,
+        (template, amounts): (&str, TemplateAmounts),
+        charges: [Charge; 2],
+    ) -> Option<Self> {
         let template = RawValue::from_string(template.to_owned()).ok()?;
         let scoped = ScopedPod::of(pod, &template).ok()?;
-        Some(Self { charges, pods: 1, released: 1, first: 1, scoped })
+        Some(Self { charges, pods: 1, released: 1, first: 1, scoped, amounts })
+    }
+
+    /// A pod that is evicted, and whose owner makes another one with these amounts.
+    pub(crate) fn by_its_like(pod: &Pod, amounts: TemplateAmounts) -> Self {
+        let charge = || Charge { requests: pod.requests.clone(), limits: amounts.limits() };
+        let (charges, scoped) = ([charge(), charge()], ScopedPod::of_running(pod));
+        Self { charges, pods: 1, released: 1, first: 1, scoped, amounts }
     }
 
     /// What of a resource a pod takes before and after.
@@ -54,6 +68,19 @@ impl Replaced {
 }
 
 impl QuotaRoom {
+    /// What it requires of a container that the new pods do not set, in words.
+    pub(crate) fn requires(&self, replaced: &Replaced) -> Option<String> {
+        if !self.is_for(&replaced.scoped) {
+            return None;
+        }
+        self.limited.iter().find_map(|resource| {
+            let container = replaced.amounts.lacks(resource)?;
+            let part = if resource.starts_with("limits.") { "limit" } else { "request" };
+            let (name, what) = (&self.name, counted(resource));
+            Some(format!("ResourceQuota {name} requires a {what} {part} for container {container}"))
+        })
+    }
+
     /// Why it does not let pods be replaced.
     pub(crate) fn rejects(&self, replaced: &Replaced) -> Option<Exceeded> {
         if !self.is_for(&replaced.scoped) {

@@ -91,6 +91,21 @@ impl ScopeJson<'_> {
 }
 
 impl ScopedPod {
+    /// A pod that is there, and that another one like it replaces.
+    pub(super) fn of_running(pod: &Pod) -> Self {
+        let between = pod.between_pods.as_deref().into_iter();
+        let mut terms = between.flat_map(|of| of.affinity.iter().chain(of.anti_affinity.iter()));
+        Self {
+            priority_class: pod.priority_class.to_string(),
+            is_best_effort: is_best_effort(pod),
+            has_deadline: pod.active_deadline_s.is_some(),
+            crosses_namespaces: terms.any(|term| {
+                let own = std::slice::from_ref(&pod.meta.namespace);
+                term.pods.only_namespaces() != Some(own)
+            }),
+        }
+    }
+
     /// A pod, with the text of its template.
     ///
     /// # Errors
@@ -100,12 +115,16 @@ impl ScopedPod {
         let terms = [spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity];
         Ok(Self {
             priority_class: spec.priority_class_name,
-            // GPUs make no difference to the class of quality of service.
-            is_best_effort: pod.requests.cpu_milli == 0 && pod.requests.memory_bytes == 0,
+            is_best_effort: is_best_effort(pod),
             has_deadline: spec.active_deadline_seconds.is_some(),
             crosses_namespaces: terms.iter().any(AffinityTerms::cross_namespaces),
         })
     }
+}
+
+/// GPUs make no difference to the class of quality of service.
+fn is_best_effort(pod: &Pod) -> bool {
+    pod.requests.cpu_milli == 0 && pod.requests.memory_bytes == 0
 }
 
 #[derive(Deserialize)]
