@@ -48,7 +48,7 @@ pub(crate) fn settle_and_tell(
     intervals: &[DeviceWaste],
     findings: &[Finding],
 ) -> (Vec<Settled>, Vec<Taken>) {
-    let mut left: BTreeMap<(u32, Option<u32>), Vec<WastePiece>> = BTreeMap::new();
+    let mut left = WasteLeft::new();
     for waste in intervals.iter().filter(|waste| waste.interval.state.is_waste()) {
         let DeviceWaste { device, interval, usd_micros_per_gpu_hour, since_ms } = *waste;
         let piece = WastePiece { interval, usd_micros_per_gpu_hour, since_ms, taken_milli: 0 };
@@ -59,14 +59,17 @@ pub(crate) fn settle_and_tell(
     let mut settled = vec![Settled::default(); findings.len()];
     let mut taken = Vec::new();
     for index in order {
-        let mut left_milli = findings[index].most_milli.unwrap_or(i64::MAX);
-        for claim in &findings[index].claims {
-            if let Some(pieces) = left.get_mut(&(claim.device, claim.holder)) {
+        let Finding { claims, most_milli, fills, fills_milli, .. } = &findings[index];
+        let most_price = if fills.is_empty() { None } else { lowest_price(&left, claims) };
+        let own = (claims, most_milli.unwrap_or(i64::MAX), None);
+        for (claims, mut left_milli, most_price) in [own, (fills, *fills_milli, most_price)] {
+            for claim in claims {
+                let Some(pieces) = left.get_mut(&(claim.device, claim.holder)) else { continue };
                 let gpu_milli = claim.gpu_milli.min(left_milli);
                 let claim = Attribution { gpu_milli, ..claim.clone() };
                 // Parts of one device are wasted side by side.
                 let mut got_milli: BTreeMap<u64, i64> = BTreeMap::new();
-                serve(&claim, pieces, &mut settled[index], |waste| {
+                serve((&claim, most_price), pieces, &mut settled[index], |waste| {
                     let DeviceInterval { span, gpu_milli, .. } = waste.interval;
                     *got_milli.entry(span.from_ms).or_default() += gpu_milli;
                     taken.push(Taken { finding: index, waste });
@@ -78,6 +81,15 @@ pub(crate) fn settle_and_tell(
     (settled, taken)
 }
 
+/// Wasted time by device and holder.
+type WasteLeft = BTreeMap<(u32, Option<u32>), Vec<WastePiece>>;
+
+/// The lowest price of the devices of claims; unknown if that of one is.
+fn lowest_price(left: &WasteLeft, claims: &[Attribution]) -> Option<Option<i64>> {
+    let pieces = claims.iter().filter_map(|claim| left.get(&(claim.device, claim.holder)));
+    pieces.flatten().map(|piece| piece.usd_micros_per_gpu_hour).min()
+}
+
 /// A part of wasted time that is wholly before, in or after any claim that was served.
 #[derive(Clone, Copy, Debug)]
 struct WastePiece {
@@ -87,8 +99,9 @@ struct WastePiece {
     taken_milli: i64,
 }
 
+/// Serves a claim, at no higher price than this where there is one.
 fn serve(
-    claim: &Attribution,
+    (claim, most_price): (&Attribution, Option<Option<i64>>),
     pieces: &mut Vec<WastePiece>,
     settled: &mut Settled,
     mut got: impl FnMut(DeviceWaste),
@@ -119,6 +132,7 @@ fn serve(
     let mut open: BTreeMap<u64, i64> = BTreeMap::new();
     for piece in pieces.iter_mut().filter(|piece| wanted(piece)) {
         let (span, price) = (piece.interval.span, piece.usd_micros_per_gpu_hour);
+        let price = most_price.map_or(price, |most| price.min(most));
         let open_milli = open.entry(span.from_ms).or_insert(claim.gpu_milli.max(0));
         let free_milli = piece.interval.gpu_milli - piece.taken_milli;
         let got_milli = free_milli.min(*open_milli);
@@ -202,6 +216,27 @@ mod tests {
         little[0].usd_micros_per_gpu_hour = Some(2);
         let settled = settle(&little, &[finding("AUT-06", vec![claim(0, 1_200_000, 1000)])]);
         assert_eq!(settled[0].claimed.cost(), Some(Money::ZERO));
+    }
+
+    /// A node goes, and its pod fills a GPU of another node: the bill falls by no more than the GPUs
+    /// of the node that goes cost.
+    #[test]
+    fn gpus_that_moved_pods_fill_count_at_no_higher_price_than_those_of_their_node() {
+        let hour_ms = 3_600_000;
+        let of = |device: u32, price: Option<i64>| DeviceWaste {
+            device,
+            usd_micros_per_gpu_hour: price,
+            ..waste(0, hour_ms, 1000, DRAINING)
+        };
+        let cost = |from: Option<i64>, to: Option<i64>| {
+            let mut moved = finding("AUT-06", vec![claim(0, hour_ms, 1000)]);
+            moved.fills = vec![Attribution { device: 1, ..claim(0, hour_ms, 1000) }];
+            moved.fills_milli = 1000;
+            settle(&[of(0, from), of(1, to)], &[moved])[0].claimed.cost()
+        };
+        assert_eq!(cost(Some(2), Some(7)), Some(Money::micros(4)));
+        assert_eq!(cost(Some(7), Some(2)), Some(Money::micros(9)));
+        assert_eq!(cost(None, Some(7)), None);
     }
 
     /// A state of waste, another one, and one that nobody can claim.

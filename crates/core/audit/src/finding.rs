@@ -23,6 +23,11 @@ pub struct Finding {
     /// So much of the claims at most, in milli-GPU: what pending pods ask for, where more is free.
     /// `None` is all of them.
     pub most_milli: Option<i64>,
+    /// Free GPUs of other nodes that its moves use. They come from removed nodes, so they count at
+    /// the price of these where it is lower: the bill falls by no more.
+    pub fills: Vec<Attribution>,
+    /// So much of them, in milli-GPU.
+    pub fills_milli: i64,
     /// Whether it is true only of time that is wasted: without any it is none.
     pub(crate) needs_waste: bool,
     /// Nodes on whose free GPUs pending pods would start once it is fixed: these are not removed.
@@ -71,6 +76,8 @@ impl Finding {
             affected: Vec::new(),
             claims: Vec::new(),
             most_milli: None,
+            fills: Vec::new(),
+            fills_milli: 0,
             needs_waste: false,
             starts_on: BTreeSet::new(),
             since_ms: None,
@@ -159,6 +166,13 @@ pub fn group(findings: Vec<Finding>) -> Vec<Finding> {
                 group.affected.extend(finding.affected);
                 group.claims.extend(finding.claims);
                 group.most_milli = group.most_milli.zip(finding.most_milli).map(|(a, b)| a + b);
+                for fill in finding.fills {
+                    // Several nodes may fill the same one.
+                    if !group.fills.contains(&fill) {
+                        group.fills.push(fill);
+                    }
+                }
+                group.fills_milli += finding.fills_milli;
                 group.since_ms = group.since_ms.into_iter().chain(finding.since_ms).min();
                 group.moves.extend(finding.moves);
                 group.stays.extend(finding.stays);

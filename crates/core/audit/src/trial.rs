@@ -53,6 +53,17 @@ impl Changing {
         Some(Self { engine, now_ms: world.now_ms })
     }
 
+    /// A world to which these jobs come later: it has the nodes on which they could start.
+    pub(crate) fn before(world: &Snapshot, jobs: &[Job]) -> Option<Self> {
+        let all: Vec<Job> = world.jobs.iter().chain(jobs).cloned().collect();
+        let part = part(world, &all, |holding| holding.devices.len());
+        let part = part.map(|part| Snapshot { jobs: world.jobs.clone(), ..part });
+        let part = part.map_or(Cow::Borrowed(world), Cow::Owned);
+        let mut engine = Engine::new(EngineConfig::default(), &part).ok()?;
+        engine.step(Batch::decision(), world.now_ms).ok()?;
+        Some(Self { engine, now_ms: world.now_ms })
+    }
+
     /// What the engine decides after events.
     pub(crate) fn after(&mut self, events: Vec<Event>) -> Plan {
         self.engine.step(Batch::of(events), self.now_ms).unwrap_or_default()

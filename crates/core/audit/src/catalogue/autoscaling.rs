@@ -80,9 +80,9 @@ pub(super) const CHECKS: &[Check] = &[
         title: "GPU nodes stay cordoned",
         explanation: "A cordoned node accepts no new pods, and you still pay for it. After more than `cordoned_minutes` the repair or the \
                       upgrade is probably over. Uncordon the node if pending pods need it; if none does and no pod with GPUs \
-                      runs on it, only its removal lowers the bill. A node that a taint, a condition or an annotation marks for a \
-                      repair is not uncordoned before it.",
-        evidence: "nodes and hours, the probable reason, nodes without GPU pods",
+                      runs on it, only its removal lowers the bill. Drain the node if all its pods fit on other nodes. A node \
+                      that a taint, a condition or an annotation marks for a repair is not uncordoned before it.",
+        evidence: "nodes and hours, the probable reason, nodes without GPU pods, the moves",
         fix: FixKind::NodePool,
         fix_example: "kubectl uncordon NODE  # or remove it from its pool",
         layer: Layer::Guard,

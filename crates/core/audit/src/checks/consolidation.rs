@@ -1,13 +1,11 @@
 //! Nodes whose few pods fit elsewhere: which pods would move where, checked by the engine.
 //!
-//! Nodes are tried from the one with the fewest GPUs in use. Only pods that start again without
-//! loss move: owned by a controller, not kept from eviction, no training or batch that saves
-//! nothing, no data on the node. A toleration of every taint moves none to a node with a taint that
-//! its own node lacks. A node that waiting or later pods need stays, and so does one with a pod that
-//! the API server would not let in again (a younger LimitRange, a lowered quota). What is chosen is
-//! then asked of the engine as one world: the emptied nodes are gone, everybody else stands where
-//! he stands, the pods wait. A node whose pods do not all start stays, and the engine is asked
-//! again.
+//! Only pods that start again without loss move: owned by a controller, not kept from eviction, no
+//! training or batch that saves nothing, no data on the node. A toleration of every taint moves
+//! none to a node with a taint that its own node lacks. A node that waiting or later pods need
+//! stays, and so does one with a pod that the API server would not let in again (a younger
+//! LimitRange, a lowered quota). The engine decides node by node ([`super::emptying`]), everybody else stands where he
+//! stands. AUT-06 has the nodes of these that are cordoned, AUT-07 the others.
 //!
 //! Pods that belong to their node (of DaemonSets, static ones) never move: they end with it, and
 //! hold what they hold of a node that stays. No pod moves to a node where its host ports are taken.
@@ -22,6 +20,8 @@ use dovetail_model::{
     NodeAvailability, Owner, Requirement, Resources, Snapshot, Toleration, labels, to_nearest,
 };
 
+use super::cordoned::is_forgotten;
+use super::emptying::{Emptied, emptied};
 use super::needed::needs;
 use super::{UNWANTED, View, claims_on, node_ref, pod_ref};
 use crate::catalogue::Check;
@@ -33,12 +33,6 @@ use crate::trial::placed;
 
 /// Resources that count whole GPUs.
 pub(super) const WHOLE: [&str; 3] = [labels::NVIDIA_GPU, labels::AMD_GPU, labels::HABANA_GAUDI];
-
-/// The engine is asked so often; what it still refuses then stays.
-const MOST_ROUNDS: usize = 4;
-
-/// Nodes that are tried, from the one with the fewest GPUs in use.
-const MOST_NODES: usize = 200;
 
 /// A pod with its node and what it needs.
 pub(super) struct RunningPod<'f> {
@@ -67,37 +61,69 @@ impl<'f> RunningPod<'f> {
 }
 
 pub(super) fn nearly_empty(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    // Parts of GPUs are no devices of their own to the engine.
-    let is_whole = |resource: &&&str| WHOLE.contains(*resource);
-    for resource in view.most_gpus.keys().filter(is_whole) {
-        of_resource(view, resource, check, found);
+    for (name, removal) in removals(view) {
+        let Some(node) = view.nodes.get(&**name) else { continue };
+        if node.cordoned_since_ms.is_some() {
+            continue;
+        }
+        let mut finding = Finding::new(check, &node.pool)
+            .with("GPUs requested", &removal.requested)
+            .affecting([node_ref(node)]);
+        let states = UNWANTED.map(|cause| DeviceState::Free(Some(cause)));
+        finding.claims = claims_on(node, None, &states, view.facts.period);
+        found.push(removal.told_by(finding, view));
     }
 }
 
-fn of_resource(view: &View<'_>, resource: &str, check: &'static Check, found: &mut Vec<Finding>) {
-    if view.facts.lacks_pods {
-        // They may use what looks free, or need it.
-        return;
+/// A node that can go, with its pods on other nodes.
+pub(super) struct Removal {
+    /// How many of its GPUs are requested.
+    requested: String,
+    moves: Vec<Move>,
+    /// What its pods then use of GPUs that are free elsewhere, in milli-GPU.
+    fills_milli: i64,
+}
+
+impl Removal {
+    /// A finding with the moves, and with the free GPUs of other nodes that are then used.
+    pub(super) fn told_by(&self, mut finding: Finding, view: &View<'_>) -> Finding {
+        for Move { pod, to, .. } in &self.moves {
+            finding = finding.with("moves", format!("{}/{} to {to}", pod.namespace, pod.name));
+        }
+        let targets: BTreeSet<&str> = self.moves.iter().map(|of| &*of.to).collect();
+        let nodes = targets.into_iter().filter_map(|name| view.nodes.get(name));
+        let states = UNWANTED.map(|cause| DeviceState::Free(Some(cause)));
+        let period = view.facts.period;
+        finding.fills = nodes.flat_map(|node| claims_on(node, None, &states, period)).collect();
+        finding.fills_milli = self.fills_milli;
+        finding.moves.extend(self.moves.iter().cloned());
+        finding
     }
+}
+
+/// All nodes that can go together, by name.
+pub(super) fn removals<'v>(view: &'v View<'_>) -> &'v BTreeMap<String, Removal> {
+    view.removals.get_or_init(|| {
+        let mut removals = BTreeMap::new();
+        // Parts of GPUs are no devices of their own to the engine. Pods that were not read may use
+        // what looks free, or need it.
+        let is_whole = |resource: &&&str| WHOLE.contains(*resource) && !view.facts.lacks_pods;
+        for resource in view.most_gpus.keys().filter(is_whole) {
+            removals.extend(removals_of(view, resource));
+        }
+        removals
+    })
+}
+
+fn removals_of(view: &View<'_>, resource: &str) -> Vec<(String, Removal)> {
     let standing = standing(view.facts, resource);
     let cluster = ResourceCluster::of(view.facts, resource, &standing);
-    let mut chosen = cluster.choose();
-    let needed = needs(view, &chosen.iter().copied().collect());
-    chosen.retain(|node| !needed.contains_key(node));
-    for _ in 0..MOST_ROUNDS {
-        if chosen.is_empty() {
-            return;
-        }
-        let gone: Vec<&str> = chosen.iter().copied().chain(cluster.unused()).collect();
-        let placed = cluster.asked(&gone);
-        let stays = |node: &&str| cluster.pods_of(node).any(|pod| !placed.contains_key(&pod));
-        let before = chosen.len();
-        chosen.retain(|node| !stays(node));
-        if chosen.len() == before {
-            found.extend(findings(&cluster, check, &chosen, &placed));
-            return;
-        }
-    }
+    let Emptied { mut nodes, to } = emptied(&cluster);
+    let names: BTreeSet<&str> = nodes.iter().map(|node| &*node.node.name).collect();
+    // The pods of a node that stays are in nobody's way: they were placed with all others.
+    let needed = needs(view, &names);
+    nodes.retain(|node| !needed.contains_key(&*node.node.name));
+    nodes.into_iter().map(|node| cluster.removal(node, &to)).collect()
 }
 
 /// Pods with nodes, without those that belong to their node.
@@ -216,7 +242,7 @@ impl<'f> ResourceCluster<'f> {
         placed(&world).len() == world.jobs.len()
     }
 
-    fn pods_of(&self, node: &str) -> impl Iterator<Item = usize> + use<'_, 'f> {
+    pub(super) fn pods_of(&self, node: &str) -> impl Iterator<Item = usize> + use<'_, 'f> {
         self.of_nodes.get(node).into_iter().flatten().copied()
     }
 
@@ -256,48 +282,71 @@ impl<'f> ResourceCluster<'f> {
         unused.map(|(name, _)| *name)
     }
 
-    /// Nodes that could be emptied by numbers of GPUs alone, the emptiest first.
-    fn choose(&self) -> Vec<&'f str> {
-        let half = self.facts.thresholds.half_empty_percent as i64;
-        let ready = self.nodes.iter().filter(|(_, node)| {
-            let is_ready = node.node.condition == NodeAvailability::Ready;
-            let is_known = !node.may_be_held && !self.is_by_claims(node);
-            is_ready && self.used_of(&node.node.name) > 0 && is_known
-        });
-        let free: BTreeMap<&str, i64> =
-            ready.map(|(name, node)| (*name, self.offered(node) - self.used_of(name))).collect();
-        let mut rooms: Rooms<'_> =
-            free.iter().map(|(name, free)| (self.model(self.nodes[name]), *free, *name)).collect();
-        let mut nodes: Vec<(i64, &str)> = free
-            .keys()
-            .map(|name| (self.used_of(name), *name))
-            .filter(|(used, name)| {
-                let node = self.nodes[name];
-                let pods: Vec<_> = self.pods_of(name).map(|place| &self.standing[place]).collect();
-                *used > 0
-                    && i128::from(*used) * 100 <= i128::from(self.offered(node)) * i128::from(half)
-                    && node.scale_down_held_by.is_none()
-                    && pods.iter().all(|of| self.can_move(of))
-                    && pods.iter().map(|of| of.gpus).sum::<i64>() == *used
-            })
-            .collect();
-        nodes.sort_unstable();
-        let (mut chosen, mut takes) = (Vec::new(), BTreeSet::new());
-        for (_, name) in nodes.into_iter().take(MOST_NODES) {
-            if takes.contains(name) {
-                continue;
+    /// Nodes that may go once their pods have other nodes, in the order in which they were read.
+    pub(super) fn sources(&self) -> Vec<&'f Node> {
+        let half = i128::from(self.facts.thresholds.half_empty_percent);
+        let is_source = |node: &&'f Node| {
+            let (used, offered) = (self.used_of(&node.node.name), self.offered(node));
+            let is_open = node.node.condition == NodeAvailability::Ready
+                && node.cordoned_since_ms.is_none()
+                && i128::from(used) * 100 <= i128::from(offered) * half;
+            // The bill of what is paid in advance stays.
+            let may_go = (used > 0 && used < offered)
+                && (is_open || is_forgotten(self.facts, node))
+                && !(node.may_be_held || node.is_prepaid || self.is_by_claims(node))
+                && node.scale_down_held_by.is_none();
+            may_go && self.all_can_move(node, used)
+        };
+        self.facts.nodes.iter().filter(is_source).collect()
+    }
+
+    /// Whether all pods of a node can move that use so many of its GPUs.
+    fn all_can_move(&self, node: &Node, used: i64) -> bool {
+        let pods = self.pods_of(&node.node.name).map(|place| &self.standing[place]);
+        let mut gpus = 0;
+        for of in pods {
+            if !self.can_move(of) {
+                return false;
             }
-            let model = self.model(self.nodes[name]);
-            let mut gpus: Vec<i64> =
-                self.pods_of(name).map(|place| self.standing[place].gpus).collect();
-            gpus.retain(|gpus| *gpus > 0);
-            gpus.sort_unstable_by(|one, other| other.cmp(one));
-            if let Some(targets) = emptied(&mut rooms, (model, free[name], name), &gpus) {
-                takes.extend(targets);
-                chosen.push(name);
-            }
+            gpus += of.gpus;
         }
-        chosen
+        gpus == used
+    }
+
+    /// A pod as a job of its own, at a place in the order of jobs.
+    pub(super) fn job(&self, place: usize, order: u64) -> Job {
+        let of = &self.standing[place];
+        let requirement = Arc::new(self.requirement(of));
+        Job::single(JobId(place as u64), &of.pod.name, order, requirement)
+    }
+
+    /// A node that goes, with the nodes that its pods go to.
+    fn removal(&self, node: &Node, to: &BTreeMap<usize, String>) -> (String, Removal) {
+        let name = &*node.node.name;
+        let (used, offered) = (self.used_of(name), self.offered(node));
+        let requested = format!("{used} of {offered} {} on {name}", self.resource);
+        let mut removal = Removal { requested, moves: Vec::new(), fills_milli: 0 };
+        // Units of nodes that are cut alike are counted together, so that none is rounded alone.
+        let mut alike = 0;
+        for (place, of) in self.pods_of(name).map(|place| (place, &self.standing[place])) {
+            let Some(to) = to.get(&place) else { continue };
+            match self.nodes.get(&**to) {
+                Some(target) if self.is_cut_alike(node, target) => alike += of.gpus,
+                Some(target) => removal.fills_milli += self.milli(target, of.gpus),
+                None => {}
+            }
+            let (pod, from) = (pod_ref(of.workload, of.pod), name.to_owned());
+            removal.moves.push(Move { pod, from, to: to.clone() });
+        }
+        removal.fills_milli += self.milli(node, offered) - self.milli(node, offered - alike);
+        (name.to_owned(), removal)
+    }
+
+    /// All pods on their nodes, but for those of nodes that no pod with GPUs uses: these are gone.
+    pub(super) fn world_without_unused(&self) -> Snapshot {
+        let gone: BTreeSet<&str> = self.unused().collect();
+        let (world, next) = self.world_of(&gone, true);
+        self.with_staying(world, &next)
     }
 
     /// The nodes that the engine gives to the pods of nodes that are gone.
@@ -309,11 +358,16 @@ impl<'f> ResourceCluster<'f> {
     /// All pods on their nodes, but for those of nodes that are gone: these are pending, with their
     /// places as numbers, unless they belong to their node.
     pub(super) fn world(&self, gone: &BTreeSet<&str>) -> Snapshot {
-        let (mut world, next) = self.world_that_moves(gone);
+        let (world, next) = self.world_that_moves(gone);
+        self.with_staying(world, &next)
+    }
+
+    fn with_staying(&self, mut world: Snapshot, next: &BTreeMap<&str, u16>) -> Snapshot {
         let first_id = self.standing.len() + 1;
-        let nodes = world.nodes.iter().zip(next.into_values()).enumerate();
-        let holdings = nodes.filter_map(|(place, (node, first))| {
+        let nodes = world.nodes.iter().enumerate();
+        let holdings = nodes.filter_map(|(place, node)| {
             let staying = self.staying.get(&*node.name)?;
+            let first = next.get(&*node.name).copied().unwrap_or(0);
             let free = (node.devices.len() as i64 - i64::from(first)).max(0);
             let count = u16::try_from(staying.gpus.clamp(0, free)).unwrap_or(0);
             let owner = format!("pods of node {}", node.name);
@@ -334,23 +388,30 @@ impl<'f> ResourceCluster<'f> {
         &self,
         gone: &BTreeSet<&str>,
     ) -> (Snapshot, BTreeMap<&str, u16>) {
+        self.world_of(gone, !gone.is_empty())
+    }
+
+    /// The same; where pods move, nodes of which nobody knows what is free take none.
+    fn world_of(&self, gone: &BTreeSet<&str>, moves: bool) -> (Snapshot, BTreeMap<&str, u16>) {
         let mut world = Snapshot::default();
         let mut next: BTreeMap<&str, u16> = BTreeMap::new();
         // Only pods with claims get what claims alone give, and these do not move. What pods that
         // were not read may hold is not given to others.
         let is_closed = |node: &Node| self.is_by_claims(node) || node.may_be_held;
-        let offered = |node: &Node| match is_closed(node) && !gone.is_empty() {
+        let offered = |node: &Node| match is_closed(node) && moves {
             true => 0,
             false => self.offered(node),
         };
         let keeps_off = self.standing.iter().filter(|of| of.workload.template.keeps_others_off);
         let keeps_off: BTreeSet<&str> = keeps_off.map(|of| of.node).collect();
-        for (name, node) in self.nodes.iter().filter(|(name, _)| !gone.contains(*name)) {
+        // In the order in which they were read: names decide nothing.
+        for node in self.facts.nodes.iter().filter(|node| !gone.contains(&*node.node.name)) {
+            let name = &*node.node.name;
             let mut model = node.node.clone();
             let device = Device::plain(self.model(node), 0);
             model.allocatable.extended.remove(self.resource);
             model.devices = vec![device; usize::try_from(offered(node)).unwrap_or(0)];
-            model.unschedulable |= !gone.is_empty() && keeps_off.contains(name);
+            model.unschedulable |= moves && keeps_off.contains(name);
             world.nodes.push(model);
             next.insert(name, 0);
         }
@@ -508,80 +569,4 @@ pub(super) fn stay_on<'f>(
         }
     }
     stays
-}
-
-/// Free GPUs of each node that is ready, by model and then by number: the fullest nodes that still
-/// have room for a pod come first.
-type Rooms<'n> = BTreeSet<(&'n str, i64, &'n str)>;
-
-/// Moves pods with so many GPUs each from a node to others of its model, in the order given;
-/// answers with those nodes. The rooms are left as they were where one finds none.
-fn emptied<'n>(
-    rooms: &mut Rooms<'n>,
-    own: (&'n str, i64, &'n str),
-    pods: &[i64],
-) -> Option<Vec<&'n str>> {
-    let model = own.0;
-    rooms.remove(&own);
-    let mut moved: Vec<(i64, i64, &str)> = Vec::new();
-    for gpus in pods {
-        let after = rooms.range((model, *gpus, "")..).next().copied();
-        let Some((_, free, target)) = after.filter(|(of, ..)| *of == model) else {
-            for (free, gpus, target) in moved.into_iter().rev() {
-                rooms.remove(&(model, free - gpus, target));
-                rooms.insert((model, free, target));
-            }
-            rooms.insert(own);
-            return None;
-        };
-        rooms.remove(&(model, free, target));
-        rooms.insert((model, free - gpus, target));
-        moved.push((free, *gpus, target));
-    }
-    (!moved.is_empty()).then(|| moved.into_iter().map(|(_, _, target)| target).collect())
-}
-
-/// A finding for each node that can go: the moves, and the free GPUs that are then used, all of the
-/// node and as many elsewhere as move there.
-fn findings(
-    cluster: &ResourceCluster<'_>,
-    check: &'static Check,
-    gone: &[&str],
-    placed: &BTreeMap<usize, String>,
-) -> Vec<Finding> {
-    let finding = |name: &&str| {
-        let node = cluster.nodes[name];
-        let used = cluster.used_of(name);
-        let offered = cluster.offered(node);
-        let requested = format!("{used} of {offered} {} on {name}", cluster.resource);
-        let mut finding = Finding::new(check, &node.pool)
-            .with("GPUs requested", requested)
-            .affecting([node_ref(node)]);
-        // Units of nodes that are cut alike are counted together, so that none is rounded alone.
-        let (mut units, mut most_milli) = (offered - used, 0);
-        let mut targets: BTreeSet<&str> = BTreeSet::new();
-        for place in cluster.pods_of(name) {
-            let of = &cluster.standing[place];
-            let to = placed[&place].clone();
-            if let Some((target, other)) = cluster.nodes.get_key_value(to.as_str()) {
-                targets.insert(target);
-                match cluster.is_cut_alike(node, other) {
-                    true => units += of.gpus,
-                    false => most_milli += cluster.milli(other, of.gpus),
-                }
-            }
-            let pod = pod_ref(of.workload, of.pod);
-            finding = finding.with("moves", format!("{}/{} to {to}", pod.namespace, pod.name));
-            finding.moves.push(Move { pod, from: (*name).to_owned(), to });
-        }
-        let states = UNWANTED.map(|cause| DeviceState::Free(Some(cause)));
-        let nodes = targets.iter().map(|target| cluster.nodes[target]);
-        finding.claims = std::iter::once(node)
-            .chain(nodes)
-            .flat_map(|node| claims_on(node, None, &states, cluster.facts.period))
-            .collect();
-        finding.most_milli = Some(most_milli + cluster.milli(node, units));
-        finding
-    };
-    gone.iter().map(finding).collect()
 }

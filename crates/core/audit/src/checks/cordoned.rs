@@ -1,8 +1,9 @@
 //! AUT-06: nodes that stay cordoned, and what to do with each.
 //!
-//! A node accepts pods again where it has pods with GPUs, or where pods need it that start on no
-//! other node. A node that is marked for a repair is never offered to pods. Any other node without
-//! pods with GPUs costs the same once it is open, so only its removal lowers the bill.
+//! A node whose pods all fit on other nodes is drained. It accepts pods again where it has pods
+//! with GPUs that do not, or where pods need it that start on no other node. A node that is marked
+//! for a repair is never offered to pods, nor is one that is being removed already. Any other node
+//! without pods with GPUs costs the same once it is open, so only its removal lowers the bill.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +11,11 @@ use dovetail_model::FreeCause;
 use dovetail_units::duration::duration_at_least;
 
 use super::autoscaling::free_since;
-use super::consolidation::stay_on;
+use super::consolidation::{Removal, removals, stay_on};
 use super::needed::{Needs, needs};
 use super::{View, node_ref};
 use crate::catalogue::Check;
-use crate::facts::{Node, ObjectRef};
+use crate::facts::{Facts, Node, ObjectRef};
 use crate::finding::Finding;
 use crate::health::repair_marks;
 use crate::patch::PatchChange;
@@ -27,6 +28,9 @@ const MOST_NAMED: usize = 3;
 const REPAIR: &str = "kubectl describe node NODE  # then repair the node and uncordon it, or remove it from its pool";
 const REMOVE: &str = "kubectl drain NODE --ignore-daemonsets  # then remove the node from its pool: \
                       no pending pod needs it";
+const DRAIN: &str = "kubectl drain NODE --ignore-daemonsets  # the pods move as listed; then remove the node from its pool";
+const WAIT: &str =
+    "kubectl describe node NODE  # the removal of the node has begun: find out what blocks it";
 const KEEP: &str = "keep the node cordoned until these pods can run on another node";
 
 pub(super) fn cordoned_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
@@ -55,7 +59,8 @@ pub(super) fn cordoned_for_long(view: &View<'_>, check: &'static Check, found: &
             finding.stays.insert(name.to_owned());
         }
         finding = match of.action() {
-            Action::Wait => finding.with("being removed", name),
+            Action::Wait => finding.with("being removed", name).for_example(WAIT),
+            Action::Drain => finding.for_example(DRAIN),
             Action::Uncordon => {
                 let nodes = opened[&of.node.pool].clone();
                 finding.mended_by(PatchChange::Uncordon { nodes })
@@ -65,8 +70,16 @@ pub(super) fn cordoned_for_long(view: &View<'_>, check: &'static Check, found: &
             Action::Remove => finding.for_example(REMOVE),
         };
         let causes = [FreeCause::DrainingOrCordoned];
-        finding.claims = free_since(of.node, of.since_ms, view.facts.period, &causes);
-        found.push(finding);
+        if of.action() == Action::Wait && !(of.is_empty && of.kept_by().is_empty()) {
+            // What it lets go is nobody's to use.
+            finding.stays.insert(name.to_owned());
+        } else {
+            finding.claims = free_since(of.node, of.since_ms, view.facts.period, &causes);
+        }
+        found.push(match of.removal {
+            Some(removal) if of.action() == Action::Drain => removal.told_by(finding, view),
+            _ => finding,
+        });
     }
 }
 
@@ -77,6 +90,8 @@ enum Action {
     Wait,
     Uncordon,
     Repair,
+    /// All its pods fit on other nodes.
+    Drain,
     /// It runs pods that cannot move.
     Keep,
     Remove,
@@ -93,6 +108,8 @@ struct Cordoned<'f> {
     needs: Needs,
     /// Pods without GPUs that cannot move.
     staying: BTreeSet<String>,
+    /// Where its pods go, if they have GPUs and all fit on other nodes.
+    removal: Option<&'f Removal>,
 }
 
 impl Cordoned<'_> {
@@ -100,11 +117,20 @@ impl Cordoned<'_> {
         !self.needs.pods.is_empty() || !self.needs.to_come.is_empty()
     }
 
+    fn kind(&self) -> Kind {
+        match () {
+            () if self.node.is_being_removed => Kind::Leaving,
+            () if !self.marks.is_empty() => Kind::Marked,
+            () => Kind::Sound,
+        }
+    }
+
     fn action(&self) -> Action {
         match () {
             // What is being removed is not wanted back.
             () if self.node.is_being_removed => Action::Wait,
             () if !self.marks.is_empty() => Action::Repair,
+            () if self.removal.is_some() => Action::Drain,
             () if !self.is_empty || self.is_needed() => Action::Uncordon,
             () if !self.staying.is_empty() => Action::Keep,
             () => Action::Remove,
@@ -122,39 +148,53 @@ impl Cordoned<'_> {
     }
 }
 
-fn cordoned<'f>(view: &View<'f>) -> Vec<Cordoned<'f>> {
+/// Whether a node has been cordoned for long, for no reason that it shows.
+pub(super) fn is_forgotten(facts: &Facts, node: &Node) -> bool {
+    is_long(facts, node) && !node.is_being_removed && repair_marks(node).is_empty()
+}
+
+fn is_long(facts: &Facts, node: &Node) -> bool {
+    let least_ms = facts.thresholds.cordoned_minutes * MINUTE_MS;
+    let is_long = |since_ms| facts.now_ms.saturating_sub(since_ms) > least_ms;
+    node.cordoned_since_ms.is_some_and(is_long)
+}
+
+fn cordoned<'v>(view: &'v View<'_>) -> Vec<Cordoned<'v>> {
     let placed = view.gpu_workloads().flat_map(|workload| &workload.pods);
     let busy: BTreeSet<&str> = placed.filter_map(|pod| pod.node.as_deref()).collect();
-    let least_ms = view.facts.thresholds.cordoned_minutes * MINUTE_MS;
-    let of = |node: &'f Node| {
+    let of = |node: &'v Node| {
         let since_ms = node.cordoned_since_ms?;
-        let is_long = view.facts.now_ms.saturating_sub(since_ms) > least_ms;
         let is_empty = !node.may_be_held && !busy.contains(&*node.node.name);
-        is_long.then(|| Cordoned {
+        is_long(view.facts, node).then(|| Cordoned {
             node,
             since_ms,
             marks: repair_marks(node),
             is_empty,
             needs: Needs::default(),
             staying: BTreeSet::new(),
+            removal: None,
         })
     };
-    let mut cordoned: Vec<Cordoned<'f>> = view.gpu_nodes().filter_map(of).collect();
-    let empty = |is_marked: bool| -> BTreeSet<&'f str> {
-        let empty = cordoned.iter().filter(|of| of.is_empty && !of.node.is_being_removed);
-        let meant = empty.filter(|of| is_marked != of.marks.is_empty());
-        meant.map(|of| &*of.node.node.name).collect()
-    };
-    let (sound, marked) = (empty(false), empty(true));
-    if sound.is_empty() && marked.is_empty() {
+    let mut cordoned: Vec<Cordoned<'v>> = view.gpu_nodes().filter_map(of).collect();
+    if cordoned.iter().any(|of| !of.is_empty) {
+        let removals = removals(view);
+        for of in &mut cordoned {
+            of.removal = removals.get(&*of.node.node.name);
+        }
+    }
+    // Each kind is asked about with the others closed.
+    let kinds = [Kind::Sound, Kind::Marked, Kind::Leaving].map(|kind| {
+        let of_kind = cordoned.iter().filter(|of| of.is_empty && of.kind() == kind);
+        of_kind.map(|of| &*of.node.node.name).collect::<BTreeSet<&str>>()
+    });
+    if kinds.iter().all(BTreeSet::is_empty) {
         return cordoned;
     }
-    // Each kind is asked about with the other one closed.
-    let mut needs = [needs(view, &sound), needs(view, &marked)];
+    let mut needs = kinds.each_ref().map(|names| needs(view, names));
     // No pod moves to a node that AUT-03 may remove.
     let unused = view.gpu_nodes().filter(|node| node.without_gpu_pods_since_ms.is_some());
     let unused = unused.map(|node| &*node.node.name);
-    let gone: BTreeSet<&str> = unused.chain(sound).chain(marked).collect();
+    let gone: BTreeSet<&str> = unused.chain(kinds.into_iter().flatten()).collect();
     let mut staying = stay_on(view.facts, &gone);
     for of in &mut cordoned {
         let name = &*of.node.node.name;
@@ -165,4 +205,12 @@ fn cordoned<'f>(view: &View<'f>) -> Vec<Cordoned<'f>> {
         }
     }
     cordoned
+}
+
+/// What a node was cordoned for, as far as it shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Sound,
+    Marked,
+    Leaving,
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::{Facts, Workload};
-use crate::finding::{Evidence, Finding};
+use crate::finding::{Evidence, Finding, Move};
 use crate::patch::{PatchChange, lost_by_drain};
 
 /// Checks whose fix drains nodes.
@@ -12,6 +12,9 @@ const DRAINING: [&str; 3] = ["AUT-03", "AUT-06", "AUT-07"];
 
 /// Workloads that one line names.
 const MOST_NAMED: usize = 3;
+
+const ON_SPOT: &str =
+    "moves from on-demand to spot capacity, which the provider can reclaim at any time";
 
 /// Adds to the findings that drain a node what its pods lose by that.
 pub(super) fn name_losses(facts: &Facts, found: &mut [Finding]) {
@@ -23,6 +26,7 @@ pub(super) fn name_losses(facts: &Facts, found: &mut [Finding]) {
     if drained.is_empty() {
         return;
     }
+    name_spot(facts, found);
     for workload in facts.workloads.iter().filter(|workload| is_evicted(workload)) {
         let Some(lost) = lost_by_drain(workload) else { continue };
         for node in workload.pods.iter().filter_map(|pod| pod.node.as_deref()) {
@@ -43,6 +47,23 @@ pub(super) fn name_losses(facts: &Facts, found: &mut [Finding]) {
         // Before the moves, of which there may be many.
         let place = finding.evidence.len().min(1);
         drop(finding.evidence.splice(place..place, lines));
+    }
+}
+
+/// Adds which pods come to capacity that its provider may take back, and leave other capacity.
+fn name_spot(facts: &Facts, found: &mut [Finding]) {
+    let spot = facts.nodes.iter().filter(|node| node.is_spot == Some(true));
+    let spot: BTreeSet<&str> = spot.map(|node| &*node.node.name).collect();
+    for finding in found.iter_mut().filter(|finding| !finding.moves.is_empty()) {
+        let comes = |of: &&Move| spot.contains(&*of.to) && !spot.contains(&*of.from);
+        let pods = finding.moves.iter().filter(comes);
+        let pods: BTreeSet<String> =
+            pods.map(|of| format!("Pod {}/{}", of.pod.namespace, of.pod.name)).collect();
+        if !pods.is_empty() {
+            let value = format!("{}: {ON_SPOT}", first_of(&pods));
+            let place = finding.evidence.len().min(1);
+            finding.evidence.insert(place, Evidence { what: "risk of the drain", value });
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod consolidation;
 mod cordoned;
 mod drained;
 mod empty;
+mod emptying;
 mod governance;
 mod idle;
 mod measured;

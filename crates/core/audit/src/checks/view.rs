@@ -8,6 +8,7 @@ use dovetail_model::FreeCause;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::node::NAME_LABEL;
 
+use super::consolidation::Removal;
 use super::pending::PendingProbe;
 use crate::catalogue::Check;
 use crate::claim::Attribution;
@@ -28,6 +29,8 @@ pub(super) struct View<'a> {
     pub(super) moment: &'a Moment,
     /// Pending jobs in each world of the moment.
     pub(super) pending: OnceLock<Vec<PendingProbe>>,
+    /// Nodes with pods that can go, by name.
+    pub(super) removals: OnceLock<BTreeMap<String, Removal>>,
     pub(super) nodes: BTreeMap<&'a str, &'a Node>,
     /// Most GPUs of a node, by resource.
     pub(super) most_gpus: BTreeMap<&'a str, i64>,
@@ -52,8 +55,8 @@ impl<'a> View<'a> {
         for workload in &gpu_workloads {
             by_owner.entry(&workload.owner).or_insert(*workload);
         }
-        let (kinds, pending) = (kinds(facts), OnceLock::new());
-        Self { facts, moment, pending, nodes, most_gpus, kinds, gpu_workloads, by_owner }
+        let (kinds, pending, removals) = (kinds(facts), OnceLock::new(), OnceLock::new());
+        Self { facts, moment, pending, removals, nodes, most_gpus, kinds, gpu_workloads, by_owner }
     }
 
     /// Nodes on which pods can ask for GPUs.

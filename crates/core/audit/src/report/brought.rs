@@ -82,14 +82,15 @@ pub(super) fn brought(
     let mut room = room(&freed, &mut starting);
     let mut all_returned = Times::new();
     let stays = stays(facts, findings);
+    let moved = moved(findings);
     for taken in mended {
         let waste = &taken.waste;
         let (node, holder) = (node_of(waste), waste.interval.holder);
         let of = &mut brought[taken.finding];
         let time = waste.time();
-        // The engine checked all of them together: the node goes, what it held stays held.
-        let is_verified = !findings[taken.finding].moves.is_empty();
         let name = &moment.nodes[node].node;
+        // The engine checked all of them together: the node goes, what it held stays held.
+        let is_verified = moved.contains(&(taken.finding, &**name));
         let is_empty = unexplained.nodes.get(&node).copied().unwrap_or(0) == 0;
         let can_go = is_empty && !stays.contains(&**name);
         // Pending pods get a node that they need, and it stays.
@@ -128,6 +129,13 @@ pub(super) fn brought(
     }
     settle_worth(&mut brought, findings);
     AllBrought { of_findings: brought, returned: all_returned }
+}
+
+/// Nodes that pods move from or to, with the place of the finding that moves them.
+fn moved(findings: &[Finding]) -> BTreeSet<(usize, &str)> {
+    let moves = findings.iter().enumerate();
+    let moves = moves.flat_map(|(place, of)| of.moves.iter().map(move |of| (place, of)));
+    moves.flat_map(|(place, of)| [(place, &*of.from), (place, &*of.to)]).collect()
 }
 
 /// Money if any part of a claim comes back at once.

@@ -1,6 +1,8 @@
 //! Nodes whose pods fit elsewhere.
 
 use super::*;
+use crate::claim::Attribution;
+use crate::finding::Move;
 
 /// Two more nodes of eight GPUs with one server each.
 pub(super) fn one_server_on_each_node(facts: &mut Facts) {
@@ -24,13 +26,114 @@ fn a_node_whose_pods_fit_elsewhere_frees_as_many_gpus_as_it_has() {
         finding.moves.iter().map(|of| (&*of.pod.name, &*of.from, &*of.to)).collect();
     assert_eq!(moves, [("serve-0", "g2", "g3")]);
     // What is free of g2, which has seven, then as much of g3 as moves there.
-    let claimed: Vec<u32> = finding.claims.iter().map(|claim| claim.device).collect();
-    assert_eq!(claimed, (8..24).collect::<Vec<u32>>());
-    assert_eq!(finding.most_milli, Some(8_000));
+    let devices = |claims: &[Attribution]| claims.iter().map(|of| of.device).collect::<Vec<u32>>();
+    assert_eq!(devices(&finding.claims), (8..16).collect::<Vec<u32>>());
+    assert_eq!(devices(&finding.fills), (16..24).collect::<Vec<u32>>());
+    assert_eq!(finding.fills_milli, 1_000);
     // A third server beside it has no room to move its pod to, and stays.
     facts.workloads[SERVE].template.containers[0].requests.insert("cpu".into(), 60_000);
     facts.workloads[SERVE].template.containers[0].requests.insert("memory".into(), 4 * GIB);
     assert!(audit(&facts).iter().all(|finding| finding.check.id != "AUT-07"));
+}
+
+/// Nodes of eight GPUs, each with one replica of one GPU; the nodes that can go, once something is
+/// changed.
+fn emptied(nodes: &[&str], change: &dyn Fn(&mut Facts)) -> Vec<String> {
+    let mut facts = healthy();
+    for (place, name) in nodes.iter().enumerate() {
+        let mut node = gpu_node(name, "H100");
+        node.devices = (8 * (place as u32 + 1)..8 * (place as u32 + 2)).collect();
+        node.pool = ObjectRef::new("Node", "", name);
+        add_node(&mut facts, node);
+    }
+    let pod = |name: &&str| Pod {
+        name: format!("serve-{name}"),
+        node: Some((*name).to_owned()),
+        ..facts.workloads[SERVE].pods[0].clone()
+    };
+    let pods = nodes.iter().map(pod).collect();
+    facts.workloads[SERVE].pods = pods;
+    facts.workloads[SERVE].replicas = nodes.len() as u32;
+    change(&mut facts);
+    let found = audit(&facts);
+    let found = found.iter().filter(|finding| finding.check.id == "AUT-07");
+    let moved: Vec<&Move> = found.clone().flat_map(|finding| &finding.moves).collect();
+    let gone: Vec<String> = found.map(|finding| finding.object.name.clone()).collect();
+    assert!(moved.iter().all(|of| !gone.contains(&of.to)), "{moved:?}");
+    gone
+}
+
+/// By hand: CPU for two pods on each node, so half of the nodes can go; a node that has taken a pod
+/// goes with both if no other way is left.
+#[test]
+fn nodes_go_one_by_one_as_far_as_all_resources_allow() {
+    let two_on_each = |facts: &mut Facts| {
+        let cpu = facts.nodes.last().map_or(0, |node| node.node.allocatable.cpu_milli);
+        requests(facts, SERVE, "cpu", cpu * 2 / 5);
+    };
+    for nodes in [["n0", "n1", "n2", "n3"], ["n3", "n1", "n2", "n0"]] {
+        assert_eq!(emptied(&nodes, &two_on_each).len(), 2, "{nodes:?}");
+    }
+    assert_eq!(emptied(&["n0", "n1", "n2", "n3"], &|_| {}).len(), 3);
+}
+
+/// A node whose pod cannot move takes the pods of the others, wherever it is in the order.
+#[test]
+fn one_pod_that_stays_keeps_one_node() {
+    for pinned in ["n0", "n1", "n2"] {
+        let gone = emptied(&["n0", "n1", "n2"], &|facts| {
+            let mut other = facts.workloads[SERVE].clone();
+            let stays = |pod: &Pod| pod.node.as_deref() == Some(pinned);
+            facts.workloads[SERVE].pods.retain(|pod| !stays(pod));
+            other.pods.retain(stays);
+            other.owner.name = "pinned".into();
+            other.template.has_lasting_volume = true;
+            facts.workloads.push(other);
+        });
+        assert_eq!(gone.len(), 2, "{pinned}");
+        assert!(!gone.contains(&pinned.to_owned()), "{gone:?}");
+    }
+}
+
+/// The node on demand costs more, and its pod then runs on capacity that can be reclaimed.
+#[test]
+fn a_move_from_on_demand_to_spot_states_the_risk() {
+    let risks = |spot: &str| {
+        let mut facts = healthy();
+        one_server_on_each_node(&mut facts);
+        for node in facts.nodes.iter_mut().filter(|node| node.node.name.starts_with('g')) {
+            node.is_spot = Some(&*node.node.name == spot);
+        }
+        let found = audit(&facts);
+        let finding = found.iter().find(|finding| finding.check.id == "AUT-07").expect("one");
+        let is_named = finding.evidence.iter().any(|of| of.value.contains("to spot capacity"));
+        (finding.moves[0].from.clone(), is_named)
+    };
+    assert_eq!(risks(""), ("g2".to_owned(), false));
+    assert_eq!(risks("g3"), ("g2".to_owned(), true));
+    assert_eq!(risks("g2"), ("g3".to_owned(), true));
+}
+
+/// A node that was cordoned and forgotten is drained if its pods fit elsewhere.
+#[test]
+fn a_cordoned_node_whose_pods_fit_elsewhere_is_drained() {
+    let found = |change: &dyn Fn(&mut Facts)| {
+        let mut facts = healthy();
+        one_server_on_each_node(&mut facts);
+        let node = facts.nodes.iter_mut().find(|node| &*node.node.name == "g3").expect("a node");
+        (node.cordoned_since_ms, node.node.unschedulable) = (Some(0), true);
+        node.pool = ObjectRef::new("Node", "", "g3");
+        change(&mut facts);
+        let found = audit(&facts);
+        assert!(found.iter().all(|finding| finding.check.id != "AUT-07"), "{found:?}");
+        found.into_iter().find(|finding| finding.check.id == "AUT-06").expect("a finding")
+    };
+    let finding = found(&|_| {});
+    assert!(finding.fix_example().starts_with("kubectl drain g3"), "{}", finding.fix_example());
+    assert_eq!((finding.remedies.len(), finding.claims.len(), finding.fills_milli), (0, 8, 1_000));
+    assert_eq!((&*finding.moves[0].from, &*finding.moves[0].to), ("g3", "g2"));
+    let stays = found(&|facts| facts.workloads[SERVE].template.has_lasting_volume = true);
+    assert_eq!((stays.remedies.len(), stays.moves.len()), (1, 0));
 }
 
 /// What a pod has in memory is gone once it starts elsewhere.

@@ -94,6 +94,18 @@ fn a_node_that_is_being_removed_is_not_uncordoned() {
         facts.nodes[0].is_being_removed = true;
     };
     assert_eq!(offered("AUT-06", removed), 0);
+    // Only its removal lowers the bill; pods that wait cannot have it.
+    let leaving = |change: &dyn Fn(&mut Facts)| {
+        let (_, finding) = self::cordoned(|facts| {
+            facts.nodes[0].is_being_removed = true;
+            change(facts);
+        });
+        let example = finding.fix_example();
+        assert!(example.starts_with("kubectl describe node g1"), "{example}");
+        finding.claims.len()
+    };
+    assert_eq!(leaving(&|_| {}), 8);
+    assert_eq!(leaving(&pending), 0);
 }
 
 /// What AUT-06 finds of a node that has been cordoned for long and runs no pods, once something is
