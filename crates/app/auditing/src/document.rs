@@ -380,21 +380,23 @@ impl Document {
         }
     }
 
-    /// Leaves only findings about a namespace, or about something in it. The headline and GPUs by
-    /// state stay those of the whole cluster.
+    /// Leaves only findings about a namespace, or about something in it, and those that move its
+    /// pods to other nodes. The headline and GPUs by state stay those of the whole cluster.
     pub fn keep_namespace(&mut self, namespace: &str) {
         let is_in = |object: &BaselineObject| object.namespace == namespace;
         let all = self.findings.len();
-        self.findings
-            .retain(|finding| is_in(&finding.object) || finding.affected.iter().any(is_in));
+        self.findings.retain(|finding| {
+            let moves_its_pods = finding.moves.iter().any(|moved| is_in(&moved.pod));
+            is_in(&finding.object) || finding.affected.iter().any(is_in) || moves_its_pods
+        });
         if let Some(fixed) = &mut self.fixed {
             fixed.retain(|fixed| is_in(&fixed.object));
         }
         let left_out = all - self.findings.len();
         self.namespace = Some(plain(namespace));
         self.notes.push(format!(
-            "this report shows only the findings of namespace {} and omits {left_out} of other \
-             namespaces; capacity and states cover the whole cluster",
+            "this report shows only the findings of namespace {} and omits {left_out} about other \
+             namespaces and about nodes; capacity and states cover the whole cluster",
             plain(namespace)
         ));
     }

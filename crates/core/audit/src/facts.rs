@@ -530,6 +530,8 @@ pub struct Autoscaler {
     pub metrics: BTreeSet<String>,
     /// Resources of whose use it looks at the percentage of the request.
     pub by_utilization: BTreeSet<String>,
+    /// Replicas up to which it scales; `None` if it does not say.
+    pub most_replicas: Option<u32>,
 }
 
 /// What a recommender says of the pods of an owner.

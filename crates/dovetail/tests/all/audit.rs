@@ -185,7 +185,8 @@ fn findings_of_one_namespace_leave_the_capacity_of_the_whole_cluster() {
     let findings = of_prod["findings"].as_array().unwrap();
     let in_prod = |finding: &Value| {
         let affected = finding["affected"].as_array().unwrap().iter();
-        let mut objects = affected.chain([&finding["object"]]);
+        let moved = finding["moves"].as_array().unwrap().iter().map(|moved| &moved["pod"]);
+        let mut objects = affected.chain([&finding["object"]]).chain(moved);
         objects.any(|object| object["namespace"] == "prod")
     };
     assert!(!findings.is_empty() && findings.iter().all(in_prod), "{findings:#?}");
@@ -207,7 +208,7 @@ fn findings_of_one_namespace_leave_the_capacity_of_the_whole_cluster() {
     assert!(of_prod.contains("Fixes in namespace prod"), "{of_prod}");
     let of_none = text("-n nowhere");
     assert!(of_none.contains(&scope("nowhere")), "{of_none}");
-    assert!(of_none.contains("No findings in namespace nowhere: no check"), "{of_none}");
+    assert!(of_none.contains("No findings in namespace nowhere: no check found anything to fix in its objects."), "{of_none}");
     assert!(text("-n nowhere --all-findings").contains("Findings in namespace nowhere: 0"));
     assert!(!text("").contains("cover the whole cluster"));
 }

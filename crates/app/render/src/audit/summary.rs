@@ -125,7 +125,7 @@ fn fixes(document: &Document, style: Style) -> Vec<String> {
     let count: usize = groups.iter().map(|group| group.findings.len()).sum();
     let of = document.in_namespace();
     if count == 0 {
-        let there = if of.is_empty() { "" } else { " there" };
+        let there = if of.is_empty() { "" } else { " in its objects" };
         let line = format!("No findings{of}: no check found anything to fix{there}.");
         return vec![cut(&line, COLUMNS)];
     }

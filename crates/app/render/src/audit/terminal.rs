@@ -29,7 +29,7 @@ pub fn terminal(document: &Document, style: Style) -> String {
     let groups = grouped(document);
     let count: usize = groups.iter().map(|group| group.findings.len()).sum();
     text += &format!("\nFindings{}: {count}\n", document.in_namespace());
-    groups.iter().for_each(|group| text += &group_of(group, style));
+    groups.iter().for_each(|group| text += &group_of(group, style, Extent::First));
     let listed = groups.iter().flat_map(|group| &group.findings);
     let patches: usize = listed.map(|finding| finding.patches.len()).sum();
     if patches > 0 {
@@ -48,18 +48,50 @@ pub fn terminal(document: &Document, style: Style) -> String {
 pub fn findings_of(document: &Document, id: &str, style: Style) -> String {
     let groups = grouped(document);
     match groups.iter().find(|group| group.check.id.eq_ignore_ascii_case(id)) {
-        Some(group) => group_of(group, style),
+        Some(group) => group_of(group, style, Extent::All),
         None => format!("\n{id} has no open finding here.\n"),
     }
 }
 
-fn group_of(group: &CheckGroup<'_>, style: Style) -> String {
+/// How much of what a finding rests on is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    First,
+    /// Commands rely on all moves.
+    All,
+}
+
+fn group_of(group: &CheckGroup<'_>, style: Style, extent: Extent) -> String {
     let check = group.check;
     let worth = group.worth_words().map_or_else(String::new, |worth| format!(", {worth}"));
     let severity = severity_words(check.severity);
     let head = format!("{} {severity}{worth}: {}", check.id, check.title);
     let mut text = "\n".to_owned() + &style.severity(severity, wrapped(&head, 0).trim_end()) + "\n";
-    group.findings.iter().for_each(|of| text += &finding(of));
+    group.findings.iter().for_each(|of| text += &finding(of, extent));
+    text
+}
+
+/// The values that a finding rests on. Where all are shown, the moves come last, each with both of
+/// its nodes.
+fn evidence(finding: &FindingOut, extent: Extent) -> String {
+    let is_all = extent == Extent::All;
+    let moves = if is_all { finding.moves.len() } else { 0 };
+    let most = if is_all { usize::MAX } else { NAMED };
+    let is_shown_below = |what: &str| moves > 0 && what == "moves";
+    let values = finding.evidence.iter().filter(|of| !is_shown_below(of.what)).take(most);
+    let (mut text, mut shown) = (String::new(), moves);
+    for evidence in values {
+        text += &wrapped(&format!("{}: {}", evidence.what, evidence.value), 4);
+        shown += 1;
+    }
+    match finding.evidence_values.saturating_sub(shown) {
+        0 => {}
+        more => text += &format!("    and {more} more values\n"),
+    }
+    for moved in finding.moves.iter().take(moves) {
+        let pod = object_words(&moved.pod);
+        text += &wrapped(&format!("moves: {pod} from {} to {}", moved.from, moved.to), 4);
+    }
     text
 }
 
@@ -176,7 +208,7 @@ fn ladder(document: &Document) -> String {
     }
 }
 
-fn finding(finding: &FindingOut) -> String {
+fn finding(finding: &FindingOut, extent: Extent) -> String {
     let price = finding.worth_words().map_or_else(String::new, |worth| format!(": {worth}"));
     let new = if finding.is_new == Some(true) { " (new)" } else { "" };
     let mut text = wrapped(&format!("{}{new}{price}", finding.object_words()), 2);
@@ -191,12 +223,7 @@ fn finding(finding: &FindingOut) -> String {
         let hours = tenths(finding.also_affects_gpu_hours_per_month);
         text += &wrapped(&format!("also affects {hours} GPU-hours of other findings"), 4);
     }
-    for evidence in finding.evidence.iter().take(NAMED) {
-        text += &wrapped(&format!("{}: {}", evidence.what, evidence.value), 4);
-    }
-    if finding.evidence_values > NAMED {
-        text += &format!("    and {} more values\n", finding.evidence_values - NAMED);
-    }
+    text += &evidence(finding, extent);
     if finding.affected_objects > 0 {
         let named: Vec<String> = finding.affected.iter().take(NAMED).map(object_words).collect();
         let more = match finding.affected_objects.saturating_sub(NAMED) {

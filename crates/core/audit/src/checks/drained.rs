@@ -68,7 +68,7 @@ fn name_spot(facts: &Facts, found: &mut [Finding]) {
 }
 
 /// Whether the fix of a finding drains its node.
-fn drains(finding: &Finding) -> bool {
+pub(super) fn drains(finding: &Finding) -> bool {
     let mut changes = finding.changes();
     DRAINING.contains(&finding.check.id)
         && finding.stays.is_empty()

@@ -9,6 +9,7 @@ mod drained;
 mod empty;
 mod emptying;
 mod governance;
+mod growing;
 mod idle;
 mod measured;
 mod mend;
@@ -68,6 +69,7 @@ pub fn findings(facts: &Facts, moment: &Moment, for_each: ForEach) -> Vec<Findin
     let mut found: Vec<Finding> = found.flatten().collect();
     needed::keep_given(&mut found);
     drained::name_losses(facts, &mut found);
+    growing::name_growth(&view, &mut found);
     grouped(found, &view)
 }
 

@@ -34,19 +34,72 @@ pub(super) fn lacks_quota(view: &View<'_>, check: &'static Check, found: &mut Ve
         let mut world = world.clone();
         world.queues.clear();
         world.jobs.iter_mut().for_each(|job| job.queue.clear());
-        let mut by_namespace: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
+        let owners = owners_of_pending(view);
+        let mut by_namespace: BTreeMap<&str, Started> = BTreeMap::new();
         for job in newly_started(demand, &binds(&world), starts_now) {
-            let (jobs, since_ms) = by_namespace.entry(place_of(job).0).or_insert((0, u64::MAX));
-            (*jobs, *since_ms) = (*jobs + 1, job.submit_ms.min(*since_ms));
+            let started = by_namespace.entry(place_of(job).0).or_default();
+            started.jobs.insert(made_by(job, &owners));
+            started.pods += pods_of(job);
+            started.since_ms.push(job.submit_ms);
         }
-        for (namespace, (jobs, since_ms)) in by_namespace {
+        for (namespace, Started { jobs, pods, since_ms }) in by_namespace {
+            let waits = |job: &&Job| {
+                job.start_ms.is_none()
+                    && !starts_now.contains(&job.id)
+                    && place_of(job).0 == namespace
+                    && jobs.contains(&made_by(job, &owners))
+            };
+            let all: u64 = demand.world.jobs.iter().filter(waits).map(pods_of).sum();
             let object = ObjectRef::new("Namespace", "", namespace);
-            let jobs = format!("{jobs} that request {}", demand.resource);
-            let mut finding = Finding::new(check, &object).with("jobs that would start", jobs);
+            let verb = if jobs.len() == 1 { "requests" } else { "request" };
+            let count = format!("{} that {verb} {}", jobs.len(), demand.resource);
+            let mut finding = Finding::new(check, &object).with("jobs that would start", count);
+            if pods < all {
+                let part = format!("{pods} of {all}; the free GPUs do not suffice for the others");
+                finding = finding.with("pods of these jobs that would start", part);
+            }
             finding.claims = free_for(view, &demand.resource, FreeCause::Quota);
-            finding.since_ms = Some(since_ms).filter(|since_ms| *since_ms > 0);
+            finding.since_ms = since_ms.into_iter().min().filter(|since_ms| *since_ms > 0);
             found.push(finding);
         }
+    }
+}
+
+/// What would start in a namespace. Each pod may be a job of its own to the engine.
+#[derive(Default)]
+struct Started {
+    /// What made them, or would.
+    jobs: BTreeSet<String>,
+    pods: u64,
+    since_ms: Vec<u64>,
+}
+
+fn pods_of(job: &Job) -> u64 {
+    job.pod_sets.iter().map(|set| u64::from(set.min)).sum()
+}
+
+/// Owners of pods that have no node, by namespace and name of the pod.
+fn owners_of_pending<'v>(view: &View<'v>) -> BTreeMap<(&'v str, &'v str), &'v ObjectRef> {
+    let owned = view.gpu_workloads().flat_map(|workload| {
+        let pods = workload.pods.iter().filter(|pod| pod.node.is_none());
+        let owner = &workload.owner;
+        pods.map(move |pod| ((owner.namespace.as_str(), pod.name.as_str()), owner))
+    });
+    owned.collect()
+}
+
+/// What people call the job: the owner of pods that exist; pods that do not exist yet have the name
+/// of their object and a number.
+fn made_by(job: &Job, owners: &BTreeMap<(&str, &str), &ObjectRef>) -> String {
+    let place = place_of(job);
+    if let Some(owner) = owners.get(&place) {
+        return format!("{} {}", owner.kind, owner.name);
+    }
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let numbered = place.1.rsplit_once('-').filter(|(_, number)| is_number(number));
+    match numbered.filter(|_| job.name.contains(" (")) {
+        Some((name, _)) => name.to_owned(),
+        None => place.1.to_owned(),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::catalogue::Check;
 use crate::claim::Attribution;
 use crate::facts::{ContainerKind, MemoryKills, Workload, WorkloadClass};
 use crate::finding::Finding;
-use crate::patch::PatchChange;
+use crate::patch::{PatchChange, amount_text};
 
 pub(super) const RUNS: &[Run] = &[
     ("REQ-01", request_is_limit),
@@ -138,13 +138,29 @@ fn more_than_its_share(view: &View<'_>, check: &'static Check, found: &mut Vec<F
                     .with("share of the node per GPU", amount(offered / gpus));
                 let share = i128::from(offered) * i128::from(*count) / i128::from(gpus);
                 let share = i64::try_from(share).unwrap_or(i64::MAX);
-                let mut finding =
-                    finding.mended_in(workload, mend::no_more_than(workload, resource, share));
+                let change = mend::no_more_than(workload, resource, share);
+                let finding = finding.for_example(share_example(change.as_ref(), resource, share));
+                let mut finding = finding.mended_in(workload, change);
                 finding.claims = stranded(view, workload, resource);
                 found.push(finding.affecting(pods_of(workload)));
             }
         }
     }
+}
+
+/// The request that is the share of the pod's GPUs, of the container that a patch would change.
+fn share_example(change: Option<&PatchChange>, resource: &str, share: i64) -> String {
+    let (amount, place) = match change {
+        Some(PatchChange::Amount { container, request, .. }) => {
+            (*request, format!("of container {container}"))
+        }
+        _ => (share, "of all containers together".to_owned()),
+    };
+    let amount = match resource {
+        "cpu" => format!("\"{}\"", amount_text(resource, amount)),
+        _ => amount_text(resource, amount),
+    };
+    format!("resources: {{requests: {{{resource}: {amount}}}}} {place}")
 }
 
 /// GPUs that stand free beside the pods of a workload because the CPU or memory of their nodes is

@@ -41,6 +41,7 @@ pub(crate) use pool::taint_text;
 pub(crate) use risk::lost_by_drain;
 pub use source::{Manager, SourceObject, Tool};
 use template::Template;
+pub(crate) use template::amount_text;
 
 /// The patches of findings about one object, in the order in which they are to be applied: the
 /// object itself is changed by one patch for all of them. `source` is the object as it was read.
@@ -204,6 +205,10 @@ fn effect(
             )
         }
         "CronJob" => "none; the next run uses the change".to_owned(),
+        "Deployment" if of_template && is_paused(source) => format!(
+            "none while the Deployment is paused; its pods ({pods}) restart in a rolling update once you resume it \
+             (kubectl rollout resume)"
+        ),
         "Deployment" if of_template => format!("its pods ({pods}) restart in a rolling update"),
         "StatefulSet" | "DaemonSet" if of_template => {
             format!("its pods ({pods}) restart one by one, unless its update strategy is OnDelete")
@@ -226,6 +231,11 @@ fn effect(
             .to_owned(),
         _ => "none".to_owned(),
     }
+}
+
+/// Whether changes of a Deployment wait until a person resumes it.
+fn is_paused(source: &SourceObject) -> bool {
+    source.content.at(&["spec", "paused"]) == Some(&Json::Bool(true))
 }
 
 /// Nodes that are named one by one; of more, how many there are.

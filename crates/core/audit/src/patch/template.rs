@@ -375,7 +375,7 @@ fn expression(term: &SelectorTerm) -> Json {
 }
 
 /// CPU in thousandths or memory in bytes, as people write it.
-pub(super) fn amount_text(resource: &str, amount: i64) -> String {
+pub(crate) fn amount_text(resource: &str, amount: i64) -> String {
     const MIB: i64 = 1 << 20;
     const GIB: i64 = 1 << 30;
     match resource {

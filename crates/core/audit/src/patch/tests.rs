@@ -84,6 +84,10 @@ fn items_are_patched_by_name_where_the_server_knows_names_and_by_place_where_not
         )
     );
     assert_eq!(of_deployment.effect, "its pods (1) restart in a rolling update");
+    let paused = [("paused", Json::Bool(true)), ("template", template(list([container("main")])))];
+    let paused = source("Deployment", "apps/v1", Json::object(paused));
+    let effect = patched(&paused, vec![two_gpus()]).effect;
+    assert!(effect.starts_with("none while the Deployment is paused"), "{effect}");
     // The finding is about one pod, and all pods have the template.
     let of_one = finding(vec![two_gpus()]);
     let pods = (0..6).map(|_| crate::facts::Pod::default()).collect();

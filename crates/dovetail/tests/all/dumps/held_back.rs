@@ -100,6 +100,28 @@ fn a_half_placed_gang_a_cordon_and_fragments_on_eks() {
     assert!(all_of(&found, "SCH-05").is_empty());
 }
 
+/// The command of AUT-07 relies on them, and they are those of pods of the namespace.
+#[test]
+fn all_moves_are_explained_and_shown_to_the_namespace_of_their_pods() {
+    let flags = format!("--at 2026-11-25T15:30:00Z {OWNED_PRICES}");
+    let (folder, found) = audit(OWNED, &flags);
+    let moves = finding(&found, "AUT-07")["moves"].as_array().unwrap();
+    let call = |more: &str| {
+        let done = folder.call(&format!("audit --from dump.json {flags} {more}"));
+        done.out.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let explained = call("--explain AUT-07");
+    for moved in moves {
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let (namespace, name) = (text(&moved["pod"]["namespace"]), text(&moved["pod"]["name"]));
+        let (from, to) = (text(&moved["from"]), text(&moved["to"]));
+        let line = format!("moves: Pod {namespace}/{name} from {from} to {to}");
+        assert!(explained.contains(&line), "{line}: {explained}");
+        let of_namespace = call(&format!("--all-findings -n {namespace}"));
+        assert!(of_namespace.contains("AUT-07"), "{of_namespace}");
+    }
+}
+
 #[test]
 fn an_object_that_several_findings_need_is_created_once() {
     let (folder, _) = eks();

@@ -196,6 +196,7 @@ pub(super) const OWNER: Fields = &[
             "spec.jobTemplate.spec.backoffLimit",
             "spec.jobTemplate.spec.ttlSecondsAfterFinished",
             "spec.parallelism",
+            "spec.paused",
             "spec.replicas",
             "spec.runPolicy.suspend",
             "spec.strategy",
@@ -207,7 +208,15 @@ pub(super) const OWNER: Fields = &[
             "status.succeeded",
         ],
     ),
-    (Plain, &["status.conditions.status", "status.jobDeploymentStatus", "status.lastScheduleTime"]),
+    (
+        Plain,
+        &[
+            "status.conditions.status",
+            "status.jobDeploymentStatus",
+            "status.lastScheduleTime",
+            "status.state.phase",
+        ],
+    ),
     (Type, &["status.conditions.type"]),
     (Reason, &["status.conditions.reason"]),
 ];
@@ -229,6 +238,7 @@ pub(super) const OTHERS: &[(&str, Fields)] = &[
             (
                 Name,
                 &[
+                    "spec.maxReplicas",
                     "spec.metrics.containerResource.name",
                     "spec.metrics.external.metric.name",
                     "spec.metrics.object.metric.name",

@@ -26,6 +26,7 @@ struct Spec {
     scale_target_ref: Target,
     #[serde(deserialize_with = "nullable")]
     metrics: Vec<Metric>,
+    max_replicas: Option<serde_json::Value>,
 }
 
 #[derive(Default, Deserialize)]
@@ -88,7 +89,7 @@ struct Named {
 
 /// Reads an autoscaler of any version.
 pub(super) fn read(raw: &RawObject<'_>) -> Result<Autoscaler, Skipped> {
-    let Spec { scale_target_ref: target, metrics } = lenient::<Object>(raw)?.spec;
+    let Spec { scale_target_ref: target, metrics, max_replicas } = lenient::<Object>(raw)?.spec;
     let mut by_utilization = BTreeSet::new();
     let name = |metric: Metric| {
         if let Some(own) = metric.resource.or(metric.container_resource) {
@@ -110,5 +111,8 @@ pub(super) fn read(raw: &RawObject<'_>) -> Result<Autoscaler, Skipped> {
         scales: ObjectRef::new(&target.kind, raw.namespace, &target.name),
         metrics,
         by_utilization,
+        most_replicas: max_replicas
+            .and_then(|most| most.as_u64())
+            .and_then(|most| u32::try_from(most).ok()),
     })
 }

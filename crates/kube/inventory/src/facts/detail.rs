@@ -331,6 +331,9 @@ impl OwnerSpecDetail<'_> {
     }
 }
 
+/// Phases of a Job of Volcano in which it makes no more pods.
+const VOLCANO_ENDS: [&str; 4] = ["Aborted", "Completed", "Failed", "Terminated"];
+
 /// What an owner says of its pods.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -344,6 +347,8 @@ pub(super) struct OwnerStatusDetail<'a> {
     /// Of a RayJob.
     #[serde(borrow, deserialize_with = "nullable")]
     job_deployment_status: Cow<'a, str>,
+    /// Of a Job of Volcano, which has a phase in it; other kinds have a text there.
+    state: Option<serde_json::Value>,
     #[serde(borrow, deserialize_with = "nullable")]
     pub(super) conditions: Vec<OwnerConditionDetail<'a>>,
 }
@@ -354,7 +359,9 @@ impl OwnerStatusDetail<'_> {
         let ends =
             ["Complete", "Completed", "Failed", "FailureTarget", "SuccessCriteriaMet", "Succeeded"];
         let is_end = |c: &OwnerConditionDetail<'_>| ends.contains(&&*c.kind) && c.status == "True";
+        let phase = self.state.as_ref().and_then(|state| state["phase"].as_str());
         matches!(&*self.job_deployment_status, "Complete" | "Failed")
+            || phase.is_some_and(|phase| VOLCANO_ENDS.contains(&phase))
             || self.conditions.iter().any(is_end)
     }
 }

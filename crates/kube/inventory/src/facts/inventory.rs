@@ -163,8 +163,9 @@ impl Inventory {
 impl Inventory {
     /// Takes an object that may own pods; one at the top is what a person edits.
     fn own(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
-        if self.owners.add(raw)? {
-            self.sources.add(raw);
+        match self.owners.add(raw)? {
+            true => self.sources.add(raw),
+            false => self.sources.add_controlled(raw),
         }
         Ok(())
     }

@@ -13,10 +13,15 @@ use crate::dump::{Keeper, RawObject};
 /// Kinds without a pod template that findings are mended in.
 const OTHERS: [&str; 2] = ["NodePool", "PodDisruptionBudget"];
 
+/// Kinds that make pods one after the other, whatever object has made one of them.
+const OF_REPLICAS: [&str; 2] = ["Deployment", "StatefulSet"];
+
 /// Objects by what they are called.
 #[derive(Default)]
 pub struct SourceTexts {
     texts: BTreeMap<ObjectRef, (Box<str>, Box<str>)>,
+    /// Those that another object controls: no person edits them, and pods are made from them.
+    controlled: BTreeMap<ObjectRef, Box<str>>,
 }
 
 // The texts hold what must not be shown: environment, arguments.
@@ -36,6 +41,19 @@ impl SourceTexts {
             let object = ObjectRef::new(raw.kind, raw.namespace, raw.name);
             self.texts.insert(object, (raw.api_version.into(), raw.json.into()));
         }
+    }
+
+    /// Takes an object that another one controls, if it makes pods one after the other.
+    pub(super) fn add_controlled(&mut self, raw: &RawObject<'_>) {
+        if OF_REPLICAS.contains(&raw.kind) && raw.json.contains("\"containers\"") {
+            let object = ObjectRef::new(raw.kind, raw.namespace, raw.name);
+            self.controlled.insert(object, raw.json.into());
+        }
+    }
+
+    /// Deployments and StatefulSets that another object controls, with their text.
+    pub(super) fn controlled(&self) -> impl Iterator<Item = (&ObjectRef, &str)> {
+        self.controlled.iter().map(|(object, text)| (object, &**text))
     }
 
     /// Objects with their text, by what they are called.

@@ -2,8 +2,12 @@
 //! Deployment at zero replicas, of a Job that is suspended; and those that an object wants beyond
 //! the pods that are there, which it makes one after the other (StatefulSet, LeaderWorkerSet) or
 //! once a quota lets it.
+//!
+//! The object of an operator may describe its pods in a way of its own, or be missing. So the
+//! replicas of Deployments and StatefulSets that it has made count, too: of the object and of what
+//! it has made whichever wants more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::{ObjectRef, Pod as FactPod, ToCome, Workload};
 use dovetail_model::is_gpu_resource;
@@ -11,6 +15,7 @@ use dovetail_objects::{Pod, read};
 use serde_json::{Value, json};
 
 use super::detail::{OwnerStatusDetail, PodDetail};
+use super::owner::Owners;
 use super::source::SourceTexts;
 use super::template::template;
 
@@ -23,6 +28,9 @@ const DESCRIBES_ALONE: [&str; 2] = ["Runtime", "Template"];
 
 /// Kinds that make all their pods from one template.
 const OF_ONE_TEMPLATE: [&str; 4] = ["Deployment", "Job", "ReplicaSet", "StatefulSet"];
+
+/// A version of a service of Knative. One at zero replicas starts no more once another one serves.
+const VERSION: &str = "Revision";
 
 /// What objects are going to make.
 #[derive(Default)]
@@ -46,12 +54,18 @@ pub(super) struct Template {
 }
 
 /// What objects are going to make, beside the pods of these workloads.
-pub(super) fn coming<'s>(sources: &'s SourceTexts, there: &[Workload]) -> Coming<'s> {
+pub(super) fn coming<'s>(
+    sources: &'s SourceTexts,
+    there: &[Workload],
+    owners: &Owners,
+) -> Coming<'s> {
     let mut by_owner: BTreeMap<&ObjectRef, Vec<&Workload>> = BTreeMap::new();
     for workload in there {
         by_owner.entry(&workload.owner).or_default().push(workload);
     }
     let mut coming = Coming::default();
+    let mut wanted: BTreeMap<ObjectRef, Vec<ToCome>> = BTreeMap::new();
+    let mut described: BTreeSet<&ObjectRef> = BTreeSet::new();
     for (object, text) in sources.texts() {
         let there = by_owner.get(object).map_or(&[][..], Vec::as_slice);
         if are_all(object, there) {
@@ -59,19 +73,84 @@ pub(super) fn coming<'s>(sources: &'s SourceTexts, there: &[Workload]) -> Coming
         }
         let Ok(value) = serde_json::from_str::<Value>(text) else { continue };
         let found = templates(object, &value);
+        if !found.is_empty() {
+            described.insert(object);
+        }
         // A DaemonSet follows the nodes that there are.
         if object.kind != "DaemonSet" && !is_suspended_schedule(object, &value) {
             let with_gpus = match there.is_empty() {
                 true => with_gpus(object, &value["status"], &found),
                 false => missing(object, &value["status"], (&found, there)),
             };
-            coming.with_gpus.extend(with_gpus);
+            if !with_gpus.is_empty() {
+                wanted.insert(object.clone(), with_gpus);
+            }
         }
         if there.is_empty() {
             coming.pods.extend(found.into_iter().map(|template| (object, template.pod)));
         }
     }
+    let made = MadeByOthers { there: &by_owner, described: &described, owners };
+    for (top, more) in made.coming(sources, &wanted, &mut coming.pods) {
+        let own = wanted.entry(top).or_default();
+        if pods_of(&more) > pods_of(own) {
+            *own = more;
+        }
+    }
+    coming.with_gpus = wanted.into_values().flatten().collect();
     coming
+}
+
+fn pods_of(to_come: &[ToCome]) -> usize {
+    to_come.iter().map(|of| of.workload.pods.len()).sum()
+}
+
+/// What is known where objects that others control are asked for their pods.
+struct MadeByOthers<'a, 's> {
+    /// Workloads by their top owners.
+    there: &'a BTreeMap<&'a ObjectRef, Vec<&'a Workload>>,
+    /// Objects at the top that describe pods themselves.
+    described: &'a BTreeSet<&'s ObjectRef>,
+    owners: &'a Owners,
+}
+
+impl MadeByOthers<'_, '_> {
+    /// The pods with GPUs that Deployments and StatefulSets lack which others control, by the
+    /// object at the top. Adds a pod of each template to `pods`, if there is none otherwise.
+    fn coming<'s>(
+        &self,
+        sources: &'s SourceTexts,
+        wanted: &BTreeMap<ObjectRef, Vec<ToCome>>,
+        pods: &mut Vec<(&'s ObjectRef, Pod)>,
+    ) -> BTreeMap<ObjectRef, Vec<ToCome>> {
+        let mut made: BTreeMap<ObjectRef, Vec<ToCome>> = BTreeMap::new();
+        for (object, text) in sources.controlled() {
+            let Ok(value) = serde_json::from_str::<Value>(text) else { continue };
+            let chain = self.owners.chain(object, None);
+            let Some(top) = chain.last() else { continue };
+            let there = self.there.get(top).map_or(&[][..], Vec::as_slice);
+            let is_at_zero = value["spec"]["replicas"] == 0;
+            let others_serve = !there.is_empty() || wanted.contains_key(top);
+            if is_at_zero && others_serve && chain.iter().any(|of| of.kind == VERSION) {
+                continue;
+            }
+            let found = templates(object, &value);
+            // What no status tells the pods of its owner show.
+            let with_gpus_there = there.iter().filter(|of| of.has_gpus());
+            let status = match &value["status"] {
+                Value::Null => {
+                    let pods: usize = with_gpus_there.map(|of| of.pods.len()).sum();
+                    json!({ "replicas": pods })
+                }
+                status => status.clone(),
+            };
+            made.entry(top.clone()).or_default().extend(with_gpus(object, &status, &found));
+            if there.is_empty() && !self.described.contains(top) {
+                pods.extend(found.into_iter().map(|template| (object, template.pod)));
+            }
+        }
+        made
+    }
 }
 
 /// Whether an object makes no more pods than are there, as its replicas show.

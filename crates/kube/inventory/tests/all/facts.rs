@@ -652,7 +652,8 @@ fn broken_gpus_exporters_volumes_and_autoscalers_are_read() {
     let scaler = |name: &str, metrics: Value| {
         json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
             "metadata": {"name": name, "namespace": "research"},
-            "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "serve"}, "metrics": metrics}})
+            "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "serve"}, "maxReplicas": 3,
+                "metrics": metrics}})
     };
     let cpu = json!({"type": "Resource", "resource": {"name": "cpu"}});
     let queue = json!({"type": "External", "external": {"metric": {"name": "queue"}}});
@@ -678,6 +679,7 @@ fn broken_gpus_exporters_volumes_and_autoscalers_are_read() {
     assert_eq!((plain.model, saving.model), (None, Some(model)));
     let told: Vec<_> = facts.autoscalers.iter().map(|a| (&a.scales, a.metrics.len())).collect();
     assert_eq!(told, [(&object("Deployment", "serve"), 2), (&object("Deployment", "serve"), 1)]);
+    assert!(facts.autoscalers.iter().all(|autoscaler| autoscaler.most_replicas == Some(3)));
 }
 
 #[test]

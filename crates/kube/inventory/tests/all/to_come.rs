@@ -79,6 +79,63 @@ fn pods_that_an_object_has_not_made_yet_are_to_come() {
     assert_eq!(left(&job, &[1, 1]), 0);
 }
 
+/// The same object, controlled by another one.
+fn controlled(mut object: Value, kind: &str, name: &str) -> Value {
+    object["metadata"]["ownerReferences"] = json!([{"apiVersion": "x/v1", "kind": kind,
+        "name": name, "uid": name, "controller": true}]);
+    object
+}
+
+/// The object of an operator describes its pods in a way of its own, or was not read.
+#[test]
+fn replicas_of_what_an_operator_has_made_are_to_come() {
+    let made = |kind: &str, replicas: u32, there: u32, by: (&str, &str)| {
+        let spec = json!({"replicas": replicas, "template": template(2)});
+        let mut made = controlled(object(kind, "apps/v1", spec), by.0, by.1);
+        made["status"] = json!({"replicas": there});
+        let owner = format!("{kind}/s");
+        let pods = (0..there).map(|at| pod(&format!("s-{at}"), &owner, 2, "g1"));
+        pods.chain([node("g1", 8), made]).collect::<Vec<_>>()
+    };
+    for kind in ["Deployment", "StatefulSet"] {
+        let left = |replicas, there| to_come(&made(kind, replicas, there, ("LLMService", "top")));
+        assert_eq!([left(3, 0), left(3, 1), left(3, 3), left(0, 0)], [3, 2, 0, 1], "{kind}");
+    }
+    // What the object itself wants is not counted twice, and less than it has made is no limit.
+    let with_top = |kind: &str, spec: Value| {
+        let mut top = object(kind, "x/v1", spec);
+        top["metadata"]["name"] = json!("top");
+        to_come(&[made("Deployment", 3, 1, (kind, "top")), vec![top]].concat())
+    };
+    assert_eq!(with_top("LLMService", json!({"replicas": 3, "template": template(2)})), 2);
+    assert_eq!(with_top("LLMService", json!({"replicas": 2, "template": template(2)})), 2);
+    assert_eq!(with_top("LLMService", json!({"replicas": 3})), 2);
+    let predictor = json!({"minReplicas": 3, "model": {"resources": limits(2)}});
+    assert_eq!(with_top("InferenceService", json!({"predictor": predictor})), 2);
+    // An old revision starts no more while a newer one serves.
+    let mut revision = object("Revision", "serving.knative.dev/v1", json!({}));
+    revision["metadata"]["name"] = json!("old");
+    let revision = controlled(revision, "Configuration", "all");
+    let old = [made("Deployment", 0, 0, ("Revision", "old")), vec![revision]].concat();
+    let serves = pod("new-0", "Configuration/all", 2, "g1");
+    assert_eq!((to_come(&old), to_come(&[&old[..], &[serves]].concat())), (1, 0));
+}
+
+#[test]
+fn a_job_of_volcano_that_is_over_makes_no_more_pods() {
+    let tasks = json!({"tasks": [{"name": "w", "replicas": 2, "template": template(8)}]});
+    let job = object("Job", "batch.volcano.sh/v1alpha1", tasks);
+    let left = |state: Value| {
+        let mut job = job.clone();
+        job["status"] = json!({"state": state});
+        to_come(&[node("g1", 8), job])
+    };
+    for phase in ["Aborted", "Completed", "Failed", "Terminated"] {
+        assert_eq!(left(json!({"phase": phase})), 0, "{phase}");
+    }
+    assert_eq!([left(json!({"phase": "Pending"})), left(json!("ready"))], [2, 2]);
+}
+
 #[test]
 fn containers_with_gpus_outside_of_pod_templates_are_to_come() {
     let steps = || {

@@ -168,6 +168,29 @@ fn a_drain_names_what_the_pods_lose() {
     assert!(mounted.contains("only with --delete-emptydir-data"), "{mounted}");
 }
 
+/// By hand: two servers on the node that stays leave six of its GPUs free.
+#[test]
+fn an_autoscaler_that_may_need_the_node_is_a_risk_of_the_drain() {
+    let risks = |most: Option<u32>, pool: &str| {
+        let mut facts = healthy();
+        one_server_on_each_node(&mut facts);
+        facts.workloads[SERVE].template.shared_memory = None;
+        facts.autoscalers[0].most_replicas = most;
+        let nodes = facts.nodes.iter_mut();
+        nodes.for_each(|node| node.pool = ObjectRef::new(pool, "", "gpus"));
+        let found = audit(&facts);
+        let finding = found.iter().find(|finding| finding.check.id == "AUT-07").expect("one");
+        let risks = finding.evidence.iter().filter(|of| of.what == "risk of the drain");
+        risks.map(|of| of.value.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!([None, Some(2), Some(8)].map(|most| risks(most, "EKSNodegroup").len()), [0; 3]);
+    let named = risks(Some(9), "EKSNodegroup");
+    let start = "HorizontalPodAutoscaler prod/serve can scale Deployment serve from 2 to 9 pods";
+    assert!(named.len() == 1 && named[0].starts_with(start), "{named:?}");
+    // Karpenter adds the node again.
+    assert_eq!(risks(Some(9), "NodePool"), [""; 0]);
+}
+
 /// What keeps a pod where it is keeps its node.
 #[test]
 fn a_pod_does_not_move_against_a_taint_a_budget_or_other_pods() {

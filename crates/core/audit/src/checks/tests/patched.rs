@@ -45,3 +45,19 @@ fn one_patch_takes_away_all_annotations_that_hold_a_pod() {
         .concat()]
     );
 }
+
+/// By hand: 96 cores and 1 TiB for eight GPUs.
+#[test]
+fn the_example_of_a_smaller_request_is_the_share_of_the_node() {
+    let example = |resource: &str, amount: i64| {
+        let mut facts = healthy();
+        requests(&mut facts, SERVE, resource, amount);
+        let found = audit(&facts);
+        let finding = found.iter().find(|finding| finding.check.id == "REQ-08");
+        finding.expect("it requests more than its share").fix_example()
+    };
+    let cpu = r#"resources: {requests: {cpu: "12"}} of container main"#;
+    assert_eq!(example("cpu", 90_000), cpu);
+    let memory = "resources: {requests: {memory: 128Gi}} of container main";
+    assert_eq!(example("memory", 500 * GIB), memory);
+}

@@ -73,9 +73,31 @@ fn a_job_without_quota_is_found_where_it_would_fit() {
         world.queues.push(Queue { limit, ..Queue::named("research") });
     };
     let quota = found(1, 1, limited);
-    assert_eq!(told(&quota), [("GOV-05", format!("1 that request {GPU}"), 8)]);
+    assert_eq!(told(&quota), [("GOV-05", format!("1 that requests {GPU}"), 8)]);
     // Without a free node no quota helps.
     assert_eq!(told(&found(0, 1, limited)), []);
+}
+
+/// Four pods of one Job, of eight GPUs each: to the engine each is a job of its own.
+#[test]
+fn pods_that_wait_for_quota_are_one_job_of_their_object() {
+    let told = |nodes: usize| {
+        let found = found(nodes, 1, |world| {
+            let limit = Bounds::gpus(Some(0));
+            world.queues.push(Queue { limit, ..Queue::named("research") });
+            let first = world.jobs.remove(0);
+            for number in 0..4 {
+                let name = format!("ml/run-{number} (suspended Job)");
+                let (id, queue) = (JobId(number + 1), "research".to_owned());
+                world.jobs.push(Job { id, name, queue, ..first.clone() });
+            }
+        });
+        let [finding] = &found[..] else { panic!("{found:?}") };
+        finding.evidence.iter().map(|of| of.value.clone()).collect::<Vec<_>>()
+    };
+    let one = format!("1 that requests {GPU}");
+    assert_eq!(told(4), [one.as_str()]);
+    assert_eq!(told(2), [one.as_str(), "2 of 4; the free GPUs do not suffice for the others"]);
 }
 
 #[test]
