@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::GangCounts;
+use dovetail_audit::{GangCounts, Workload};
 use dovetail_objects::{Object, Pod, WorkloadKind, labels};
 use dovetail_translate::gang::{GangName, GangSource, gang_of};
 
@@ -44,6 +44,32 @@ pub(super) fn gangs(inventory: &Inventory) -> Vec<Option<GangCounts>> {
     });
     let names: Vec<Option<GangName>> = pods.collect();
     names.into_iter().map(|name| gangs.get(&name?).copied()).collect()
+}
+
+/// How many pods the groups of LeaderWorkerSets lack, by the number of a workload that has pods of
+/// the group, one with GPUs if there is any. Workers may follow once their leader is ready.
+pub(super) fn lacking_workers(
+    inventory: &Inventory,
+    workloads: &[Workload],
+    of_group: &[usize],
+) -> BTreeMap<usize, u64> {
+    let mut groups: BTreeMap<GangName, (usize, u64, u64)> = BTreeMap::new();
+    for record in &inventory.pods.list {
+        let Some(size) = said(&record.pod, labels::LEADER_WORKER_SET_SIZE) else { continue };
+        let gang = gang_of(&record.pod).ok().flatten();
+        let Some(gang) = gang.filter(|gang| gang.source == LEADER_WORKER_SET) else { continue };
+        let workload = of_group[record.group];
+        let group = groups.entry(gang).or_insert((workload, u64::from(size), 0));
+        if workloads[workload].has_gpus() {
+            group.0 = workload;
+        }
+        group.2 += 1;
+    }
+    let mut lacking: BTreeMap<usize, u64> = BTreeMap::new();
+    for (workload, size, there) in groups.into_values().filter(|(_, size, there)| there < size) {
+        *lacking.entry(workload).or_default() += size - there;
+    }
+    lacking
 }
 
 /// How many pods start together by an object; `None` if it does not say.

@@ -150,7 +150,7 @@ impl Inventory {
         // The lives share the pods, which the worlds change.
         self.pods.forget_lives();
         let sources = std::mem::take(&mut self.sources);
-        let unmade = to_come::coming(&sources, &facts.workloads, &self.owners);
+        let unmade = to_come::coming(&sources, (&facts.workloads, &of_group), &self);
         let reach = reach(&self, unmade.pods, (&facts, &of_group), &unread);
         facts.to_come = unmade.with_gpus;
         facts.lacks_pods = reach.lacks_pods;

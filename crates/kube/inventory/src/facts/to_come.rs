@@ -4,8 +4,8 @@
 //! once a quota lets it.
 //!
 //! The object of an operator may describe its pods in a way of its own, or be missing. So the
-//! replicas of Deployments and StatefulSets that it has made count, too: of the object and of what
-//! it has made whichever wants more.
+//! replicas of Deployments and StatefulSets that it has made count, too, and the size that pods of
+//! a LeaderWorkerSet name: of these whichever wants more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,6 +15,8 @@ use dovetail_objects::{Pod, read};
 use serde_json::{Value, json};
 
 use super::detail::{OwnerStatusDetail, PodDetail};
+use super::gangs::lacking_workers;
+use super::inventory::Inventory;
 use super::owner::Owners;
 use super::source::SourceTexts;
 use super::template::template;
@@ -53,11 +55,12 @@ pub(super) struct Template {
     is_plain: bool,
 }
 
-/// What objects are going to make, beside the pods of these workloads.
+/// What objects are going to make, beside the pods of these workloads, which are told by the number
+/// of their group.
 pub(super) fn coming<'s>(
     sources: &'s SourceTexts,
-    there: &[Workload],
-    owners: &Owners,
+    (there, of_group): (&[Workload], &[usize]),
+    inventory: &Inventory,
 ) -> Coming<'s> {
     let mut by_owner: BTreeMap<&ObjectRef, Vec<&Workload>> = BTreeMap::new();
     for workload in there {
@@ -90,8 +93,11 @@ pub(super) fn coming<'s>(
             coming.pods.extend(found.into_iter().map(|template| (object, template.pod)));
         }
     }
-    let made = MadeByOthers { there: &by_owner, described: &described, owners };
-    for (top, more) in made.coming(sources, &wanted, &mut coming.pods) {
+    let made = MadeByOthers { there: &by_owner, described: &described, owners: &inventory.owners };
+    let made = made.coming(sources, &wanted, &mut coming.pods);
+    let lacking = lacking_workers(inventory, there, of_group).into_iter();
+    let alike = lacking.map(|(number, count)| like(&there[number], count));
+    for (top, more) in made.into_iter().chain(alike) {
         let own = wanted.entry(top).or_default();
         if pods_of(&more) > pods_of(own) {
             *own = more;
@@ -99,6 +105,16 @@ pub(super) fn coming<'s>(
     }
     coming.with_gpus = wanted.into_values().flatten().collect();
     coming
+}
+
+/// So many more pods like those of a workload, with its owner.
+fn like(workload: &Workload, count: u64) -> (ObjectRef, Vec<ToCome>) {
+    let count = count.min(MOST_PODS);
+    let pods = (0..count).map(|_| FactPod::default()).collect();
+    let workload = Workload { pods, replicas: count as u32, ..workload.clone() };
+    let owner = workload.owner.clone();
+    let to_come = workload.has_gpus().then_some(ToCome { workload, last_ms: None });
+    (owner, to_come.into_iter().collect())
 }
 
 fn pods_of(to_come: &[ToCome]) -> usize {

@@ -121,6 +121,26 @@ fn replicas_of_what_an_operator_has_made_are_to_come() {
     assert_eq!((to_come(&old), to_come(&[&old[..], &[serves]].concat())), (1, 0));
 }
 
+/// The set itself was not read, and the workers follow their leader.
+#[test]
+fn workers_that_the_pods_of_a_leader_worker_set_name_are_to_come() {
+    let left = |there: u32| {
+        let set = object("StatefulSet", "apps/v1", json!({"replicas": 1, "template": template(2)}));
+        let mut set = controlled(set, "LeaderWorkerSet", "l");
+        set["status"] = json!({"replicas": 1});
+        let pods = (0..there).map(|at| {
+            let mut pod = pod(&format!("s-0-{at}"), "StatefulSet/s", 2, "g1");
+            let label = |of: &str| format!("leaderworkerset.sigs.k8s.io/{of}");
+            pod["metadata"]["labels"] = json!({label("name"): "l", label("group-index"): "0",
+                label("worker-index"): at.to_string()});
+            pod["metadata"]["annotations"] = json!({label("size"): "3"});
+            pod
+        });
+        to_come(&pods.chain([node("g1", 8), set]).collect::<Vec<_>>())
+    };
+    assert_eq!([left(1), left(2), left(3)], [2, 1, 0]);
+}
+
 #[test]
 fn a_job_of_volcano_that_is_over_makes_no_more_pods() {
     let tasks = json!({"tasks": [{"name": "w", "replicas": 2, "template": template(8)}]});
