@@ -218,8 +218,8 @@ mod tests {
         assert_eq!(settled[0].claimed.cost(), Some(Money::ZERO));
     }
 
-    /// A node goes, and its pod fills a GPU of another node: the bill falls by no more than the GPUs
-    /// of the node that goes cost.
+    /// A node goes, and its pod fills a GPU of another node: the bill falls by no more than the
+    /// GPUs of the node that goes cost.
     #[test]
     fn gpus_that_moved_pods_fill_count_at_no_higher_price_than_those_of_their_node() {
         let hour_ms = 3_600_000;

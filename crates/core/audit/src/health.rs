@@ -4,8 +4,10 @@
 
 use dovetail_model::Taint;
 
-use crate::facts::Node;
+use crate::facts::{Facts, Node};
 use crate::patch::taint_text;
+
+const MINUTE_MS: u64 = 60_000;
 
 const WORDS: [&str; 9] = [
     "unhealthy",
@@ -35,4 +37,16 @@ pub(crate) fn repair_marks(node: &Node) -> Vec<String> {
     let taints = node.node.taints.iter().filter(|taint| tells_of_health(taint));
     let taints = taints.map(|taint| format!("taint {}", taint_text(taint)));
     taints.chain(node.repair_marks.iter().cloned()).collect()
+}
+
+/// Whether a node has been cordoned for long, for no reason that it shows.
+pub(crate) fn is_forgotten(facts: &Facts, node: &Node) -> bool {
+    is_long(facts, node) && !node.is_being_removed && repair_marks(node).is_empty()
+}
+
+/// Whether a node has been cordoned for long.
+pub(crate) fn is_long(facts: &Facts, node: &Node) -> bool {
+    let least_ms = facts.thresholds.cordoned_minutes * MINUTE_MS;
+    let is_long = |since_ms| facts.now_ms.saturating_sub(since_ms) > least_ms;
+    node.cordoned_since_ms.is_some_and(is_long)
 }

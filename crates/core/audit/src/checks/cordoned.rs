@@ -11,16 +11,16 @@ use dovetail_model::FreeCause;
 use dovetail_units::duration::duration_at_least;
 
 use super::autoscaling::free_since;
-use super::consolidation::{Removal, removals, stay_on};
+use super::consolidation::removals;
 use super::needed::{Needs, needs};
+use super::removal::Removal;
+use super::resource_cluster::stay_on;
 use super::{View, node_ref};
 use crate::catalogue::Check;
-use crate::facts::{Facts, Node, ObjectRef};
+use crate::facts::{Node, ObjectRef};
 use crate::finding::Finding;
-use crate::health::repair_marks;
+use crate::health::{is_long, repair_marks};
 use crate::patch::PatchChange;
-
-const MINUTE_MS: u64 = 60_000;
 
 /// Names that evidence lists for one reason.
 const MOST_NAMED: usize = 3;
@@ -146,17 +146,6 @@ impl Cordoned<'_> {
         ];
         kept.into_iter().filter(|(names, _)| !names.is_empty()).collect()
     }
-}
-
-/// Whether a node has been cordoned for long, for no reason that it shows.
-pub(super) fn is_forgotten(facts: &Facts, node: &Node) -> bool {
-    is_long(facts, node) && !node.is_being_removed && repair_marks(node).is_empty()
-}
-
-fn is_long(facts: &Facts, node: &Node) -> bool {
-    let least_ms = facts.thresholds.cordoned_minutes * MINUTE_MS;
-    let is_long = |since_ms| facts.now_ms.saturating_sub(since_ms) > least_ms;
-    node.cordoned_since_ms.is_some_and(is_long)
 }
 
 fn cordoned<'v>(view: &'v View<'_>) -> Vec<Cordoned<'v>> {

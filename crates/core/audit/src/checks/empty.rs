@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_units::duration::duration;
 
 use super::autoscaling::free_since;
-use super::consolidation::stay_on;
 use super::needed::{KEEP_FOR_PENDING, needs};
+use super::resource_cluster::stay_on;
 use super::{UNWANTED, View, node_ref};
 use crate::catalogue::Check;
 use crate::facts::{Facts, Node};

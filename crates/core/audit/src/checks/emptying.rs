@@ -13,7 +13,7 @@ use dovetail_model::{
     Owner,
 };
 
-use super::consolidation::ResourceCluster;
+use super::resource_cluster::ResourceCluster;
 use crate::facts::Node;
 use crate::trial::Changing;
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use dovetail_model::{Job, JobId};
 
 use super::View;
-use super::consolidation::{ResourceCluster, RunningPod, standing};
+use super::resource_cluster::{ResourceCluster, RunningPod, standing};
 use crate::facts::{Facts, Node, ObjectRef, Pod, Workload};
 use crate::finding::{Evidence, Finding};
 use crate::trial::placed;

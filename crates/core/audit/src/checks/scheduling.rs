@@ -8,8 +8,9 @@ use dovetail_model::{
     FreeCause, NodeAvailability, Taint, TaintEffect, canonical_gpu_model, labels,
 };
 
-use super::consolidation::{ResourceCluster, WHOLE, standing};
+use super::consolidation::WHOLE;
 use super::measured::is_idle_server;
+use super::resource_cluster::{ResourceCluster, standing};
 use super::taints::{keeping_away, tolerates};
 use super::{Run, View, claims_on, mend, node_ref, pending, pod_ref, pods_of};
 use crate::catalogue::Check;

@@ -14,7 +14,7 @@ use dovetail_model::{
     DeviceRequest, FreeCause, Job, JobId, NodeAvailability, Requirement, Resources, Toleration,
 };
 
-use super::consolidation::{ResourceCluster, standing};
+use super::resource_cluster::{ResourceCluster, standing};
 use super::shapes::is_unused_profile;
 use super::{View, claims_on, node_ref};
 use crate::catalogue::Check;

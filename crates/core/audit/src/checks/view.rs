@@ -8,8 +8,8 @@ use dovetail_model::FreeCause;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::node::NAME_LABEL;
 
-use super::consolidation::Removal;
 use super::pending::PendingProbe;
+use super::removal::Removal;
 use crate::catalogue::Check;
 use crate::claim::Attribution;
 use crate::facts::{Facts, Node, ObjectRef, Pod, Workload};

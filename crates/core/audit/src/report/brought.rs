@@ -91,8 +91,7 @@ pub(super) fn brought(
         let name = &moment.nodes[node].node;
         // The engine checked all of them together: the node goes, what it held stays held.
         let is_verified = moved.contains(&(taken.finding, &**name));
-        let is_empty = unexplained.nodes.get(&node).copied().unwrap_or(0) == 0;
-        let can_go = is_empty && !stays.contains(&**name);
+        let can_go = unexplained.is_empty(node) && !stays.contains(&**name);
         // Pending pods get a node that they need, and it stays.
         let is_needed = needed.contains(&node);
         let wanted = wanted_by_pending_pods(waste);
@@ -215,6 +214,12 @@ fn wanted_by_pending_pods(waste: &DeviceWaste) -> i128 {
 struct Unexplained {
     nodes: BTreeMap<usize, i128>,
     devices: BTreeMap<(Option<u32>, u32), i128>,
+}
+
+impl Unexplained {
+    fn is_empty(&self, node: usize) -> bool {
+        self.nodes.get(&node).is_none_or(|left| *left == 0)
+    }
 }
 
 fn unexplained(states: &DeviceStates, mended: &[&Taken]) -> Unexplained {

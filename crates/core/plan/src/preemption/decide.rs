@@ -224,13 +224,13 @@ impl Preemption {
         leaving: &[HoldingId],
         rooms: &[HoldingId],
     ) -> Option<FoundVictims> {
-        let preemptor = books.relation(&books.jobs.records[&job]).preemptor;
+        let (state, record) = (&books.placement.state, &books.jobs.records[&job]);
+        let preemptor = books.relation(record).preemptor;
         let lendable = lendable(books, job, leaving);
-        let own = kept_from_others(books, job);
+        let own = books.kept.own_or_yielded(state, record, &that_yield(books, job));
         // What is known of nodes is of those to whom that room is not free; what queues may lose is
         // another for each.
-        let holdings = &books.placement.state.holdings;
-        let of_own: Vec<NodeId> = own.iter().map(|id| holdings.get(*id).node).collect();
+        let of_own = nodes_of(state, &own);
         of_own.iter().for_each(|node| books.survey.forget(*node));
         if !lendable.parts().is_empty() {
             books.survey.clear();
@@ -311,7 +311,15 @@ impl Preemption {
         }
         let places: Vec<Place> = found.places.iter().map(|place| place_of(state, place)).collect();
         note_victims(found, &books.jobs, state, &mut books.survey);
-        take_reserved(books, job, &found.places, plan);
+        // Jobs that yield what is reserved for them on these nodes wait on without.
+        let nodes: BTreeSet<NodeId> = found.places.iter().map(|place| place.node).collect();
+        for other in that_yield(books, job) {
+            let Books { placement: Placement { state, .. }, kept, survey, .. } = &mut *books;
+            if kept.holds_reserved_on(state, other, &nodes) {
+                kept.release(state, survey, other);
+                books.change_class(other, plan);
+            }
+        }
         let mut victims: Vec<_> = found.units.iter().flat_map(|u| u.pods.clone()).collect();
         victims.sort_unstable();
         let (cost, of_claim) = (found.cost, places.clone());
@@ -351,29 +359,8 @@ fn lendable(books: &Books, job: JobId, leaving: &[HoldingId]) -> Lendable {
     Lendable::of(&books.quota, preemptor, held, leaving)
 }
 
-/// What is held for a job alone, and for others that yield it.
-fn kept_from_others(books: &Books, job: JobId) -> Vec<HoldingId> {
-    let state = &books.placement.state;
-    let mut kept = books.kept.own_of(state, &books.jobs.records[&job]);
-    for other in that_yield(books, job) {
-        let claim = books.kept.reserved.get(other);
-        kept.extend(claim.into_iter().flat_map(|claim| state.holdings.kept_by(claim.reservation)));
-    }
-    kept
-}
-
-/// Jobs that yield what is reserved for them on these nodes wait on without.
-fn take_reserved(books: &mut Books, job: JobId, places: &[PlacedPod], plan: &mut Plan) {
-    let nodes: BTreeSet<NodeId> = places.iter().map(|place| place.node).collect();
-    for other in that_yield(books, job) {
-        let holdings = &books.placement.state.holdings;
-        let claim = books.kept.reserved.get(other);
-        let mut kept = claim.into_iter().flat_map(|claim| holdings.kept_by(claim.reservation));
-        if kept.any(|id| nodes.contains(&holdings.get(id).node)) {
-            books.kept.release(&mut books.placement.state, &mut books.survey, other);
-            books.change_class(other, plan);
-        }
-    }
+fn nodes_of(state: &State, held: &[HoldingId]) -> Vec<NodeId> {
+    held.iter().map(|id| state.holdings.get(*id).node).collect()
 }
 
 /// Who leaves, and all that is kept: by claims, for the job alone (`own`), for others (`rooms`).

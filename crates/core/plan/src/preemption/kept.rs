@@ -80,6 +80,31 @@ impl ReservedCapacity {
         kept
     }
 
+    /// Whether something is reserved for a job on one of these nodes.
+    pub(crate) fn holds_reserved_on(
+        &self,
+        state: &State,
+        job: JobId,
+        nodes: &BTreeSet<NodeId>,
+    ) -> bool {
+        let claim = self.reserved.get(job).into_iter();
+        let mut held = claim.flat_map(|claim| state.holdings.kept_by(claim.reservation));
+        held.any(|id| nodes.contains(&state.holdings.get(id).node))
+    }
+
+    /// The same, and what is reserved for others that yield it.
+    pub(crate) fn own_or_yielded(
+        &self,
+        state: &State,
+        record: &JobRecord,
+        yielding: &BTreeSet<JobId>,
+    ) -> Vec<HoldingId> {
+        let mut kept = self.own_of(state, record);
+        let claims = yielding.iter().filter_map(|other| self.reserved.get(*other));
+        kept.extend(claims.flat_map(|claim| state.holdings.kept_by(claim.reservation)));
+        kept
+    }
+
     /// Places a job with what is kept for it, and keeps it no longer if that succeeds.
     pub(crate) fn place_in_own(
         &mut self,

@@ -54,8 +54,9 @@ const SCHEDULERS: [&str; 6] =
 
 /// Conditions that Kubernetes itself reports, and ways to replace pods; others are words of
 /// somebody.
-const TYPES: [&str; 32] = [
+const TYPES: [&str; 35] = [
     "Admitted",
+    "AverageValue",
     "Complete",
     "Completed",
     "Container",
@@ -87,6 +88,8 @@ const TYPES: [&str; 32] = [
     "SuccessCriteriaMet",
     "Suspended",
     "Unschedulable",
+    "Utilization",
+    "Value",
 ];
 
 /// Where the devices of GPUs stand on a node.

@@ -247,12 +247,12 @@ pub(super) const OTHERS: &[(&str, Fields)] = &[
                     "spec.scaleTargetRef.name",
                 ],
             ),
+            (Plain, &["spec.scaleTargetRef.kind"]),
             (
-                Plain,
+                Type,
                 &[
                     "spec.metrics.containerResource.target.type",
                     "spec.metrics.resource.target.type",
-                    "spec.scaleTargetRef.kind",
                 ],
             ),
         ],

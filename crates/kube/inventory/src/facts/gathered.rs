@@ -15,7 +15,7 @@ use super::clamped::{Clamped, ClampedHolder, beyond_the_node, cut_requests};
 use super::class::{class_of, exports_gpu_metrics, is_gang, reserves_for_others};
 use super::demand::worlds;
 use super::ended_kills;
-use super::gangs::gangs;
+use super::gangs::{gangs, lacking_workers};
 use super::inventory::Inventory;
 use super::lives::{PodLife, lives, not_yet_created};
 use super::node::{leave_to_claims, leave_to_slices};
@@ -26,7 +26,7 @@ use super::sharers::share_out;
 use super::source::SourceTexts;
 use super::template::owned;
 use super::tenant::{Tenant, tenants};
-use super::to_come;
+use super::to_come::{Coming, coming};
 use super::unjudged::Unjudged;
 use super::unmade::admission::Admission;
 use super::unmade::settle;
@@ -150,7 +150,7 @@ impl Inventory {
         // The lives share the pods, which the worlds change.
         self.pods.forget_lives();
         let sources = std::mem::take(&mut self.sources);
-        let unmade = to_come::coming(&sources, (&facts.workloads, &of_group), &self);
+        let unmade = self.unmade(&sources, (&facts.workloads, &of_group));
         let reach = reach(&self, unmade.pods, (&facts, &of_group), &unread);
         facts.to_come = unmade.with_gpus;
         facts.lacks_pods = reach.lacks_pods;
@@ -181,6 +181,17 @@ impl Inventory {
             skipped,
             skipped_count,
         }
+    }
+
+    /// What objects are going to make, beside the pods of these workloads.
+    fn unmade<'s>(
+        &self,
+        sources: &'s SourceTexts,
+        (workloads, of_group): (&[Workload], &[usize]),
+    ) -> Coming<'s> {
+        let lacking = lacking_workers(self, workloads, of_group);
+        let chain = |object: &ObjectRef| self.owners.chain(object, None);
+        coming(sources, (workloads, lacking), &chain)
     }
 
     /// Puts what slices offer and claims hold into nodes and pods; without slices, GPUs that no

@@ -221,7 +221,7 @@ impl TemplateAmounts {
         Self { spec }.filled_in(ranges)
     }
 
-    /// With what LimitRanges fill in.
+    /// As the API server admits it: defaults of LimitRanges stand where nothing does.
     fn filled_in(mut self, ranges: &[LimitRange]) -> Self {
         let items = ranges.iter().flat_map(|range| &range.items);
         let items: Vec<&LimitItem> = items.filter(|item| item.of == "Container").collect();

@@ -15,9 +15,6 @@ use dovetail_objects::{Pod, read};
 use serde_json::{Value, json};
 
 use super::detail::{OwnerStatusDetail, PodDetail};
-use super::gangs::lacking_workers;
-use super::inventory::Inventory;
-use super::owner::Owners;
 use super::source::SourceTexts;
 use super::template::template;
 
@@ -55,12 +52,13 @@ pub(super) struct Template {
     is_plain: bool,
 }
 
-/// What objects are going to make, beside the pods of these workloads, which are told by the number
-/// of their group.
+/// What objects are going to make, beside the pods of these workloads. `lacking`: pods that groups
+/// of a LeaderWorkerSet lack, by place of the workload; `chain`: an object and its owners, the
+/// nearest first.
 pub(super) fn coming<'s>(
     sources: &'s SourceTexts,
-    (there, of_group): (&[Workload], &[usize]),
-    inventory: &Inventory,
+    (there, lacking): (&[Workload], BTreeMap<usize, u64>),
+    chain: &dyn Fn(&ObjectRef) -> Vec<ObjectRef>,
 ) -> Coming<'s> {
     let mut by_owner: BTreeMap<&ObjectRef, Vec<&Workload>> = BTreeMap::new();
     for workload in there {
@@ -93,10 +91,9 @@ pub(super) fn coming<'s>(
             coming.pods.extend(found.into_iter().map(|template| (object, template.pod)));
         }
     }
-    let made = MadeByOthers { there: &by_owner, described: &described, owners: &inventory.owners };
+    let made = MadeByOthers { there: &by_owner, described: &described, chain };
     let made = made.coming(sources, &wanted, &mut coming.pods);
-    let lacking = lacking_workers(inventory, there, of_group).into_iter();
-    let alike = lacking.map(|(number, count)| like(&there[number], count));
+    let alike = lacking.into_iter().map(|(number, count)| like(&there[number], count));
     for (top, more) in made.into_iter().chain(alike) {
         let own = wanted.entry(top).or_default();
         if pods_of(&more) > pods_of(own) {
@@ -127,7 +124,7 @@ struct MadeByOthers<'a, 's> {
     there: &'a BTreeMap<&'a ObjectRef, Vec<&'a Workload>>,
     /// Objects at the top that describe pods themselves.
     described: &'a BTreeSet<&'s ObjectRef>,
-    owners: &'a Owners,
+    chain: &'a dyn Fn(&ObjectRef) -> Vec<ObjectRef>,
 }
 
 impl MadeByOthers<'_, '_> {
@@ -142,7 +139,7 @@ impl MadeByOthers<'_, '_> {
         let mut made: BTreeMap<ObjectRef, Vec<ToCome>> = BTreeMap::new();
         for (object, text) in sources.controlled() {
             let Ok(value) = serde_json::from_str::<Value>(text) else { continue };
-            let chain = self.owners.chain(object, None);
+            let chain = (self.chain)(object);
             let Some(top) = chain.last() else { continue };
             let there = self.there.get(top).map_or(&[][..], Vec::as_slice);
             let is_at_zero = value["spec"]["replicas"] == 0;

@@ -183,5 +183,5 @@ fn a_node_of_parts_is_all_of_its_gpus() {
     }
     facts.workloads[SERVE].template.containers[0].limits = map(&[(GPU, 3)]);
     let found = finding(&facts, "AUT-07").expect("it is found");
-    assert_eq!(found.most_milli, Some(8_000));
+    assert_eq!(found.fills_milli, 429);
 }

@@ -1,0 +1,494 @@
+//! All nodes and pods for one resource, as a world that the engine is asked about: which pods can
+//! move, and what those that stay hold.
+//!
+//! Pods that belong to their node (of DaemonSets, static ones) never move: they end with it, and
+//! hold what they hold of a node that stays. No pod moves to a node where its host ports are taken.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use dovetail_model::device::WHOLE_DEVICE_MILLI;
+use dovetail_model::{
+    Device, DeviceAmount, DeviceRequest, Holding, HoldingId, HoldingPhase, Job, JobId,
+    NodeAvailability, Owner, Requirement, Resources, Snapshot, Toleration, labels, to_nearest,
+};
+
+use super::pod_ref;
+use super::removal::Removal;
+use crate::facts::{
+    BudgetLimit, ContainerKind, Facts, Node, ObjectRef, Pod, PodTemplate, Workload, WorkloadClass,
+};
+use crate::finding::Move;
+use crate::health::is_forgotten;
+use crate::trial::placed;
+
+/// A pod with its node and what it needs.
+pub(super) struct RunningPod<'f> {
+    workload: &'f Workload,
+    pod: &'f Pod,
+    node: &'f str,
+    gpus: i64,
+}
+
+impl<'f> RunningPod<'f> {
+    /// A pod that waits for a node.
+    pub(super) fn waiting(workload: &'f Workload, pod: &'f Pod, gpus: i64) -> Self {
+        Self { workload, pod, node: "", gpus }
+    }
+
+    /// Its name where it stays, with the reason if the API server would reject a new one.
+    fn as_staying(&self) -> String {
+        let ObjectRef { namespace, name, .. } = pod_ref(self.workload, self.pod);
+        match &self.workload.rejected_by {
+            Some(reason) => {
+                format!("{namespace}/{name} (the API server would reject a new pod: {reason})")
+            }
+            None => format!("{namespace}/{name}"),
+        }
+    }
+}
+
+/// Pods with nodes, without those that belong to their node.
+pub(super) fn standing<'f>(facts: &'f Facts, resource: &str) -> Vec<RunningPod<'f>> {
+    let workloads = facts.workloads.iter().filter(|workload| !workload.belongs_to_nodes());
+    let pods = workloads.flat_map(|workload| {
+        let gpus = workload.gpus_per_pod().get(resource).copied().unwrap_or(0);
+        workload.pods.iter().filter_map(move |pod| {
+            Some(RunningPod { workload, pod, node: pod.node.as_deref()?, gpus })
+        })
+    });
+    pods.collect()
+}
+
+/// All nodes and pods, for one resource.
+pub(super) struct ResourceCluster<'f> {
+    facts: &'f Facts,
+    resource: &'f str,
+    standing: &'f [RunningPod<'f>],
+    pub(super) nodes: BTreeMap<&'f str, &'f Node>,
+    /// Pods by node, as places in `standing`.
+    of_nodes: BTreeMap<&'f str, Vec<usize>>,
+    used: BTreeMap<&'f str, i64>,
+    /// What pods use that belong to their node.
+    staying: BTreeMap<&'f str, Staying>,
+    /// What disruption budgets allow, by whom they protect.
+    limits: BTreeMap<&'f ObjectRef, Vec<BudgetLimit>>,
+}
+
+impl<'f> ResourceCluster<'f> {
+    pub(super) fn of(facts: &'f Facts, resource: &'f str, standing: &'f [RunningPod<'f>]) -> Self {
+        let mut of_nodes: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (place, of) in standing.iter().enumerate() {
+            of_nodes.entry(of.node).or_default().push(place);
+        }
+        let nodes: BTreeMap<&str, &Node> =
+            facts.nodes.iter().map(|node| (&*node.node.name, node)).collect();
+        let mut used: BTreeMap<&str, i64> = BTreeMap::new();
+        let mut staying: BTreeMap<&str, Staying> = BTreeMap::new();
+        for workload in &facts.workloads {
+            let gpus = workload.gpus_per_pod().get(resource).copied().unwrap_or(0);
+            let own = workload.belongs_to_nodes().then(|| Staying::of(workload, resource, gpus));
+            for pod in workload.pods.iter().filter(|_| gpus > 0 || own.is_some()) {
+                let node = pod.node.as_deref().and_then(|node| nodes.get_key_value(node));
+                let Some((name, _)) = node else { continue };
+                if gpus > 0 {
+                    *used.entry(*name).or_default() += gpus;
+                }
+                if let Some(own) = &own {
+                    staying.entry(*name).or_default().add(own);
+                }
+            }
+        }
+        let mut limits: BTreeMap<&ObjectRef, Vec<BudgetLimit>> = BTreeMap::new();
+        for budget in &facts.budgets {
+            limits.entry(&budget.protects).or_default().push(budget.limit);
+        }
+        Self { facts, resource, standing, nodes, of_nodes, used, staying, limits }
+    }
+
+    /// Whether a pod starts again elsewhere without loss, as far as anybody can see. What other
+    /// pods decide about is no part of the world that the engine is asked about.
+    fn can_move(&self, of: &RunningPod<'_>) -> bool {
+        let template = &of.workload.template;
+        let limits = self.limits.get(&of.workload.owner);
+        let is_held = |limit: &BudgetLimit| limit.lets_nothing_go(of.workload.replicas);
+        let loses_work =
+            matches!(of.workload.class, Some(WorkloadClass::Training | WorkloadClass::Batch));
+        of.workload.owner.kind != "Pod"
+            && template.eviction_held_by.is_empty()
+            && !template.depends_on_pods
+            && !limits.is_some_and(|limits| limits.iter().any(is_held))
+            && template.claimed_gpus.is_empty()
+            && template.shares_gpus_by.is_none()
+            && !template.has_local_data
+            && !template.has_lasting_volume
+            && of.workload.rejected_by.is_none()
+            && (!loses_work || template.saves_progress)
+            && !of.pod.is_starting
+            && of.pod.should_be_gone_ms.is_none()
+    }
+
+    /// Whether so many pods that wait, each with so many GPUs, would all start if the pods of these
+    /// nodes that can move were placed again, everybody else where he is.
+    pub(super) fn would_pack(
+        &self,
+        nodes: &BTreeSet<&'f str>,
+        (workload, gpus): (&'f Workload, i64),
+        pods: usize,
+    ) -> bool {
+        let Some(first) = nodes.first() else { return false };
+        let mut world = self.world(&BTreeSet::new());
+        let mut moved = BTreeSet::new();
+        for (place, of) in self.standing.iter().enumerate() {
+            if of.gpus > 0 && nodes.contains(of.node) && self.can_move(of) {
+                moved.insert(HoldingId(place as u64 + 1));
+                let id = JobId(place as u64);
+                let requirement = Arc::new(self.requirement(of));
+                world.jobs.push(Job::single(id, &of.pod.name, 0, requirement));
+            }
+        }
+        world.holdings.retain(|holding| !moved.contains(&holding.id));
+        let waiting = workload.pods.iter().filter(|pod| pod.node.is_none()).take(pods);
+        let first_place = self.standing.len() as u64;
+        for (pod, place) in waiting.zip(first_place..) {
+            let of = RunningPod { workload, pod, node: first, gpus };
+            let requirement = Arc::new(self.requirement(&of));
+            world.jobs.push(Job::single(JobId(place), &pod.name, 0, requirement));
+        }
+        // The largest first, as people would pack them.
+        let gpus_of = |job: &Job| job.min_gpu_milli();
+        world.jobs.sort_by_key(|job| (std::cmp::Reverse(gpus_of(job)), job.id));
+        for (place, job) in world.jobs.iter_mut().enumerate() {
+            job.submit_ms = place as u64;
+        }
+        placed(&world).len() == world.jobs.len()
+    }
+
+    pub(super) fn pods_of(&self, node: &str) -> impl Iterator<Item = usize> + use<'_, 'f> {
+        self.of_nodes.get(node).into_iter().flatten().copied()
+    }
+
+    pub(super) fn offered(&self, node: &Node) -> i64 {
+        node.gpus.get(self.resource).map_or(0, |gpus| gpus.allocatable)
+    }
+
+    /// So many units of a node in milli-GPU: a plugin may make several of each GPU.
+    fn milli(&self, node: &Node, units: i64) -> i64 {
+        let all = node.gpus.get(self.resource).map_or(1, |gpus| gpus.built_in).max(1);
+        to_nearest(node.devices.len() as i64 * WHOLE_DEVICE_MILLI * units, all)
+    }
+
+    /// Whether a unit of each is as much of a GPU.
+    fn is_cut_alike(&self, one: &Node, other: &Node) -> bool {
+        let units = |node: &Node| node.gpus.get(self.resource).map_or(0, |gpus| gpus.built_in);
+        let gpus = |node: &Node| node.devices.len() as i64;
+        gpus(one) * units(other) == gpus(other) * units(one)
+    }
+
+    fn is_by_claims(&self, node: &Node) -> bool {
+        node.gpus.get(self.resource).is_some_and(|gpus| gpus.by_claims)
+    }
+
+    pub(super) fn used_of(&self, node: &str) -> i64 {
+        self.used.get(node).copied().unwrap_or(0)
+    }
+
+    fn model(&self, node: &'f Node) -> &'f str {
+        node.gpus.get(self.resource).and_then(|gpus| gpus.model.as_deref()).unwrap_or_default()
+    }
+
+    /// Nodes with GPUs that no pod uses: they go before others (AUT-03), and take no pods of those.
+    fn unused(&self) -> impl Iterator<Item = &'f str> {
+        let nodes = self.nodes.iter();
+        let unused = nodes.filter(|(name, node)| self.offered(node) > 0 && self.used_of(name) == 0);
+        unused.map(|(name, _)| *name)
+    }
+
+    /// Nodes that may go once their pods have other nodes, in the order in which they were read.
+    pub(super) fn sources(&self) -> Vec<&'f Node> {
+        let half = i128::from(self.facts.thresholds.half_empty_percent);
+        let is_source = |node: &&'f Node| {
+            let (used, offered) = (self.used_of(&node.node.name), self.offered(node));
+            let is_open = node.node.condition == NodeAvailability::Ready
+                && node.cordoned_since_ms.is_none()
+                && i128::from(used) * 100 <= i128::from(offered) * half;
+            // The bill of what is paid in advance stays.
+            let may_go = (used > 0 && used < offered)
+                && (is_open || is_forgotten(self.facts, node))
+                && !(node.may_be_held || node.is_prepaid || self.is_by_claims(node))
+                && node.scale_down_held_by.is_none();
+            may_go && self.all_can_move(node, used)
+        };
+        self.facts.nodes.iter().filter(is_source).collect()
+    }
+
+    /// Whether all pods of a node can move that use so many of its GPUs.
+    fn all_can_move(&self, node: &Node, used: i64) -> bool {
+        let pods = self.pods_of(&node.node.name).map(|place| &self.standing[place]);
+        let mut gpus = 0;
+        for of in pods {
+            if !self.can_move(of) {
+                return false;
+            }
+            gpus += of.gpus;
+        }
+        gpus == used
+    }
+
+    /// A pod as a job of its own, at a place in the order of jobs.
+    pub(super) fn job(&self, place: usize, order: u64) -> Job {
+        let of = &self.standing[place];
+        let requirement = Arc::new(self.requirement(of));
+        Job::single(JobId(place as u64), &of.pod.name, order, requirement)
+    }
+
+    /// A node that goes, with the nodes that its pods go to.
+    pub(super) fn removal(&self, node: &Node, to: &BTreeMap<usize, String>) -> (String, Removal) {
+        let name = &*node.node.name;
+        let (used, offered) = (self.used_of(name), self.offered(node));
+        let requested = format!("{used} of {offered} {} on {name}", self.resource);
+        let mut removal = Removal { requested, moves: Vec::new(), fills_milli: 0 };
+        // Units of nodes that are cut alike are counted together, so that none is rounded alone.
+        let mut alike = 0;
+        for (place, of) in self.pods_of(name).map(|place| (place, &self.standing[place])) {
+            let Some(to) = to.get(&place) else { continue };
+            match self.nodes.get(&**to) {
+                Some(target) if self.is_cut_alike(node, target) => alike += of.gpus,
+                Some(target) => removal.fills_milli += self.milli(target, of.gpus),
+                None => {}
+            }
+            let (pod, from) = (pod_ref(of.workload, of.pod), name.to_owned());
+            removal.moves.push(Move { pod, from, to: to.clone() });
+        }
+        removal.fills_milli += self.milli(node, offered) - self.milli(node, offered - alike);
+        (name.to_owned(), removal)
+    }
+
+    /// All pods on their nodes, but for those of nodes that no pod with GPUs uses: these are gone.
+    pub(super) fn world_without_unused(&self) -> Snapshot {
+        let gone: BTreeSet<&str> = self.unused().collect();
+        let (world, next) = self.world_of(&gone, true);
+        self.with_staying(world, &next)
+    }
+
+    /// The nodes that the engine gives to the pods of nodes that are gone.
+    fn asked(&self, gone: &[&str]) -> BTreeMap<usize, String> {
+        let placed = placed(&self.world(&gone.iter().copied().collect()));
+        placed.into_iter().map(|(job, node)| (job.0 as usize, node)).collect()
+    }
+
+    /// All pods on their nodes, but for those of nodes that are gone: these are pending, with their
+    /// places as numbers, unless they belong to their node.
+    pub(super) fn world(&self, gone: &BTreeSet<&str>) -> Snapshot {
+        let (world, next) = self.world_that_moves(gone);
+        self.with_staying(world, &next)
+    }
+
+    fn with_staying(&self, mut world: Snapshot, next: &BTreeMap<&str, u16>) -> Snapshot {
+        let first_id = self.standing.len() + 1;
+        let nodes = world.nodes.iter().enumerate();
+        let holdings = nodes.filter_map(|(place, node)| {
+            let staying = self.staying.get(&*node.name)?;
+            let first = next.get(&*node.name).copied().unwrap_or(0);
+            let free = (node.devices.len() as i64 - i64::from(first)).max(0);
+            let count = u16::try_from(staying.gpus.clamp(0, free)).unwrap_or(0);
+            let owner = format!("pods of node {}", node.name);
+            let id = HoldingId((first_id + place) as u64);
+            let resources = staying.resources.clone();
+            let mut holding = held((id, &*node.name, owner), resources, (first, count));
+            holding.counts_into = staying.ports.iter().cloned().collect();
+            Some(holding)
+        });
+        let holdings: Vec<Holding> = holdings.collect();
+        world.holdings.extend(holdings);
+        world
+    }
+
+    /// The same without pods that belong to their node; for each of its nodes in their order how
+    /// many GPUs are held.
+    pub(super) fn world_that_moves(
+        &self,
+        gone: &BTreeSet<&str>,
+    ) -> (Snapshot, BTreeMap<&str, u16>) {
+        self.world_of(gone, !gone.is_empty())
+    }
+
+    /// The same; where pods move, nodes of which nobody knows what is free take none.
+    fn world_of(&self, gone: &BTreeSet<&str>, moves: bool) -> (Snapshot, BTreeMap<&str, u16>) {
+        let mut world = Snapshot::default();
+        let mut next: BTreeMap<&str, u16> = BTreeMap::new();
+        // Only pods with claims get what claims alone give, and these do not move. What pods that
+        // were not read may hold is not given to others.
+        let is_closed = |node: &Node| self.is_by_claims(node) || node.may_be_held;
+        let offered = |node: &Node| match is_closed(node) && moves {
+            true => 0,
+            false => self.offered(node),
+        };
+        let keeps_off = self.standing.iter().filter(|of| of.workload.template.keeps_others_off);
+        let keeps_off: BTreeSet<&str> = keeps_off.map(|of| of.node).collect();
+        // In the order in which they were read: names decide nothing.
+        for node in self.facts.nodes.iter().filter(|node| !gone.contains(&*node.node.name)) {
+            let name = &*node.node.name;
+            let mut model = node.node.clone();
+            let device = Device::plain(self.model(node), 0);
+            model.allocatable.extended.remove(self.resource);
+            model.devices = vec![device; usize::try_from(offered(node)).unwrap_or(0)];
+            model.unschedulable |= moves && keeps_off.contains(name);
+            world.nodes.push(model);
+            next.insert(name, 0);
+        }
+        for (place, of) in self.standing.iter().enumerate() {
+            let requirement = self.requirement(of);
+            if gone.contains(of.node) {
+                let id = JobId(place as u64);
+                world.jobs.push(Job::single(id, &of.pod.name, 0, Arc::new(requirement)));
+                continue;
+            }
+            let Some(next) = next.get_mut(of.node) else { continue };
+            let most = offered(self.nodes[of.node]);
+            let count = u16::try_from(of.gpus.clamp(0, most - i64::from(*next))).unwrap_or(0);
+            let owner = format!("{}/{}", of.workload.owner.namespace, of.pod.name);
+            let id = HoldingId(place as u64 + 1);
+            let mut holding = held((id, of.node, owner), requirement.resources, (*next, count));
+            holding.counts_into = requirement.counts_into;
+            world.holdings.push(holding);
+            *next += count;
+        }
+        (world, next)
+    }
+
+    pub(super) fn requirement(&self, of: &RunningPod<'_>) -> Requirement {
+        let template = &of.workload.template;
+        let model = self.nodes.get(of.node).map(|node| self.model(node)).unwrap_or_default();
+        let (device, gpu_models) = match u16::try_from(of.gpus) {
+            Ok(count) if count > 0 => {
+                let models = Some(model.to_owned()).filter(|model| !model.is_empty());
+                (DeviceRequest::Whole { count, same_island: false }, models.into_iter().collect())
+            }
+            _ => (DeviceRequest::None, BTreeSet::new()),
+        };
+        Requirement {
+            resources: resources(template, self.resource),
+            device,
+            gpu_models,
+            node_conditions: template.node_conditions.clone(),
+            tolerations: self.tolerations(of),
+            counts_into: template.host_ports.taken.iter().cloned().collect(),
+            rules: template.host_ports.rules.clone(),
+            ..Requirement::default()
+        }
+    }
+
+    /// What a pod tolerates. Where it is moved, a toleration of every taint counts for the taints
+    /// of its own node alone: other nodes may be dedicated to other pods.
+    fn tolerations(&self, of: &RunningPod<'_>) -> Vec<Toleration> {
+        let mut tolerations = of.workload.template.tolerations.clone();
+        let taints = self.nodes.get(of.node).map_or(&[][..], |node| node.node.taints.as_slice());
+        if of.pod.node.is_some() {
+            let (named, unnamed): (Vec<Toleration>, Vec<Toleration>) =
+                tolerations.into_iter().partition(|of| !of.key.is_empty());
+            let own = taints.iter().filter(|taint| unnamed.iter().any(|of| of.accepts(taint)));
+            let own = own.map(|taint| Toleration {
+                key: taint.key.clone(),
+                any_value: false,
+                value: taint.value.clone(),
+                effect: Some(taint.effect),
+            });
+            tolerations = named.into_iter().chain(own).collect();
+        }
+        if of.gpus > 0 && taints.iter().any(|taint| taint.key == self.resource) {
+            // It got onto such a node, so Kubernetes adds the toleration to what asks for GPUs.
+            let key = self.resource.to_owned();
+            tolerations.push(Toleration { key, any_value: true, ..Toleration::default() });
+        }
+        tolerations
+    }
+}
+
+/// What pods of a node use that belong to it.
+#[derive(Default)]
+struct Staying {
+    resources: Resources,
+    gpus: i64,
+    /// Selectors that count them because of their host ports.
+    ports: BTreeSet<String>,
+}
+
+impl Staying {
+    /// What one pod of a workload uses, with so many GPUs of a resource.
+    fn of(workload: &Workload, resource: &str, gpus: i64) -> Self {
+        let ports = workload.template.host_ports.taken.clone();
+        Self { resources: resources(&workload.template, resource), gpus, ports }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.resources.add_times(&other.resources, 1);
+        self.gpus += other.gpus;
+        self.ports.extend(other.ports.iter().cloned());
+    }
+}
+
+/// What one pod uses beside its GPUs of a resource.
+fn resources(template: &PodTemplate, resource: &str) -> Resources {
+    let mut resources = Resources { pod_slots: 1, ..Resources::default() };
+    let lasting = template.containers.iter().filter(|c| c.kind != ContainerKind::Init);
+    for (name, amount) in lasting.flat_map(|container| &container.requests) {
+        match name.as_str() {
+            "cpu" => resources.cpu_milli += amount,
+            "memory" => resources.memory_bytes += amount,
+            "ephemeral-storage" => resources.ephemeral_bytes += amount,
+            name if name == resource => {}
+            name => *resources.extended.entry(name.to_owned()).or_default() += amount,
+        }
+    }
+    resources
+}
+
+/// What somebody holds on a node, with so many whole devices from the first.
+fn held(
+    (id, node, owner): (HoldingId, &str, String),
+    resources: Resources,
+    (first, count): (u16, u16),
+) -> Holding {
+    let whole = DeviceAmount::share(WHOLE_DEVICE_MILLI, 0);
+    Holding {
+        id,
+        node: node.into(),
+        owner: Owner::Foreign(owner),
+        phase: HoldingPhase::Held { expected_end_ms: None },
+        reservation: None,
+        resources,
+        devices: (first..first + count).map(|device| (device, whole.clone())).collect(),
+        counts_into: Default::default(),
+        attachments: Default::default(),
+    }
+}
+
+/// Pods that keep nodes without GPU pods from being removed: those that lose something when they
+/// move, and those for which the engine finds no other node. By name of the node, as
+/// `namespace/name`, with the reason where the API server would not let them in again.
+pub(super) fn stay_on<'f>(
+    facts: &'f Facts,
+    empty: &BTreeSet<&'f str>,
+) -> BTreeMap<&'f str, BTreeSet<String>> {
+    let mut stays: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    // These pods have no GPUs, so it does not matter which the world has.
+    let standing = standing(facts, labels::NVIDIA_GPU);
+    let cluster = ResourceCluster::of(facts, labels::NVIDIA_GPU, &standing);
+    let with_pods: Vec<&str> =
+        empty.iter().copied().filter(|node| cluster.pods_of(node).next().is_some()).collect();
+    if with_pods.is_empty() {
+        return stays;
+    }
+    let placed = cluster.asked(&with_pods);
+    for node in with_pods {
+        let left = cluster
+            .pods_of(node)
+            .filter(|place| !placed.contains_key(place) || !cluster.can_move(&standing[*place]));
+        let left: BTreeSet<String> = left.map(|place| standing[place].as_staying()).collect();
+        if !left.is_empty() {
+            stays.insert(node, left);
+        }
+    }
+    stays
+}
