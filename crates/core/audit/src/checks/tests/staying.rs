@@ -171,7 +171,8 @@ fn a_node_stays_whose_pods_the_api_server_would_reject() {
     assert!(finding(&facts, "AUT-07").is_none());
 }
 
-/// Nodes of eight GPUs in seven parts each: three parts move beside another, 7571 and 429.
+/// Nodes of eight GPUs in seven parts each: of both nodes with a server three parts move, and 7571
+/// of each node and 429 are all of it.
 #[test]
 fn a_node_of_parts_is_all_of_its_gpus() {
     let mut facts = healthy();
@@ -183,5 +184,5 @@ fn a_node_of_parts_is_all_of_its_gpus() {
     }
     facts.workloads[SERVE].template.containers[0].limits = map(&[(GPU, 3)]);
     let found = finding(&facts, "AUT-07").expect("it is found");
-    assert_eq!(found.fills_milli, 429);
+    assert_eq!(found.fills_milli, 2 * 429);
 }
