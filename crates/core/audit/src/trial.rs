@@ -54,14 +54,15 @@ impl Changing {
     }
 
     /// A world to which these jobs come later: it has the nodes on which they could start.
-    pub(crate) fn before(world: &Snapshot, jobs: &[Job]) -> Option<Self> {
+    /// Also what the engine decides before that.
+    pub(crate) fn before(world: &Snapshot, jobs: &[Job]) -> Option<(Self, Plan)> {
         let all: Vec<Job> = world.jobs.iter().chain(jobs).cloned().collect();
         let part = part(world, &all, |holding| holding.devices.len());
         let part = part.map(|part| Snapshot { jobs: world.jobs.clone(), ..part });
         let part = part.map_or(Cow::Borrowed(world), Cow::Owned);
         let mut engine = Engine::new(EngineConfig::default(), &part).ok()?;
-        engine.step(Batch::decision(), world.now_ms).ok()?;
-        Some(Self { engine, now_ms: world.now_ms })
+        let plan = engine.step(Batch::decision(), world.now_ms).ok()?;
+        Some((Self { engine, now_ms: world.now_ms }, plan))
     }
 
     /// What the engine decides after events.

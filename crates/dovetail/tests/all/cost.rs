@@ -240,7 +240,7 @@ fn names_come_from_owners_labels_and_the_mapping() {
         "node-pool": "NodePool h100", "cluster": "west", "model": "(unknown)"});
     assert_eq!(of(&found, &row), 2 * 6_880_000 * HOURS);
     let notes = found["notes"].to_string();
-    assert!(notes.contains("model (unknown): the label llm-d.ai/model"), "{notes}");
+    assert!(notes.contains("to name the model of a pod, set the label llm-d.ai/model"), "{notes}");
     folder.write("dovetail.toml", "");
     let found = document(&folder, "--by team,cluster");
     assert_eq!(of(&found, &json!({"team": "eyes", "cluster": "c1-u5-t3r"})), 4 * 6_880_000 * HOURS);

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_account::device_time::DeviceState;
 use dovetail_model::labels;
 
-use super::emptying::{Emptied, emptied};
+use super::emptying::{Decided, Emptied, emptied};
 use super::needed::needs;
 use super::removal::Removal;
 use super::resource_cluster::{ResourceCluster, standing};
@@ -41,21 +41,26 @@ pub(super) fn nearly_empty(view: &View<'_>, check: &'static Check, found: &mut V
 /// All nodes that can go together, by name.
 pub(super) fn removals<'v>(view: &'v View<'_>) -> &'v BTreeMap<String, Removal> {
     view.removals.get_or_init(|| {
-        let mut removals = BTreeMap::new();
+        let mut removals: BTreeMap<String, Removal> = BTreeMap::new();
+        let mut decided = Decided::default();
         // Parts of GPUs are no devices of their own to the engine. Pods that were not read may use
         // what looks free, or need it.
         let is_whole = |resource: &&&str| WHOLE.contains(*resource) && !view.facts.lacks_pods;
         for resource in view.most_gpus.keys().filter(is_whole) {
-            removals.extend(removals_of(view, resource));
+            for (name, removal) in removals_of(view, resource, &decided) {
+                decided.taken.extend(removal.moves.iter().map(|of| of.to.clone()));
+                decided.gone.insert(name.clone());
+                removals.insert(name, removal);
+            }
         }
         removals
     })
 }
 
-fn removals_of(view: &View<'_>, resource: &str) -> Vec<(String, Removal)> {
+fn removals_of(view: &View<'_>, resource: &str, decided: &Decided) -> Vec<(String, Removal)> {
     let standing = standing(view.facts, resource);
     let cluster = ResourceCluster::of(view.facts, resource, &standing);
-    let Emptied { mut nodes, to } = emptied(&cluster);
+    let Emptied { mut nodes, to } = emptied(&cluster, decided);
     let names: BTreeSet<&str> = nodes.iter().map(|node| &*node.node.name).collect();
     // The pods of a node that stays are in nobody's way: they were placed with all others.
     let needed = needs(view, &names);

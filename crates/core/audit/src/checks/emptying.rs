@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{
     Action, Event, HeldDevices, Holding, Job, JobId, Node as WorldNode, NodeAvailability, NodeName,
-    Owner,
+    Owner, Plan,
 };
 
 use super::resource_cluster::ResourceCluster;
@@ -28,14 +28,25 @@ pub(super) struct Emptied<'f> {
     pub(super) to: BTreeMap<usize, String>,
 }
 
+/// What other resources have decided on.
+#[derive(Default)]
+pub(super) struct Decided {
+    /// Nodes that go.
+    pub(super) gone: BTreeSet<String>,
+    /// Nodes that pods of those run on.
+    pub(super) taken: BTreeSet<String>,
+}
+
 /// Empties one node after the other.
-pub(super) fn emptied<'f>(cluster: &ResourceCluster<'f>) -> Emptied<'f> {
+pub(super) fn emptied<'f>(cluster: &ResourceCluster<'f>, decided: &Decided) -> Emptied<'f> {
     let mut emptied = Emptied::default();
     let mut sources = cluster.sources();
+    let is_decided = |name: &str| decided.gone.contains(name) || decided.taken.contains(name);
+    sources.retain(|node| !is_decided(&node.node.name));
     // Stable: what is alike stays in the order in which it was read.
     sources.sort_by_key(|node| order(node, cluster.used_of(&node.node.name), cluster));
     sources.truncate(MOST_NODES);
-    let Some(mut emptying) = Emptying::of(cluster, &sources) else { return emptied };
+    let Some(mut emptying) = Emptying::of(cluster, &sources, decided) else { return emptied };
     loop {
         let next = (0..sources.len())
             .min_by_key(|place| order(sources[*place], emptying.used_of(sources[*place]), cluster));
@@ -69,15 +80,20 @@ struct Emptying<'c, 'f> {
 }
 
 impl<'c, 'f> Emptying<'c, 'f> {
-    fn of(cluster: &'c ResourceCluster<'f>, sources: &[&'f Node]) -> Option<Self> {
+    fn of(
+        cluster: &'c ResourceCluster<'f>,
+        sources: &[&'f Node],
+        decided: &Decided,
+    ) -> Option<Self> {
         let names: BTreeSet<&str> = sources.iter().map(|node| &*node.node.name).collect();
         let places: BTreeSet<usize> = names.iter().flat_map(|name| cluster.pods_of(name)).collect();
         if places.is_empty() {
             return None;
         }
-        let world = cluster.world_without_unused();
+        let gone = decided.gone.iter().map(String::as_str).collect();
+        let world = cluster.world_without_unused(&gone);
         let jobs: Vec<Job> = places.iter().map(|place| cluster.job(*place, 0)).collect();
-        let engine = Changing::before(&world, &jobs)?;
+        let (engine, first) = Changing::before(&world, &jobs)?;
         let is_source = |node: &&WorldNode| names.contains(&*node.name);
         let nodes = world.nodes.iter().filter(is_source);
         let nodes = nodes.map(|node| (node.name.to_string(), node.clone())).collect();
@@ -86,7 +102,25 @@ impl<'c, 'f> Emptying<'c, 'f> {
             places.contains(&place).then_some((place, holding))
         };
         let holdings = world.holdings.into_iter().filter_map(of_source).collect();
-        Some(Self { cluster, engine, nodes, holdings, guests: BTreeMap::new() })
+        let mut emptying = Self { cluster, engine, nodes, holdings, guests: BTreeMap::new() };
+        emptying.settle(first);
+        Some(emptying)
+    }
+
+    /// Pods of the nodes that go anyway stand where the engine has placed them, like every other
+    /// pod.
+    fn settle(&mut self, first: Plan) {
+        let mut events = Vec::new();
+        for (place, (node, devices)) in bound(first) {
+            let holding = self.cluster.holding(place, node, devices);
+            events.push(Event::ended(JobId(place as u64)));
+            events.push(Event::ForeignHeld(Box::new(holding.clone())));
+            self.guests.entry(holding.node.to_string()).or_default().push(place);
+            self.holdings.insert(place, holding);
+        }
+        if !events.is_empty() {
+            self.engine.after(events);
+        }
     }
 
     fn used_of(&self, node: &Node) -> i64 {
@@ -148,11 +182,15 @@ impl<'c, 'f> Emptying<'c, 'f> {
         }
         let jobs = places.iter().zip(0..).map(|(place, order)| self.cluster.job(*place, order));
         events.extend(jobs.map(|job| Event::Submitted(Box::new(job))));
-        let actions = self.engine.after(events).actions.into_iter();
-        let bound = actions.filter_map(|action| match action {
-            Action::Bind { pod, node, devices } => Some((pod.job.0 as usize, (node, devices))),
-            _ => None,
-        });
-        bound.collect()
+        bound(self.engine.after(events))
     }
+}
+
+/// The nodes and devices of pods that start, by place.
+fn bound(plan: Plan) -> BTreeMap<usize, (NodeName, HeldDevices)> {
+    let bound = plan.actions.into_iter().filter_map(|action| match action {
+        Action::Bind { pod, node, devices } => Some((pod.job.0 as usize, (node, devices))),
+        _ => None,
+    });
+    bound.collect()
 }

@@ -146,14 +146,16 @@ fn start_elsewhere(
 ) -> BTreeSet<usize> {
     let standing = standing(facts, resource);
     let cluster = ResourceCluster::of(facts, resource, &standing);
+    // The pods of the empty nodes come first: they are to run on the nodes that stay.
     let mut world = cluster.world(empty);
-    world.jobs.clear();
     for (place, of) in waiting.iter().enumerate() {
         let pod = RunningPod::waiting(of.workload, of.pod, of.gpus);
         let requirement = Arc::new(cluster.requirement(&pod));
-        world.jobs.push(Job::single(JobId(place as u64), &of.pod.name, 0, requirement));
+        let id = JobId((standing.len() + place) as u64);
+        world.jobs.push(Job::single(id, &of.pod.name, 1, requirement));
     }
-    placed(&world).into_keys().map(|job| job.0 as usize).collect()
+    let places = placed(&world).into_keys().map(|job| job.0 as usize);
+    places.filter_map(|place| place.checked_sub(standing.len())).collect()
 }
 
 impl Needs {

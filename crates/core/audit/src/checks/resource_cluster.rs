@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{
-    Device, DeviceAmount, DeviceRequest, Holding, HoldingId, HoldingPhase, Job, JobId,
-    NodeAvailability, Owner, Requirement, Resources, Snapshot, Toleration, labels, to_nearest,
+    Device, DeviceAmount, DeviceRequest, HeldDevices, Holding, HoldingId, HoldingPhase, Job, JobId,
+    NodeAvailability, NodeName, Owner, Requirement, Resources, Snapshot, Toleration, labels,
+    to_nearest,
 };
 
 use super::pod_ref;
@@ -69,6 +70,8 @@ pub(super) struct ResourceCluster<'f> {
     /// Pods by node, as places in `standing`.
     of_nodes: BTreeMap<&'f str, Vec<usize>>,
     used: BTreeMap<&'f str, i64>,
+    /// Nodes on which pods use GPUs of any kind.
+    busy: BTreeSet<&'f str>,
     /// What pods use that belong to their node.
     staying: BTreeMap<&'f str, Staying>,
     /// What disruption budgets allow, by whom they protect.
@@ -84,13 +87,18 @@ impl<'f> ResourceCluster<'f> {
         let nodes: BTreeMap<&str, &Node> =
             facts.nodes.iter().map(|node| (&*node.node.name, node)).collect();
         let mut used: BTreeMap<&str, i64> = BTreeMap::new();
+        let mut busy: BTreeSet<&str> = BTreeSet::new();
         let mut staying: BTreeMap<&str, Staying> = BTreeMap::new();
         for workload in &facts.workloads {
             let gpus = workload.gpus_per_pod().get(resource).copied().unwrap_or(0);
             let own = workload.belongs_to_nodes().then(|| Staying::of(workload, resource, gpus));
-            for pod in workload.pods.iter().filter(|_| gpus > 0 || own.is_some()) {
+            let has_gpus = workload.has_gpus();
+            for pod in workload.pods.iter().filter(|_| has_gpus || own.is_some()) {
                 let node = pod.node.as_deref().and_then(|node| nodes.get_key_value(node));
                 let Some((name, _)) = node else { continue };
+                if has_gpus {
+                    busy.insert(name);
+                }
                 if gpus > 0 {
                     *used.entry(*name).or_default() += gpus;
                 }
@@ -103,7 +111,7 @@ impl<'f> ResourceCluster<'f> {
         for budget in &facts.budgets {
             limits.entry(&budget.protects).or_default().push(budget.limit);
         }
-        Self { facts, resource, standing, nodes, of_nodes, used, staying, limits }
+        Self { facts, resource, standing, nodes, of_nodes, used, busy, staying, limits }
     }
 
     /// Whether a pod starts again elsewhere without loss, as far as anybody can see. What other
@@ -199,8 +207,9 @@ impl<'f> ResourceCluster<'f> {
 
     /// Nodes with GPUs that no pod uses: they go before others (AUT-03), and take no pods of those.
     fn unused(&self) -> impl Iterator<Item = &'f str> {
+        let has_gpus = |node: &Node| node.gpus.values().any(|gpus| gpus.allocatable > 0);
         let nodes = self.nodes.iter();
-        let unused = nodes.filter(|(name, node)| self.offered(node) > 0 && self.used_of(name) == 0);
+        let unused = nodes.filter(move |(name, node)| has_gpus(node) && !self.busy.contains(*name));
         unused.map(|(name, _)| *name)
     }
 
@@ -264,11 +273,22 @@ impl<'f> ResourceCluster<'f> {
         (name.to_owned(), removal)
     }
 
-    /// All pods on their nodes, but for those of nodes that no pod with GPUs uses: these are gone.
-    pub(super) fn world_without_unused(&self) -> Snapshot {
-        let gone: BTreeSet<&str> = self.unused().collect();
+    /// All pods on their nodes, but for those of nodes that are gone, and of nodes that no pod with
+    /// GPUs uses: these go as well.
+    pub(super) fn world_without_unused(&self, gone: &BTreeSet<&str>) -> Snapshot {
+        let gone: BTreeSet<&str> = self.unused().chain(gone.iter().copied()).collect();
         let (world, next) = self.world_of(&gone, true);
         self.with_staying(world, &next)
+    }
+
+    /// What a pod holds on a node with these devices.
+    pub(super) fn holding(&self, place: usize, node: NodeName, devices: HeldDevices) -> Holding {
+        let of = &self.standing[place];
+        let requirement = self.requirement(of);
+        let owner = format!("{}/{}", of.workload.owner.namespace, of.pod.name);
+        let id = HoldingId(place as u64 + 1);
+        let holding = held((id, "", owner), requirement.resources, (0, 0));
+        Holding { node, devices, counts_into: requirement.counts_into, ..holding }
     }
 
     /// The nodes that the engine gives to the pods of nodes that are gone.

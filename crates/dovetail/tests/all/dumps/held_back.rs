@@ -103,11 +103,10 @@ fn a_half_placed_gang_a_cordon_and_fragments_on_eks() {
 /// The command of AUT-07 relies on them, and they are those of pods of the namespace.
 #[test]
 fn all_moves_are_explained_and_shown_to_the_namespace_of_their_pods() {
-    let flags = format!("--at 2026-11-25T15:30:00Z {OWNED_PRICES}");
-    let (folder, found) = audit(OWNED, &flags);
+    let (folder, found) = eks();
     let moves = finding(&found, "AUT-07")["moves"].as_array().unwrap();
     let call = |more: &str| {
-        let done = folder.call(&format!("audit --from dump.json {flags} {more}"));
+        let done = folder.call(&format!("audit --from dump.json --at 2026-11-25T14:00:00Z {more}"));
         done.out.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let explained = call("--explain AUT-07");

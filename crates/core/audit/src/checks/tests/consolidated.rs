@@ -253,7 +253,7 @@ fn no_pod_moves_to_a_node_that_goes_itself() {
     assert!(audit(&facts).iter().all(|finding| finding.check.id != "AUT-07"));
 }
 
-/// Seven GPUs are free on the node that stays; more needs the other one.
+/// Six GPUs are free on the node that stays once both servers are there; more needs the other one.
 #[test]
 fn a_node_that_work_to_come_needs_is_not_emptied() {
     let moves = |gpus: i64| {
@@ -265,7 +265,7 @@ fn a_node_that_work_to_come_needs_is_not_emptied() {
         facts.to_come.push(ToCome { workload: later, last_ms: None });
         audit(&facts).iter().any(|finding| finding.check.id == "AUT-07")
     };
-    assert!(moves(6) && !moves(8));
+    assert!(moves(6) && !moves(7));
 }
 
 /// A node without GPU pods is removed only if its other pods find another node.

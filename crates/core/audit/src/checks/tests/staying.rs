@@ -186,3 +186,42 @@ fn a_node_of_parts_is_all_of_its_gpus() {
     let found = finding(&facts, "AUT-07").expect("it is found");
     assert_eq!(found.fills_milli, 2 * 429);
 }
+
+/// Servers on two nodes, a web server on a third that no pod with GPUs uses. No other node has room
+/// for the web server if it takes more than 88 CPU.
+fn servers_beside_an_empty_node(cpu_milli: i64) -> Facts {
+    let mut facts = healthy();
+    one_server_on_each_node(&mut facts);
+    let mut empty = gpu_node("g4", "H100");
+    empty.devices = (24..32).collect();
+    empty.node.taints.clear();
+    empty.without_gpu_pods_since_ms = Some(NOW_MS - 9 * HOUR_MS);
+    add_node(&mut facts, empty);
+    facts.nodes[1].node.allocatable.cpu_milli = 1_000;
+    facts.workloads[WEB].pods.truncate(1);
+    facts.workloads[WEB].pods[0].node = Some("g4".into());
+    facts.workloads[WEB].template.tolerations = vec![toleration(GPU)];
+    requests(&mut facts, WEB, "cpu", cpu_milli);
+    requests(&mut facts, EXPORTER, "cpu", 0);
+    facts
+}
+
+/// By hand: 96 CPU on each node, 4 for each server, and both servers and the web server need 96.
+#[test]
+fn no_node_is_emptied_on_which_pods_of_an_empty_node_are_to_run() {
+    assert!(finding(&servers_beside_an_empty_node(88_000), "AUT-07").is_some());
+    let facts = servers_beside_an_empty_node(88_001);
+    assert!(finding(&facts, "AUT-07").is_none());
+    assert!(finding(&facts, "AUT-03").expect("it is found").stays.is_empty());
+}
+
+/// The web server is beside a server, and the empty node has GPUs of another vendor: it goes, too.
+#[test]
+fn no_pod_moves_to_an_empty_node_with_gpus_of_another_vendor() {
+    let mut facts = servers_beside_an_empty_node(90_000);
+    let amd = facts.nodes.last_mut().expect("the empty node");
+    let gpus = amd.gpus.remove(GPU).expect("its GPUs");
+    amd.gpus.insert("amd.com/gpu".into(), gpus);
+    facts.workloads[WEB].pods[0].node = Some("g2".into());
+    assert!(finding(&facts, "AUT-07").is_none());
+}
