@@ -73,7 +73,7 @@ fn no_longer_guaranteed(facts: &Facts, finding: &Finding, change: &PatchChange) 
     };
     let loses_class = |workload: &&Workload| {
         let mut containers = workload.template.containers.iter();
-        workload.owner == finding.object
+        is_of(workload, &finding.object)
             && is_guaranteed(workload)
             && containers.any(|of| of.name == *container && limit_of(of) != Some(*request))
     };
@@ -86,6 +86,11 @@ fn no_longer_guaranteed(facts: &Facts, finding: &Finding, change: &PatchChange) 
     })
 }
 
+/// Whether an object owns a workload. Names differ most: of many workloads they are compared first.
+fn is_of(workload: &Workload, object: &ObjectRef) -> bool {
+    workload.owner.name == object.name && workload.owner == *object
+}
+
 /// The risk of a lower request that an autoscaler divides the use by.
 fn scaled_by_request(facts: &Facts, finding: &Finding, change: &PatchChange) -> Option<String> {
     let PatchChange::Amount { container, resource, request, .. } = change else { return None };
@@ -93,7 +98,7 @@ fn scaled_by_request(facts: &Facts, finding: &Finding, change: &PatchChange) -> 
         let now = of.requests.get(*resource).or(of.limits.get(*resource));
         of.name == *container && now.is_some_and(|now| now > request)
     };
-    let mut workloads = facts.workloads.iter().filter(|of| of.owner == finding.object);
+    let mut workloads = facts.workloads.iter().filter(|of| is_of(of, &finding.object));
     if !workloads.any(|of| of.template.containers.iter().any(is_lower)) {
         return None;
     }
@@ -122,7 +127,9 @@ fn not_replaced(facts: &Facts, finding: &Finding, change: &PatchChange) -> Optio
         }
         _ => false,
     };
-    let mut workloads = facts.workloads.iter().filter(|workload| is_evicted(workload));
+    // Few are rejected, and whether one is evicted takes longer to see.
+    let rejected = facts.workloads.iter().filter(|workload| workload.rejected_by.is_some());
+    let mut workloads = rejected.filter(|workload| is_evicted(workload));
     let (reason, owner) = workloads.find_map(|of| Some((of.rejected_by.as_ref()?, &of.owner)))?;
     let ObjectRef { kind, namespace, name } = owner;
     Some(format!(
@@ -145,7 +152,7 @@ fn is_guaranteed(workload: &Workload) -> bool {
 /// What pods that run lose if a change of their template replaces them. Servers go one by one.
 pub(super) fn of_restart(facts: &Facts, object: &ObjectRef) -> Option<String> {
     let runs = |workload: &&Workload| {
-        workload.owner == *object && workload.pods.iter().any(|pod| pod.node.is_some())
+        is_of(workload, object) && workload.pods.iter().any(|pod| pod.node.is_some())
     };
     let workload = facts.workloads.iter().find(runs)?;
     let class = match object.kind.as_str() {
@@ -167,7 +174,7 @@ pub(super) fn of_restart(facts: &Facts, object: &ObjectRef) -> Option<String> {
 /// The risk of a change of the pods of a workload.
 fn of_pods(facts: &Facts, finding: &Finding, change: &PatchChange) -> Option<String> {
     let mut workloads = facts.workloads.iter();
-    let workload = workloads.find(|workload| workload.owner == finding.object);
+    let workload = workloads.find(|workload| is_of(workload, &finding.object));
     let class = match finding.object.kind.as_str() {
         "Notebook" => Some(WorkloadClass::Interactive),
         _ => workload.and_then(|workload| workload.class),
