@@ -66,7 +66,8 @@ pub use moment::{
     node_parts, recent,
 };
 pub use patch::{
-    Edited, Form, Json, Manager, NodeChange, Operation, Patch, Remedy, SourceObject, Tool, patches,
+    Edited, FactsByOwner, Form, Json, Manager, NodeChange, Operation, Patch, Remedy, SourceObject,
+    Tool, patches,
 };
 pub use report::{
     AuditReport, Brought, MonthFigure, NodePrice, PricedFinding, Rung, TimeByPrice, report,

@@ -48,9 +48,14 @@ impl Changing {
     /// The same where each holding will have only so many of its devices.
     pub(crate) fn once_left(world: &Snapshot, stays: impl Fn(&Holding) -> usize) -> Option<Self> {
         let part = with_room_once_left(world, stays);
-        let mut engine = Engine::new(EngineConfig::default(), &part).ok()?;
-        engine.step(Batch::decision(), world.now_ms).ok()?;
-        Some(Self { engine, now_ms: world.now_ms })
+        Some(Self::started(&part, world.now_ms)?.0)
+    }
+
+    /// An engine that has decided once, and what.
+    fn started(part: &Snapshot, now_ms: u64) -> Option<(Self, Plan)> {
+        let mut engine = Engine::new(EngineConfig::default(), part).ok()?;
+        let plan = engine.step(Batch::decision(), now_ms).ok()?;
+        Some((Self { engine, now_ms }, plan))
     }
 
     /// A world to which these jobs come later: it has the nodes on which they could start.
@@ -60,9 +65,7 @@ impl Changing {
         let part = part(world, &all, |holding| holding.devices.len());
         let part = part.map(|part| Snapshot { jobs: world.jobs.clone(), ..part });
         let part = part.map_or(Cow::Borrowed(world), Cow::Owned);
-        let mut engine = Engine::new(EngineConfig::default(), &part).ok()?;
-        let plan = engine.step(Batch::decision(), world.now_ms).ok()?;
-        Some((Self { engine, now_ms: world.now_ms }, plan))
+        Self::started(&part, world.now_ms)
     }
 
     /// What the engine decides after events.

@@ -126,14 +126,14 @@ impl Cordoned<'_> {
     }
 
     fn action(&self) -> Action {
-        match () {
+        match self.kind() {
             // What is being removed is not wanted back.
-            () if self.node.is_being_removed => Action::Wait,
-            () if !self.marks.is_empty() => Action::Repair,
-            () if self.removal.is_some() => Action::Drain,
-            () if !self.is_empty || self.is_needed() => Action::Uncordon,
-            () if !self.staying.is_empty() => Action::Keep,
-            () => Action::Remove,
+            Kind::Leaving => Action::Wait,
+            Kind::Marked => Action::Repair,
+            Kind::Sound if self.removal.is_some() => Action::Drain,
+            Kind::Sound if !self.is_empty || self.is_needed() => Action::Uncordon,
+            Kind::Sound if !self.staying.is_empty() => Action::Keep,
+            Kind::Sound => Action::Remove,
         }
     }
 

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::{Facts, Workload};
+use crate::facts::Facts;
 use crate::finding::{Evidence, Finding, Move};
-use crate::patch::{PatchChange, lost_by_drain};
+use crate::patch::{PatchChange, first_of, lost_by_drain};
 
 /// Checks whose fix drains nodes.
 const DRAINING: [&str; 3] = ["AUT-03", "AUT-06", "AUT-07"];
@@ -18,16 +18,15 @@ const ON_SPOT: &str =
 
 /// Adds to the findings that drain a node what its pods lose by that.
 pub(super) fn name_losses(facts: &Facts, found: &mut [Finding]) {
-    let mut drained: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
-    for finding in found.iter().filter(|finding| drains(finding)) {
-        let names = finding.affected.iter().map(|object| object.name.clone());
-        drained.extend(names.map(|name| (name, BTreeMap::new())));
-    }
+    let nodes = drained_nodes(found).into_iter();
+    let mut drained: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> =
+        nodes.map(|name| (name, BTreeMap::new())).collect();
     if drained.is_empty() {
         return;
     }
     name_spot(facts, found);
-    for workload in facts.workloads.iter().filter(|workload| is_evicted(workload)) {
+    // A drain leaves the pods of DaemonSets, and static ones.
+    for workload in facts.workloads.iter().filter(|workload| !workload.belongs_to_nodes()) {
         let Some(lost) = lost_by_drain(workload) else { continue };
         for node in workload.pods.iter().filter_map(|pod| pod.node.as_deref()) {
             if let Some(losses) = drained.get_mut(node) {
@@ -39,15 +38,27 @@ pub(super) fn name_losses(facts: &Facts, found: &mut [Finding]) {
     }
     for finding in found.iter_mut().filter(|finding| drains(finding)) {
         let losses = finding.affected.iter().filter_map(|object| drained.get(&object.name));
-        let lines = losses.flatten().map(|(lost, owners)| Evidence {
-            what: "risk of the drain",
-            value: format!("{}: {lost}", first_of(owners)),
-        });
-        let lines: Vec<Evidence> = lines.collect();
-        // Before the moves, of which there may be many.
-        let place = finding.evidence.len().min(1);
-        drop(finding.evidence.splice(place..place, lines));
+        let lines = losses.flatten();
+        let lines = lines.map(|(lost, owners)| format!("{}: {lost}", names(owners)));
+        add_risks(finding, lines.collect());
     }
+}
+
+/// Adds what a drain puts at risk, before the moves, of which there may be many.
+pub(super) fn add_risks(finding: &mut Finding, risks: Vec<String>) {
+    let lines = risks.into_iter().map(|value| Evidence { what: "risk of the drain", value });
+    let place = finding.evidence.len().min(1);
+    drop(finding.evidence.splice(place..place, lines));
+}
+
+/// The nodes that the fixes of findings drain.
+pub(super) fn drained_nodes(found: &[Finding]) -> BTreeSet<String> {
+    let drained = found.iter().filter(|finding| drains(finding));
+    drained.flat_map(|finding| finding.affected.iter().map(|object| object.name.clone())).collect()
+}
+
+fn names(owners: &BTreeSet<String>) -> String {
+    first_of(owners.iter(), MOST_NAMED)
 }
 
 /// Adds which pods come to capacity that its provider may take back, and leave other capacity.
@@ -60,9 +71,7 @@ fn name_spot(facts: &Facts, found: &mut [Finding]) {
         let pods: BTreeSet<String> =
             pods.map(|of| format!("Pod {}/{}", of.pod.namespace, of.pod.name)).collect();
         if !pods.is_empty() {
-            let value = format!("{}: {ON_SPOT}", first_of(&pods));
-            let place = finding.evidence.len().min(1);
-            finding.evidence.insert(place, Evidence { what: "risk of the drain", value });
+            add_risks(finding, vec![format!("{}: {ON_SPOT}", names(&pods))]);
         }
     }
 }
@@ -73,17 +82,4 @@ pub(super) fn drains(finding: &Finding) -> bool {
     DRAINING.contains(&finding.check.id)
         && finding.stays.is_empty()
         && !changes.any(|change| matches!(change, PatchChange::Uncordon { .. }))
-}
-
-/// Whether a drain evicts the pods: those of a DaemonSet and static pods stay.
-fn is_evicted(workload: &Workload) -> bool {
-    !workload.belongs_to_nodes()
-}
-
-fn first_of(owners: &BTreeSet<String>) -> String {
-    let first: Vec<&str> = owners.iter().take(MOST_NAMED).map(String::as_str).collect();
-    match owners.len().saturating_sub(MOST_NAMED) {
-        0 => first.join(", "),
-        more => format!("{} and {more} more", first.join(", ")),
-    }
 }

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_model::NodeAvailability;
 
 use super::View;
-use super::drained::drains;
+use super::drained::{add_risks, drained_nodes, drains};
 use crate::facts::{Autoscaler, Node, ObjectRef, Workload};
-use crate::finding::{Evidence, Finding};
+use crate::finding::Finding;
 
 /// Pools of Karpenter, which adds nodes again for pods that need them.
 const ADDS_NODES: &str = "NodePool";
@@ -25,10 +25,7 @@ struct Growth<'f> {
 
 /// Adds to the findings that remove nodes which autoscalers may then lack them.
 pub(super) fn name_growth(view: &View<'_>, found: &mut [Finding]) {
-    let removed = found.iter().filter(|finding| drains(finding));
-    let removed: BTreeSet<String> = removed
-        .flat_map(|finding| finding.affected.iter().map(|object| object.name.clone()))
-        .collect();
+    let removed = drained_nodes(found);
     let mut growing: Vec<Growth<'_>> = growing(view);
     if removed.is_empty() || growing.is_empty() {
         return;
@@ -41,11 +38,7 @@ pub(super) fn name_growth(view: &View<'_>, found: &mut [Finding]) {
         let nodes: Vec<&Node> = nodes.collect();
         let may_need = |of: &&Growth<'_>| nodes.iter().any(|node| of.pods_on(node, 0) > 0);
         let named = growing.iter().filter(may_need).take(MOST_NAMED);
-        let lines = named.map(|of| Evidence { what: "risk of the drain", value: of.words() });
-        let lines: Vec<Evidence> = lines.collect();
-        // Before the moves, of which there may be many.
-        let place = finding.evidence.len().min(1);
-        drop(finding.evidence.splice(place..place, lines));
+        add_risks(finding, named.map(Growth::words).collect());
     }
 }
 

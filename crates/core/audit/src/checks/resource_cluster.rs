@@ -283,12 +283,17 @@ impl<'f> ResourceCluster<'f> {
 
     /// What a pod holds on a node with these devices.
     pub(super) fn holding(&self, place: usize, node: NodeName, devices: HeldDevices) -> Holding {
+        let requirement = self.requirement(&self.standing[place]);
+        Holding { node, devices, ..self.held_by(place, requirement, (0, 0)) }
+    }
+
+    /// What a pod holds on its node, with so many whole devices from the first.
+    fn held_by(&self, place: usize, requirement: Requirement, devices: (u16, u16)) -> Holding {
         let of = &self.standing[place];
-        let requirement = self.requirement(of);
         let owner = format!("{}/{}", of.workload.owner.namespace, of.pod.name);
         let id = HoldingId(place as u64 + 1);
-        let holding = held((id, "", owner), requirement.resources, (0, 0));
-        Holding { node, devices, counts_into: requirement.counts_into, ..holding }
+        let holding = held((id, of.node, owner), requirement.resources, devices);
+        Holding { counts_into: requirement.counts_into, ..holding }
     }
 
     /// The nodes that the engine gives to the pods of nodes that are gone.
@@ -367,11 +372,7 @@ impl<'f> ResourceCluster<'f> {
             let Some(next) = next.get_mut(of.node) else { continue };
             let most = offered(self.nodes[of.node]);
             let count = u16::try_from(of.gpus.clamp(0, most - i64::from(*next))).unwrap_or(0);
-            let owner = format!("{}/{}", of.workload.owner.namespace, of.pod.name);
-            let id = HoldingId(place as u64 + 1);
-            let mut holding = held((id, of.node, owner), requirement.resources, (*next, count));
-            holding.counts_into = requirement.counts_into;
-            world.holdings.push(holding);
+            world.holdings.push(self.held_by(place, requirement, (*next, count)));
             *next += count;
         }
         (world, next)

@@ -20,6 +20,7 @@ mod edit;
 mod form;
 mod json;
 mod object;
+mod owned;
 mod pool;
 mod risk;
 mod source;
@@ -29,7 +30,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use crate::facts::{Facts, ObjectRef};
+use crate::facts::ObjectRef;
 use crate::finding::Finding;
 pub use change::Remedy;
 pub(crate) use change::{LimitChange, PatchChange};
@@ -37,6 +38,7 @@ pub(crate) use command::is_name;
 use edit::Edits;
 pub use form::{Edited, Form, NodeChange, Operation, Patch};
 pub use json::Json;
+pub use owned::FactsByOwner;
 pub(crate) use pool::taint_text;
 pub(crate) use risk::lost_by_drain;
 pub use source::{Manager, SourceObject, Tool};
@@ -45,7 +47,11 @@ pub(crate) use template::amount_text;
 
 /// The patches of findings about one object, in the order in which they are to be applied: the
 /// object itself is changed by one patch for all of them. `source` is the object as it was read.
-pub fn patches(facts: &Facts, findings: &[&Finding], source: Option<&SourceObject>) -> Vec<Patch> {
+pub fn patches(
+    facts: &FactsByOwner<'_>,
+    findings: &[&Finding],
+    source: Option<&SourceObject>,
+) -> Vec<Patch> {
     let Some(object) = findings.first().map(|finding| &finding.object) else { return Vec::new() };
     // No server holds an object of another name.
     if !command::is_name(object) {
@@ -68,7 +74,7 @@ pub fn patches(facts: &Facts, findings: &[&Finding], source: Option<&SourceObjec
 }
 
 /// Changes that are commands: of nodes, and of pools that are no objects of the cluster.
-fn commands(facts: &Facts, finding: &Finding) -> Vec<Patch> {
+fn commands(facts: &FactsByOwner<'_>, finding: &Finding) -> Vec<Patch> {
     let command = |change: &PatchChange| {
         let told = command::of_object(&finding.object, change)
             .or_else(|| pool::command(facts, &finding.object, &finding.affected, change))?;
@@ -109,7 +115,12 @@ fn created(object: ObjectRef, api_version: &str, fields: Json, finding: &Finding
 }
 
 /// Makes the changes of a finding; whether one of them is of a pod template.
-fn edit(facts: &Facts, finding: &Finding, source: &SourceObject, edits: &mut Edits) -> bool {
+fn edit(
+    facts: &FactsByOwner<'_>,
+    finding: &Finding,
+    source: &SourceObject,
+    edits: &mut Edits,
+) -> bool {
     let now_s = facts.now_ms / 1000;
     let mut of_template = false;
     for remedy in &finding.remedies {
@@ -126,7 +137,7 @@ fn edit(facts: &Facts, finding: &Finding, source: &SourceObject, edits: &mut Edi
 }
 
 /// The one patch of an object that is there, if anything of it changes.
-fn edited(facts: &Facts, findings: &[&Finding], source: &SourceObject) -> Option<Patch> {
+fn edited(facts: &FactsByOwner<'_>, findings: &[&Finding], source: &SourceObject) -> Option<Patch> {
     if !command::is_version(&source.api_version) {
         return None;
     }
@@ -183,7 +194,7 @@ fn edited(facts: &Facts, findings: &[&Finding], source: &SourceObject) -> Option
 
 /// What a patch of an object restarts or evicts.
 fn effect(
-    (facts, source): (&Facts, &SourceObject),
+    (facts, source): (&FactsByOwner<'_>, &SourceObject),
     of_template: bool,
     findings: &[&Finding],
     nodes: Option<&NodeChange>,
@@ -191,7 +202,7 @@ fn effect(
     let affected = findings.iter().flat_map(|finding| &finding.affected);
     let pods: BTreeSet<&ObjectRef> = affected.filter(|object| object.kind == "Pod").collect();
     // A change of the template is one of all pods that are made from it.
-    let owned = facts.workloads.iter().filter(|workload| workload.owner == source.object);
+    let owned = facts.workloads_of(&source.object).iter();
     let pods = pods.len().max(owned.map(|workload| workload.pods.len()).sum());
     let kind = source.object.kind.as_str();
     let changes = || findings.iter().flat_map(|finding| finding.changes());
@@ -241,11 +252,18 @@ fn is_paused(source: &SourceObject) -> bool {
 /// Nodes that are named one by one; of more, how many there are.
 const MOST_NAMED: usize = 10;
 
-/// The first nodes by name, and how many more there are.
 fn names_of(nodes: &[String]) -> String {
-    let first = nodes.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join(", ");
-    match nodes.len().saturating_sub(MOST_NAMED) {
-        0 => first,
-        more => format!("{first} and {more} more"),
+    first_of(nodes.iter(), MOST_NAMED)
+}
+
+/// The first of these names, and how many more there are.
+pub(crate) fn first_of<'n>(
+    mut names: impl ExactSizeIterator<Item = &'n String>,
+    most: usize,
+) -> String {
+    let first: Vec<&str> = names.by_ref().take(most).map(String::as_str).collect();
+    match names.len() {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
     }
 }

@@ -3,14 +3,14 @@
 use dovetail_model::{Taint, is_gpu_resource};
 
 use super::change::{LimitChange, PatchChange};
-use super::names_of;
 use super::pool::taint_text;
 use super::template::amount_text;
-use crate::facts::{Budget, Container, Facts, ObjectRef, Workload, WorkloadClass};
+use super::{FactsByOwner, names_of};
+use crate::facts::{Container, Facts, ObjectRef, Workload, WorkloadClass};
 use crate::finding::Finding;
 
 /// The risks of a change that fixes a finding.
-pub(super) fn of(facts: &Facts, finding: &Finding, change: &PatchChange) -> Vec<String> {
+pub(super) fn of(facts: &FactsByOwner<'_>, finding: &Finding, change: &PatchChange) -> Vec<String> {
     let risk: Option<String> = match change {
         PatchChange::Uncordon { nodes } => Some(uncordoned(nodes, finding)),
         PatchChange::RemoveEmptyNodes => held_nodes(facts, finding),
@@ -64,20 +64,23 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &PatchChange) -> Vec<
 }
 
 /// The risk of a request that no longer equals its limit.
-fn no_longer_guaranteed(facts: &Facts, finding: &Finding, change: &PatchChange) -> Option<String> {
+fn no_longer_guaranteed(
+    facts: &FactsByOwner<'_>,
+    finding: &Finding,
+    change: &PatchChange,
+) -> Option<String> {
     let PatchChange::Amount { container, resource, request, limit } = change else { return None };
     let limit_of = |of: &Container| match limit {
         LimitChange::Stays => of.limits.get(*resource).copied(),
         LimitChange::Is(limit) => Some(*limit),
         LimitChange::Goes => None,
     };
-    let loses_class = |workload: &&Workload| {
+    let loses_class = |workload: &&&Workload| {
         let mut containers = workload.template.containers.iter();
-        is_of(workload, &finding.object)
-            && is_guaranteed(workload)
+        is_guaranteed(workload)
             && containers.any(|of| of.name == *container && limit_of(of) != Some(*request))
     };
-    facts.workloads.iter().find(loses_class).map(|_| {
+    facts.workloads_of(&finding.object).iter().find(loses_class).map(|_| {
         format!(
             "its pods have the QoS class Guaranteed and become Burstable: they lose exclusive CPUs (static CPU manager \
              policy) and are evicted earlier when memory runs short. To keep the class, also set the {resource} limit \
@@ -86,19 +89,18 @@ fn no_longer_guaranteed(facts: &Facts, finding: &Finding, change: &PatchChange) 
     })
 }
 
-/// Whether an object owns a workload. Names differ most: of many workloads they are compared first.
-fn is_of(workload: &Workload, object: &ObjectRef) -> bool {
-    workload.owner.name == object.name && workload.owner == *object
-}
-
 /// The risk of a lower request that an autoscaler divides the use by.
-fn scaled_by_request(facts: &Facts, finding: &Finding, change: &PatchChange) -> Option<String> {
+fn scaled_by_request(
+    facts: &FactsByOwner<'_>,
+    finding: &Finding,
+    change: &PatchChange,
+) -> Option<String> {
     let PatchChange::Amount { container, resource, request, .. } = change else { return None };
     let is_lower = |of: &Container| {
         let now = of.requests.get(*resource).or(of.limits.get(*resource));
         of.name == *container && now.is_some_and(|now| now > request)
     };
-    let mut workloads = facts.workloads.iter().filter(|of| is_of(of, &finding.object));
+    let mut workloads = facts.workloads_of(&finding.object).iter();
     if !workloads.any(|of| of.template.containers.iter().any(is_lower)) {
         return None;
     }
@@ -113,24 +115,31 @@ fn scaled_by_request(facts: &Facts, finding: &Finding, change: &PatchChange) -> 
 }
 
 /// The risk that evicted pods have no successors.
-fn not_replaced(facts: &Facts, finding: &Finding, change: &PatchChange) -> Option<String> {
+fn not_replaced(
+    facts: &FactsByOwner<'_>,
+    finding: &Finding,
+    change: &PatchChange,
+) -> Option<String> {
+    let rejected =
+        |workload: &Workload| Some((workload.owner.clone(), workload.rejected_by.clone()?));
     let is_on_node = |workload: &Workload| {
         let mut nodes = workload.pods.iter().filter_map(|pod| pod.node.as_ref());
         nodes.any(|node| finding.affected.iter().any(|of| of.kind == "Node" && of.name == *node))
     };
-    let is_evicted = |workload: &Workload| match change {
-        PatchChange::Drain => !workload.belongs_to_nodes() && is_on_node(workload),
-        PatchChange::DropAnnotation { .. } => workload.owner == finding.object,
-        PatchChange::LetOneGo => {
-            let mut budgets = facts.budgets.iter().filter(|of| of.object == finding.object);
-            budgets.any(|of| of.protects == workload.owner)
+    let (owner, reason) = match change {
+        PatchChange::Drain => {
+            let moves = |of: &&Workload| of.rejected_by.is_some() && !of.belongs_to_nodes();
+            let mut moving = facts.workloads.iter().filter(moves);
+            rejected(moving.find(|of| is_on_node(of))?)
         }
-        _ => false,
-    };
-    // Few are rejected, and whether one is evicted takes longer to see.
-    let rejected = facts.workloads.iter().filter(|workload| workload.rejected_by.is_some());
-    let mut workloads = rejected.filter(|workload| is_evicted(workload));
-    let (reason, owner) = workloads.find_map(|of| Some((of.rejected_by.as_ref()?, &of.owner)))?;
+        PatchChange::DropAnnotation { .. } => {
+            facts.workloads_of(&finding.object).iter().find_map(|of| rejected(of))
+        }
+        PatchChange::LetOneGo => {
+            protected(facts, &finding.object).flatten().find_map(|of| rejected(of))
+        }
+        _ => None,
+    }?;
     let ObjectRef { kind, namespace, name } = owner;
     Some(format!(
         "the API server would reject a new pod of {kind} {namespace}/{name}, so an evicted pod is not replaced: \
@@ -150,11 +159,9 @@ fn is_guaranteed(workload: &Workload) -> bool {
 }
 
 /// What pods that run lose if a change of their template replaces them. Servers go one by one.
-pub(super) fn of_restart(facts: &Facts, object: &ObjectRef) -> Option<String> {
-    let runs = |workload: &&Workload| {
-        is_of(workload, object) && workload.pods.iter().any(|pod| pod.node.is_some())
-    };
-    let workload = facts.workloads.iter().find(runs)?;
+pub(super) fn of_restart(facts: &FactsByOwner<'_>, object: &ObjectRef) -> Option<String> {
+    let runs = |workload: &&&Workload| workload.pods.iter().any(|pod| pod.node.is_some());
+    let workload = facts.workloads_of(object).iter().find(runs)?;
     let class = match object.kind.as_str() {
         "CronJob" | "DaemonSet" => return None,
         "Notebook" => Some(WorkloadClass::Interactive),
@@ -172,9 +179,8 @@ pub(super) fn of_restart(facts: &Facts, object: &ObjectRef) -> Option<String> {
 }
 
 /// The risk of a change of the pods of a workload.
-fn of_pods(facts: &Facts, finding: &Finding, change: &PatchChange) -> Option<String> {
-    let mut workloads = facts.workloads.iter();
-    let workload = workloads.find(|workload| is_of(workload, &finding.object));
+fn of_pods(facts: &FactsByOwner<'_>, finding: &Finding, change: &PatchChange) -> Option<String> {
+    let workload = facts.workloads_of(&finding.object).first().copied();
     let class = match finding.object.kind.as_str() {
         "Notebook" => Some(WorkloadClass::Interactive),
         _ => workload.and_then(|workload| workload.class),
@@ -361,22 +367,20 @@ pub(super) fn of_created(object: &ObjectRef) -> Vec<String> {
     vec![risk.to_owned()]
 }
 
-/// The workloads that a budget protects.
-fn protected<'f>(facts: &'f Facts, budget: &Budget) -> impl Iterator<Item = &'f Workload> {
-    facts.workloads.iter().filter(|workload| workload.owner == budget.protects)
-}
-
-fn protects_one(facts: &Facts, budget: &ObjectRef) -> bool {
-    let mut budgets = facts.budgets.iter().filter(|of| of.object == *budget);
-    budgets.any(|of| protected(facts, of).map(|workload| workload.replicas).sum::<u32>() == 1)
+/// The workloads that a budget protects, by their owners.
+fn protected<'f>(
+    facts: &'f FactsByOwner<'_>,
+    budget: &'f ObjectRef,
+) -> impl Iterator<Item = &'f [&'f Workload]> {
+    let budgets = facts.budgets.iter().filter(move |of| of.object == *budget);
+    budgets.map(|of| facts.workloads_of(&of.protects))
 }
 
 /// What is lost when a budget lets pods go one by one.
-fn evicted_one_by_one(facts: &Facts, budget: &ObjectRef) -> Option<String> {
-    let protects = |class: WorkloadClass| {
-        let mut budgets = facts.budgets.iter().filter(|of| of.object == *budget);
-        budgets.any(|of| protected(facts, of).any(|workload| workload.class == Some(class)))
-    };
+fn evicted_one_by_one(facts: &FactsByOwner<'_>, budget: &ObjectRef) -> Option<String> {
+    let protects =
+        |class: WorkloadClass| protected(facts, budget).flatten().any(|of| of.class == Some(class));
+    let replicas = |of: &[&Workload]| of.iter().map(|workload| workload.replicas).sum::<u32>();
     let risk = match () {
         () if protects(WorkloadClass::Training) => {
             "a drain then evicts its pods one by one: training without checkpoints loses its progress, and pods that \
@@ -388,7 +392,7 @@ fn evicted_one_by_one(facts: &Facts, budget: &ObjectRef) -> Option<String> {
         () if protects(WorkloadClass::Batch) => {
             "a drain then evicts its pods one by one: work without checkpoints starts again from the beginning"
         }
-        () if protects_one(facts, budget) => {
+        () if protected(facts, budget).any(|of| replicas(of) == 1) => {
             "it has one replica: a drain then evicts it, and no requests are served until another one is ready; run \
              two first"
         }

@@ -6,7 +6,7 @@ use dovetail_model::{SelectorTerm, Taint, TaintEffect, requirement::Operator};
 
 use super::*;
 use crate::catalogue::check;
-use crate::facts::{Budget, BudgetLimit, Container, Workload, WorkloadClass};
+use crate::facts::{Budget, BudgetLimit, Container, Facts, Workload, WorkloadClass};
 
 const GPU: &str = "nvidia.com/gpu";
 
@@ -65,7 +65,7 @@ fn finding(changes: Vec<PatchChange>) -> Finding {
 fn patched(source: &SourceObject, changes: Vec<PatchChange>) -> Patch {
     let mut finding = finding(changes);
     finding.object = source.object.clone();
-    let mut all = patches(&Facts::default(), &[&finding], Some(source));
+    let mut all = patches(&FactsByOwner::of(&Facts::default()), &[&finding], Some(source));
     assert_eq!(all.len(), 1, "{all:#?}");
     all.remove(0)
 }
@@ -94,7 +94,7 @@ fn items_are_patched_by_name_where_the_server_knows_names_and_by_place_where_not
     let six = Workload { owner: of_one.object.clone(), pods, ..workload() };
     let facts = Facts { workloads: vec![six], ..Facts::default() };
     let made_of = deployment(template(list([container("main")])));
-    let of_six = patches(&facts, &[&of_one], Some(&made_of));
+    let of_six = patches(&FactsByOwner::of(&facts), &[&of_one], Some(&made_of));
     assert_eq!(of_six[0].effect, "its pods (6) restart in a rolling update");
     // A custom kind, in which the template stands in a list; one of other pods stays as it is.
     let mut other = container("main");
@@ -308,14 +308,18 @@ fn names_that_no_server_takes_get_no_patch() {
         let uncordon = PatchChange::Uncordon { nodes: vec!["g1".into()] };
         let mut finding = finding(vec![two_gpus(), uncordon]);
         finding.object.name = name.to_owned();
-        assert_eq!(patches(&Facts::default(), &[&finding], Some(&source)), [], "{name:?}");
+        assert_eq!(
+            patches(&FactsByOwner::of(&Facts::default()), &[&finding], Some(&source)),
+            [],
+            "{name:?}"
+        );
     }
     let named = ["g1", "$(id)", "-all"];
     let uncordon = PatchChange::Uncordon { nodes: named.map(str::to_owned).into() };
     let mut nodes = finding(Vec::new()).mended_by(uncordon);
     nodes.object = ObjectRef::new("NodePool", "", "gpus");
     nodes.affected = named.map(|name| ObjectRef::new("Node", "", name)).into();
-    let found = patches(&Facts::default(), &[&nodes], None);
+    let found = patches(&FactsByOwner::of(&Facts::default()), &[&nodes], None);
     assert_eq!(found[0].command(None).as_deref(), Some("kubectl uncordon g1"));
 }
 
@@ -323,7 +327,8 @@ fn names_that_no_server_takes_get_no_patch() {
 fn risks(workload: Workload, change: PatchChange) -> Vec<String> {
     let mut finding = finding(vec![change.clone()]);
     finding.object = workload.owner.clone();
-    risk::of(&Facts { workloads: vec![workload], ..Facts::default() }, &finding, &change)
+    let facts = Facts { workloads: vec![workload], ..Facts::default() };
+    risk::of(&FactsByOwner::of(&facts), &finding, &change)
 }
 
 fn of_kind(kind: &str, class: Option<WorkloadClass>) -> Workload {
@@ -351,19 +356,23 @@ fn pods_that_may_be_evicted_are_at_risk_by_what_they_do() {
     assert!(risk.contains("since the last checkpoint"), "{risk}");
 }
 
+/// The risk of a budget that lets the pods of a workload go one by one.
+fn risk_of_letting_go(protected: Workload) -> String {
+    let budget = Budget {
+        object: ObjectRef::new("PodDisruptionBudget", "prod", "serve"),
+        protects: protected.owner.clone(),
+        limit: BudgetLimit::MaxUnavailable(0),
+    };
+    let mut finding = finding(Vec::new()).mended_by(PatchChange::LetOneGo);
+    finding.object = budget.object.clone();
+    let facts = Facts { workloads: vec![protected], budgets: vec![budget], ..Facts::default() };
+    risk::of(&FactsByOwner::of(&facts), &finding, &PatchChange::LetOneGo).concat()
+}
+
 #[test]
 fn a_budget_that_lets_pods_go_is_a_risk_by_what_it_protects() {
     let risk = |class: Option<WorkloadClass>, replicas: u32| {
-        let protected = Workload { replicas, ..of_kind("Deployment", class) };
-        let budget = Budget {
-            object: ObjectRef::new("PodDisruptionBudget", "prod", "serve"),
-            protects: protected.owner.clone(),
-            limit: BudgetLimit::MaxUnavailable(0),
-        };
-        let mut finding = finding(Vec::new()).mended_by(PatchChange::LetOneGo);
-        finding.object = budget.object.clone();
-        let facts = Facts { workloads: vec![protected], budgets: vec![budget], ..Facts::default() };
-        risk::of(&facts, &finding, &PatchChange::LetOneGo).concat()
+        risk_of_letting_go(Workload { replicas, ..of_kind("Deployment", class) })
     };
     for replicas in [1, 4] {
         let training = risk(Some(WorkloadClass::Training), replicas);
@@ -382,15 +391,7 @@ fn an_eviction_without_a_successor_is_a_risk() {
         Workload { replicas: 2, ..of_kind("Deployment", Some(WorkloadClass::Inference)) };
     protected.rejected_by =
         Some("ResourceQuota q has 0 of pods left, and a new pod needs 1".into());
-    let budget = Budget {
-        object: ObjectRef::new("PodDisruptionBudget", "prod", "serve"),
-        protects: protected.owner.clone(),
-        limit: BudgetLimit::MaxUnavailable(0),
-    };
-    let mut finding = finding(Vec::new()).mended_by(PatchChange::LetOneGo);
-    finding.object = budget.object.clone();
-    let facts = Facts { workloads: vec![protected], budgets: vec![budget], ..Facts::default() };
-    let risk = risk::of(&facts, &finding, &PatchChange::LetOneGo).concat();
+    let risk = risk_of_letting_go(protected);
     assert!(risk.contains("so an evicted pod is not replaced: ResourceQuota q has 0"), "{risk}");
 }
 
@@ -432,7 +433,7 @@ fn only_empty_nodes_of_a_pool_are_removed() {
             source("NodePool", "karpenter.sh/v1", Json::object([("disruption", disruption)]));
         let mut finding = finding(Vec::new()).mended_by(PatchChange::RemoveEmptyNodes);
         finding.object = pool.object.clone();
-        let all = patches(&Facts::default(), &[&finding], Some(&pool));
+        let all = patches(&FactsByOwner::of(&Facts::default()), &[&finding], Some(&pool));
         all.first().map(|patch| patch.body().expect("a body").to_line())
     };
     let of = |policy: &str, after: &str| {

@@ -127,18 +127,23 @@ fn a_cordoned_node_costs_what_nobody_holds_of_it() {
     assert_eq!((last.waste.gpu_milli_ms, report.unexplained_gpu_milli_ms()), (0, 0));
 }
 
+/// What a cluster of one node reports while a job waits for so many GPUs of one node.
+fn with_pending_job(facts: &mut Facts, moment: &mut Moment, gpus: u16) -> AuditReport {
+    let device = DeviceRequest::Whole { count: gpus, same_island: false };
+    let requirement = Requirement { device, ..Requirement::default() };
+    let job = Job::single(JobId(7), "train", 0, requirement.into());
+    moment.demand[0].world.jobs.push(job);
+    let states = device_states(facts, moment).unwrap();
+    let price = NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) };
+    report(facts, moment, states, &[price], &SuppressionPolicy::default())
+}
+
 /// A cordoned node that a pending pod needs is used once it accepts pods, and stays paid.
 #[test]
 fn a_node_that_pending_pods_need_does_not_leave_the_bill() {
     let removed = |gpus_wanted: u16| {
         let (mut facts, mut moment) = cluster(&[(8, NodeAvailability::Cordoned, 0)]);
-        let device = DeviceRequest::Whole { count: gpus_wanted, same_island: false };
-        let requirement = Requirement { device, ..Requirement::default() };
-        let job = Job::single(JobId(7), "train", 0, requirement.into());
-        moment.demand[0].world.jobs.push(job);
-        let states = device_states(&mut facts, &moment).unwrap();
-        let price = NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) };
-        let found = report(&facts, &moment, states, &[price], &SuppressionPolicy::default());
+        let found = with_pending_job(&mut facts, &mut moment, gpus_wanted);
         let brought = found.findings[0].brought;
         assert_eq!(found.findings[0].finding.check.id, "AUT-06");
         assert_eq!(brought.returned.cost(), Some(Money::micros(5_760_000_000)));
@@ -155,13 +160,7 @@ fn a_cordoned_node_that_needs_a_repair_starts_no_pending_pods() {
     let filled = |marks: &[&str]| {
         let (mut facts, mut moment) = cluster(&[(8, NodeAvailability::Cordoned, 0)]);
         facts.nodes[0].repair_marks = marks.iter().map(|mark| (*mark).to_owned()).collect();
-        let device = DeviceRequest::Whole { count: 8, same_island: false };
-        let requirement = Requirement { device, ..Requirement::default() };
-        let job = Job::single(JobId(7), "train", 0, requirement.into());
-        moment.demand[0].world.jobs.push(job);
-        let states = device_states(&mut facts, &moment).unwrap();
-        let price = NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) };
-        let found = report(&facts, &moment, states, &[price], &SuppressionPolicy::default());
+        let found = with_pending_job(&mut facts, &mut moment, 8);
         found.findings[0].brought.filled_gpu_milli_ms > 0
     };
     assert!(filled(&[]));

@@ -94,6 +94,11 @@ impl Gang {
         Ok(Self { sets, required, preferred, needs_devices: conditions.any(of_claims) })
     }
 
+    /// Pods of the smallest size.
+    pub(crate) fn min_pods(&self) -> u32 {
+        self.sets.iter().map(|set| set.min).sum()
+    }
+
     /// What the smallest size counts for a queue.
     pub(crate) fn smallest(&self, state: &State) -> Charge {
         let mut charge = Charge::default();

@@ -14,7 +14,7 @@ use dovetail_state::shapes::ShapeId;
 /// everybody goes who may. Never wrong when it says yes. A gang of one pod is not looked at: the
 /// search does that as fast.
 pub(super) fn is_refuted(gang: &Gang, prey: &Prey<'_>, state: &mut State) -> bool {
-    let pods: u32 = gang.sets.iter().map(|set| set.min).sum();
+    let pods = gang.min_pods();
     if pods < 2 {
         return false;
     }

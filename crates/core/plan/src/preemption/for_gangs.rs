@@ -17,27 +17,35 @@ const MOST_FOR_GANGS: usize = 64;
 
 /// Everything that may go for a gang of several pods, if that is not too much; nothing for one pod,
 /// for which every set of each node has been tried.
-pub(super) struct FewUnits(Vec<Unit>);
+#[derive(Default)]
+pub(super) struct FewUnits {
+    units: Vec<Unit>,
+    /// The same as whole jobs, the one that loses the most per GPU first.
+    jobs: Vec<Unit>,
+}
 
 impl FewUnits {
     pub(super) fn of(search: &mut Search<'_>, tally: &BudgetTally) -> Self {
-        let pods: u32 = search.gang.sets.iter().map(|set| set.min).sum();
-        let mut few = Vec::new();
-        if tally.weighs() != Weighs::Work || pods <= 1 {
-            return Self(few);
+        if tally.weighs() != Weighs::Work || search.gang.min_pods() <= 1 {
+            return Self::default();
         }
+        let mut few = Vec::new();
         for units in search.prey.that_may_stop(search.state, tally) {
             search.operations_left = search.operations_left.saturating_sub(1);
             few.extend(units.into_iter().filter(|unit| search.may_go(unit, tally)));
             if few.len() > MOST_FOR_GANGS {
-                return Self(Vec::new());
+                return Self::default();
             }
         }
-        Self(few)
+        let mut jobs = by_job(few.clone());
+        jobs.sort_by_cached_key(|unit| {
+            let lost = unit.work_lost_gpu_milli_ms.saturating_add(unit.requeue_gpu_milli_ms);
+            Reverse((unit.priority, lost / unit.gpu_milli.max(1), unit.job))
+        });
+        Self { units: few, jobs }
     }
 
-    /// All jobs are gone from a scope but those that are put back, the one that loses the most per
-    /// GPU first.
+    /// All jobs are gone from a scope but those that are put back.
     pub(super) fn by_loss_per_gpu(
         &self,
         search: &mut Search<'_>,
@@ -48,12 +56,7 @@ impl FewUnits {
         let is_there = |unit: &Unit| {
             unit.holdings.iter().any(|id| nodes.contains(&search.state.holdings.get(*id).node))
         };
-        let mut units = by_job(self.0.clone());
-        units.retain(is_there);
-        units.sort_by_cached_key(|unit| {
-            let lost = unit.work_lost_gpu_milli_ms.saturating_add(unit.requeue_gpu_milli_ms);
-            Reverse((unit.priority, lost / unit.gpu_milli.max(1), unit.job))
-        });
+        let units: Vec<Unit> = self.jobs.iter().filter(|unit| is_there(unit)).cloned().collect();
         (!units.is_empty()).then(|| search.spare_in_order(units, tally))?
     }
 
@@ -67,19 +70,19 @@ impl FewUnits {
     ) -> Option<FoundVictims> {
         let now_ms = search.prey.relation.now_ms;
         let enough = search.operations_left / 2;
-        if self.0.is_empty() || self.0.len() > MOST_UNITS {
+        if self.units.is_empty() || self.units.len() > MOST_UNITS {
             return found;
         }
         // Where nothing was found, not even everything may suffice.
-        if found.is_none() && search.suffices(&self.0).is_none() {
+        if found.is_none() && search.suffices(&self.units).is_none() {
             return None;
         }
         let than = found.as_ref().map(|found| found.cost);
-        for set in cost::cheaper_sets(&self.0, than.as_ref(), tally, now_ms) {
+        for set in cost::cheaper_sets(&self.units, than.as_ref(), tally, now_ms) {
             if search.operations_left <= enough {
                 break;
             }
-            let goes = self.0.iter().zip(set).filter(|(_, goes)| *goes);
+            let goes = self.units.iter().zip(set).filter(|(_, goes)| *goes);
             let units = by_job(goes.map(|(unit, _)| unit.clone()).collect());
             let cost = cost::of(units.iter(), tally, now_ms);
             if !search.keeps_budgets(&units, &cost) || !tally.protects(units.iter()) {

@@ -87,9 +87,7 @@ impl ReservedCapacity {
         job: JobId,
         nodes: &BTreeSet<NodeId>,
     ) -> bool {
-        let claim = self.reserved.get(job).into_iter();
-        let mut held = claim.flat_map(|claim| state.holdings.kept_by(claim.reservation));
-        held.any(|id| nodes.contains(&state.holdings.get(id).node))
+        self.reserved_for(state, job).any(|id| nodes.contains(&state.holdings.get(id).node))
     }
 
     /// The same, and what is reserved for others that yield it.
@@ -100,9 +98,13 @@ impl ReservedCapacity {
         yielding: &BTreeSet<JobId>,
     ) -> Vec<HoldingId> {
         let mut kept = self.own_of(state, record);
-        let claims = yielding.iter().filter_map(|other| self.reserved.get(*other));
-        kept.extend(claims.flat_map(|claim| state.holdings.kept_by(claim.reservation)));
+        kept.extend(yielding.iter().flat_map(|other| self.reserved_for(state, *other)));
         kept
+    }
+
+    fn reserved_for(&self, state: &State, job: JobId) -> impl Iterator<Item = HoldingId> {
+        let claim = self.reserved.get(job).into_iter();
+        claim.flat_map(|claim| state.holdings.kept_by(claim.reservation))
     }
 
     /// Places a job with what is kept for it, and keeps it no longer if that succeeds.

@@ -63,8 +63,8 @@ impl Search<'_> {
             self.state.release(*id);
             self.operations_left = self.operations_left.saturating_sub(1);
         }
-        let pods: u32 = self.gang.sets.iter().map(|set| set.min).sum();
-        self.operations_left = self.operations_left.saturating_sub(u64::from(pods));
+        let pods = u64::from(self.gang.min_pods());
+        self.operations_left = self.operations_left.saturating_sub(pods);
         let placer = Placer::new(self.state, self.policy, self.finder, self.job);
         let placed = placer.place(self.gang);
         self.state.rollback(mark);

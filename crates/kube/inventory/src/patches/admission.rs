@@ -8,6 +8,7 @@ use super::rolling_update::RollingUpdate;
 use super::template::{TemplateChange, changes};
 use super::trial::Trial;
 use crate::facts::limit_range::{LimitRange, TemplateAmounts};
+use crate::facts::unmade::quota::QuotaRoom;
 use crate::facts::unmade::replaced::{Charge, Exceeded, Replaced};
 
 /// What to do first where the API server would reject new pods; with no pods, since all pods of the
@@ -15,9 +16,12 @@ use crate::facts::unmade::replaced::{Charge, Exceeded, Replaced};
 pub(super) fn rejected(trial: &Trial<'_>, patch: &Patch) -> Option<(String, Vec<ObjectRef>)> {
     let ObjectRef { kind, namespace, name } = &patch.object;
     let owner = format!("{kind} {namespace}/{name}");
-    let order = beyond_limits(trial.nodes.reach, patch, &owner)
-        .or_else(|| without_required(trial, patch, &owner))
-        .or_else(|| beyond_quota(trial, patch, &owner));
+    let order = beyond_limits(trial.nodes.reach, patch, &owner).or_else(|| {
+        let quotas = trial.quotas.get(namespace)?;
+        let replaced = trial.replaced(patch);
+        without_required(quotas, &replaced, &owner)
+            .or_else(|| beyond_quota((quotas, kind), &replaced, &owner))
+    });
     Some((order?, Vec::new()))
 }
 
@@ -38,9 +42,7 @@ fn beyond_limits(reach: &PatchReach, patch: &Patch, owner: &str) -> Option<Strin
 }
 
 /// What to do before a template changes whose pods lack a value that a quota requires.
-fn without_required(trial: &Trial<'_>, patch: &Patch, owner: &str) -> Option<String> {
-    let quotas = trial.quotas.get(&patch.object.namespace)?;
-    let replaced = trial.replaced(patch);
+fn without_required(quotas: &[QuotaRoom], replaced: &[Replaced], owner: &str) -> Option<String> {
     let problem =
         replaced.iter().find_map(|of| quotas.iter().find_map(|quota| quota.requires(of)))?;
     Some(format!(
@@ -50,15 +52,17 @@ fn without_required(trial: &Trial<'_>, patch: &Patch, owner: &str) -> Option<Str
 }
 
 /// What to do before a rolling update that a quota would block.
-fn beyond_quota(trial: &Trial<'_>, patch: &Patch, owner: &str) -> Option<String> {
-    let quotas = trial.quotas.get(&patch.object.namespace)?;
-    let replaced = trial.replaced(patch);
+fn beyond_quota(
+    (quotas, kind): (&[QuotaRoom], &str),
+    replaced: &[Replaced],
+    owner: &str,
+) -> Option<String> {
     let mut exceeded = replaced.iter().filter_map(|replaced| {
         let exceeded = quotas.iter().find_map(|quota| quota.rejects(replaced))?;
         Some((exceeded, replaced.released == 0))
     });
     let (Exceeded { words, is_for_good }, is_blocked_by_order) = exceeded.next()?;
-    let step = match is_blocked_by_order && !is_for_good && patch.object.kind == "Deployment" {
+    let step = match is_blocked_by_order && !is_for_good && kind == "Deployment" {
         true => format!(
             "set spec.strategy.rollingUpdate of {owner} to maxSurge 0 and maxUnavailable 1, or raise the quota"
         ),

@@ -57,6 +57,9 @@ impl TrialNodes<'_> {
             let between =
                 group.apart.from(&other.apart).into_iter().chain(other.apart.from(&group.apart));
             let between: BTreeSet<&str> = between.collect();
+            if between.is_empty() {
+                continue;
+            }
             for node in other.pods.iter().filter_map(|(_, node)| *node) {
                 let labels = between.iter().copied();
                 taken.extend(labels.filter_map(|label| domain(&reach.nodes[node], label)));

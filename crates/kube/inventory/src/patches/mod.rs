@@ -23,7 +23,7 @@ mod trial_nodes;
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::{Facts, Finding, Form, ObjectRef, Patch, SourceObject, patches};
+use dovetail_audit::{Facts, FactsByOwner, Finding, Form, ObjectRef, Patch, SourceObject, patches};
 
 use displaced::Displacements;
 pub use reach::PatchReach;
@@ -94,7 +94,7 @@ pub fn safe_patches(
     }
     let mut found = SafePatches::default();
     let (mut trial, mut displacements) = (Trial::new(reach), Displacements::new(reach));
-    let mut later = Vec::new();
+    let (facts, mut later) = (&FactsByOwner::of(facts), Vec::new());
     for object in objects {
         let source = source_of(object);
         let places = &by_object[object];
@@ -117,7 +117,7 @@ pub fn safe_patches(
 
 /// Writes the patches of one object.
 struct Writer<'w> {
-    facts: &'w Facts,
+    facts: &'w FactsByOwner<'w>,
     findings: &'w [&'w Finding],
     source: Option<&'w SourceObject>,
 }

@@ -28,8 +28,7 @@ impl TrialNodes<'_> {
                 moved.push(place);
             }
         }
-        let mut used = self.used.clone();
-        let placed = self.placed(&requirement, &pod.requests, moved.len(), &mut used);
+        let placed = self.placed(&requirement, &pod.requests, moved.len());
         Moves { placed, moved }
     }
 
@@ -40,17 +39,17 @@ impl TrialNodes<'_> {
         requirement: &Arc<Requirement>,
         asked: &Resources,
         count: usize,
-        used: &mut [Resources],
     ) -> Vec<usize> {
         let mut placed = Vec::new();
-        for (node, used) in used.iter_mut().enumerate() {
+        for node in 0..self.all.len() {
             if placed.len() == count {
                 break;
             }
             if self.closed[node] || !self.fits(requirement, node) {
                 continue;
             }
-            while placed.len() < count && is_left(&self.all[node].allocatable, used, asked) {
+            let mut used = self.used[node].clone();
+            while placed.len() < count && is_left(&self.all[node].allocatable, &used, asked) {
                 used.add_times(asked, 1);
                 placed.push(node);
             }

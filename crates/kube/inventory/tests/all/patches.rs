@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::{Finding, Form, ObjectRef, Patch, audit, device_states, patches};
+use dovetail_audit::{
+    FactsByOwner, Finding, Form, ObjectRef, Patch, audit, device_states, patches,
+};
 use dovetail_inventory::facts::Gathered;
 use dovetail_inventory::patches::safe_patches;
 use serde_json::{Map, Value, json};
@@ -471,7 +473,7 @@ fn judge(seed: u64, counts: &mut Counts) {
     }
     for (place, finding) in findings.iter().enumerate() {
         let source = source_of(&finding.object);
-        for patch in patches(&found.facts, &[finding], source.as_ref()) {
+        for patch in patches(&FactsByOwner::of(&found.facts), &[finding], source.as_ref()) {
             let mut alone = cluster.clone();
             alone.apply(&patch);
             if before.difference(&alone.schedulable()).next().is_some() {

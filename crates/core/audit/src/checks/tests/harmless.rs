@@ -1,7 +1,7 @@
 //! Findings that offer no change where it could harm somebody who is not part of the finding.
 
 use super::*;
-use crate::patch::PatchChange;
+use crate::patch::{FactsByOwner, PatchChange};
 
 /// How many changes the findings of a check offer.
 fn offered(id: &str, change: impl FnOnce(&mut Facts)) -> usize {
@@ -168,7 +168,7 @@ fn only_those_nodes_of_a_pool_are_uncordoned_that_pods_need() {
         add_node(facts, other);
         pending(facts);
     });
-    let patches = crate::patches(&facts, &[&finding], None);
+    let patches = crate::patches(&FactsByOwner::of(&facts), &[&finding], None);
     let [patch] = &patches[..] else { panic!("{patches:#?}") };
     assert_eq!(patch.command(None).as_deref(), Some("kubectl uncordon g1"));
     assert!(patch.warnings[0].ends_with("can be removed from their pool: g2"), "{patch:#?}");

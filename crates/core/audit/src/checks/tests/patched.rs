@@ -1,7 +1,7 @@
 //! What is left of a finding after its patch.
 
 use super::*;
-use crate::patch::{Json, SourceObject, patches};
+use crate::patch::{FactsByOwner, Json, SourceObject, patches};
 
 const HELD_BY: [(&str, &str); 3] = [
     ("cluster-autoscaler.kubernetes.io/safe-to-evict", "false"),
@@ -34,7 +34,7 @@ fn one_patch_takes_away_all_annotations_that_hold_a_pod() {
         content: Json::object([("spec", Json::object([("template", template)]))]),
         ..SourceObject::default()
     };
-    let all = patches(&facts, &[&found[0]], Some(&source));
+    let all = patches(&FactsByOwner::of(&facts), &[&found[0]], Some(&source));
     let bodies: Vec<_> = all.iter().filter_map(|patch| Some(patch.body()?.to_line())).collect();
     assert_eq!(
         bodies,
