@@ -36,8 +36,8 @@ pub struct AccountFlags {
     pub objects: ObjectFlags,
     #[command(flatten)]
     pub measured: UsageFileFlags,
-    /// URL of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1, used to bill a
-    /// period; `auto` searches the cluster for a server, `none` uses no server
+    /// To bill a period: URL of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1;
+    /// `auto` searches the cluster for a server, `none` uses no server
     #[arg(long, value_name = "URL", default_value = "auto", conflicts_with = "usage")]
     pub prometheus: ServerChoice,
     #[command(flatten)]

@@ -55,7 +55,8 @@ pub enum OrderName {
     Srtf,
     /// Shortest remaining time x GPUs first; preemptive, as published
     Srsf,
-    /// Least attained service in three queues, one pool of GPUs; preemptive, as published
+    /// Least attained service in three queues, with one pool of GPUs instead of nodes; preemptive,
+    /// as published
     Las,
     /// Least attained service on individual nodes; running jobs keep their nodes, and preemption
     /// has a cost

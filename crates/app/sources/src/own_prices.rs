@@ -22,7 +22,7 @@ pub struct OwnPriceFlags {
     /// * stands for GPUs on nodes that report no GPU model; repeatable
     #[arg(long, value_name = "MODEL=USD_PER_HOUR", action = ArgAction::Append, help_heading = "Prices")]
     pub(crate) gpu_price: Vec<String>,
-    /// Exchange rate of another currency to USD, in prices and bills, such as EUR=1.08 or
+    /// Exchange rate from another currency to USD, for prices and bills, such as EUR=1.08 or
     /// EUR=1.08@2026-11-20
     #[arg(long, value_name = "CURRENCY=RATE[@DAY]", action = ArgAction::Append, help_heading = "Prices")]
     exchange: Vec<String>,

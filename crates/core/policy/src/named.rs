@@ -24,10 +24,10 @@ use dovetail_state::State;
 pub const POLICIES: [(&str, &str); 11] = [
     (
         "dovetail",
-        "Least expected waste for the pods seen so far: GPUs that are too fragmented, lack CPU or \
-         memory, or belong to a scarce model",
+        "Least expected waste for the pods seen so far, counting GPUs that are too fragmented, \
+         lack CPU or memory, or belong to a scarce model",
     ),
-    ("fgd", "Smallest growth of fragmentation for a given pod mix (USENIX ATC 2023)"),
+    ("fgd", "Smallest increase in fragmentation for a given pod mix (USENIX ATC 2023)"),
     ("fgd-learnt", "FGD with the pod mix that dovetail learns"),
     ("best-fit", "Least CPU and GPU left on the node"),
     ("dot-product", "Smallest dot product of free and requested resources"),

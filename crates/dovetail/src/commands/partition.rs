@@ -46,8 +46,8 @@ pub(crate) enum Command {
     /// Compute the minimum number of GPUs of a model that can provide the given MIG instances, or
     /// how many pods can share each GPU
     Size(Box<SizeFlags>),
-    /// Print the objects and the patches that let the NVIDIA and AMD GPU operators read the
-    /// layouts of dovetail
+    /// Print the objects and patches that let the NVIDIA and AMD GPU operators read dovetail's
+    /// layouts
     Setup(SetupFlags),
 }
 
@@ -167,9 +167,8 @@ pub(crate) struct SizeFlags {
     /// Instances to provide, such as 1g.10gb=50; repeatable [required without --prometheus]
     #[arg(long, value_name = "PROFILE=COUNT", required_unless_present = "prometheus", num_args = 1..)]
     demand: Vec<String>,
-    /// Instead of --demand, the URL of a server with the metrics of DCGM Exporter: compute
-    /// how many of the pods that now have one whole GPU of the model can share each GPU
-    /// (time-slicing or MPS)
+    /// URL of a server with the metrics of DCGM Exporter, instead of --demand: computes how many of
+    /// the pods that now have a whole GPU of the model can share each GPU (time-slicing or MPS)
     #[arg(long, value_name = "URL", conflicts_with = "demand")]
     prometheus: Option<String>,
     #[command(flatten)]

@@ -27,11 +27,11 @@ pub fn values() -> impl Iterator<Item = PossibleValue> {
 /// Files of learning policies.
 #[derive(Clone, Debug, Default, Args)]
 pub struct LearningFlags {
-    /// File written by --save-learned, with which a learning policy starts [default: nothing
+    /// File (written by --save-learned) from which a learning policy starts [default: nothing
     /// learned]
     #[arg(long = "learned", alias = "learnt", value_name = "FILE")]
     learnt: Option<PathBuf>,
-    /// File in which to save what a learning policy has learned by the end
+    /// File in which to save what a learning policy has learned by the end of the run
     #[arg(long = "save-learned", alias = "save-learnt", value_name = "FILE")]
     save_learnt: Option<PathBuf>,
 }

@@ -25,8 +25,8 @@ pub struct StopCostFlags {
     /// value in the trace [default: 0s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     restart_cost: Option<u64>,
-    /// timed: time in which a job saves its work when it is preempted, for jobs without a value in
-    /// the trace; a preemption then loses at most this time [default: the job saves no work]
+    /// timed: time that a job needs to save its work when it is preempted, for jobs without a value
+    /// in the trace; a preemption then loses at most this time [default: the job saves no work]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     save_on_notice: Option<u64>,
     /// timed: also charge las, srtf and srsf the checkpoint and restart costs, which their

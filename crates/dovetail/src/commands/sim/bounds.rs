@@ -42,7 +42,7 @@ pub(crate) struct BoundsFlags {
     jobs: Option<PathBuf>,
     #[command(flatten)]
     orders: OrderFlags,
-    /// fgd: also compute a third bound, which is tighter if pods name GPU models and takes several
+    /// fgd: also compute a third bound, which is tighter if pods name GPU models, but takes several
     /// times as long to compute
     #[arg(long)]
     combined: bool,

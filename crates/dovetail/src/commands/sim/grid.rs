@@ -65,8 +65,8 @@ pub(crate) struct GridFlags {
     /// Seeds such as 42-46 or 1,2,7 [default: --seed and the next four for fgd, --seed for timed]
     #[arg(long, value_name = "LIST")]
     pub(crate) seeds: Option<Seeds>,
-    /// timed: CSV file with the seconds lost at every start, by GPU count and trained model such as
-    /// vgg16 (srtf, srsf, las, las-placed)
+    /// timed: CSV file with the seconds lost at every start, by GPU count and trained model, such
+    /// as vgg16 (srtf, srsf, las, las-placed)
     #[arg(long, value_name = "FILE")]
     pub(crate) start_overhead: Option<PathBuf>,
     /// timed: what the engine knows about run times [default: truth for sjf, else trace]

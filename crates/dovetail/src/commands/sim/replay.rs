@@ -21,7 +21,8 @@ pub(crate) struct ReplayFlags {
     /// Recording written by `sim run --record` or `scheduler --record`, plain or gzip
     #[arg(value_name = "FILE")]
     recording: PathBuf,
-    /// Show what another policy would have chosen at each decision, with the cluster as it was
+    /// Show what another policy would have chosen at each decision, given the recorded cluster
+    /// state
     #[arg(long, value_name = "POLICY", value_parser = policy::names())]
     policy: Option<String>,
 }

@@ -97,8 +97,8 @@ pub(crate) struct RunFlags {
     pub(crate) weights: WeightFlags,
     #[command(flatten)]
     pub(crate) queues: QueueFlags,
-    /// timed: CSV file with the seconds lost at every start, by GPU count and trained model such as
-    /// vgg16 (srtf, srsf, las, las-placed)
+    /// timed: CSV file with the seconds lost at every start, by GPU count and trained model, such
+    /// as vgg16 (srtf, srsf, las, las-placed)
     #[arg(long, value_name = "FILE")]
     pub(crate) start_overhead: Option<PathBuf>,
     /// timed: what the engine knows about run times [default: truth for sjf, else trace]

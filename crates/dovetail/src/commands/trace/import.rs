@@ -35,7 +35,8 @@ pub(crate) struct ImportFlags {
         value_parser = PossibleValuesParser::new(FORMATS.map(TraceFormat::name))
     )]
     format: Option<String>,
-    /// swf: what a processor is: gpu, core (jobs without GPUs), or N cores that come with one GPU
+    /// swf: what a processor in the file is: a GPU (gpu), a CPU core of a job without GPUs (core),
+    /// or one of the N CPU cores that come with each GPU (N)
     #[arg(long, value_name = "gpu|core|N", default_value = "gpu", value_parser = processors)]
     processor: SwfProcessors,
     #[command(flatten)]

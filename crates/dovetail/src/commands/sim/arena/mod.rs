@@ -54,8 +54,8 @@ pub(crate) struct ArenaFlags {
     /// Number of seeds for the jobs, starting with --seed [default: 8, or 4 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: Option<u64>,
-    /// Run only a small subset of the regimes, or of the families in --regimes, with 4 seeds and 1
-    /// node order instead of 3; regimes given by full name always run
+    /// Run only a small subset of the regimes, or of the families in --regimes, with 4 seeds
+    /// instead of 8 and 1 node order instead of 3; regimes given by full name always run
     #[arg(long)]
     quick: bool,
     /// Number of node orders for each seed: the original order, then random orders [default: 3, or
