@@ -9,5 +9,6 @@ pub mod limits;
 pub mod money;
 pub mod pause;
 pub mod recording;
+pub mod reservations;
 pub mod statistics;
 pub mod timed_replay;

@@ -8,7 +8,7 @@ use anyhow::{Error, Result};
 use clap::ValueEnum;
 use dovetail_capacity::Usage;
 use dovetail_console::progress::Progress;
-use dovetail_model::{Beneficiary, Booked, Booking, BookingVerdict, Event, Plan, Queue};
+use dovetail_model::{Beneficiary, Booking, Event, Plan, Queue};
 use dovetail_order::{ModelWeights, QueueTurns, Turns};
 use dovetail_plan::{
     Engine, EngineConfig, EstimatesConfig, Foresight, Learnt, Order, PolicySpec, PreemptionConfig,
@@ -33,6 +33,7 @@ use crate::input::queues_file::QueueFlags;
 use crate::money;
 use crate::pause::{self, Pause, Resumed};
 use crate::recording::ReplayRecording;
+use crate::reservations::ReservationFigures;
 
 /// The order in which pending jobs start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
@@ -200,48 +201,6 @@ pub struct TimedFigures {
     /// Whether it was paused before the end; then there is no account yet.
     #[serde(skip)]
     pub is_paused: bool,
-}
-
-/// What became of a reservation from one time to another.
-#[derive(Clone, Debug, Serialize)]
-pub struct ReservationFigures {
-    pub name: String,
-    /// At the end of the run: `admitted`, `refused`, `active` or `ended`.
-    pub phase: &'static str,
-    /// The earliest time at which there would have been room, if it was refused and any is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub earliest_s: Option<f64>,
-    /// Why it was refused.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-}
-
-impl ReservationFigures {
-    fn of(booked: &Booked) -> Self {
-        let (phase, earliest_ms) = match booked.verdict {
-            BookingVerdict::Requested => ("requested", None),
-            BookingVerdict::Admitted => ("admitted", None),
-            BookingVerdict::Refused { earliest_ms } => ("refused", earliest_ms),
-            BookingVerdict::Active => ("active", None),
-            BookingVerdict::Ended => ("ended", None),
-        };
-        let earliest_s = earliest_ms.map(|earliest_ms| earliest_ms as f64 / 1e3);
-        let is_refused = matches!(booked.verdict, BookingVerdict::Refused { .. });
-        let reason = is_refused.then(|| no_capacity(earliest_s));
-        Self { name: booked.booking.name.clone(), phase, earliest_s, reason }
-    }
-}
-
-/// Why a reservation was refused.
-fn no_capacity(earliest_s: Option<f64>) -> String {
-    match earliest_s {
-        Some(earliest_s) => format!(
-            "no capacity at the reserved time; earliest start with capacity: {earliest_s} s"
-        ),
-        None => {
-            "no capacity at the reserved time or at any later time that can be forecast".to_owned()
-        }
-    }
 }
 
 /// Replays a trace.

@@ -75,7 +75,7 @@ pub enum PendingReason {
     Unschedulable,
     /// Its queue, or one above, is at its limit.
     WaitingForQuota,
-    /// Others go first.
+    /// Others go first, or those that are to be preempted write a checkpoint first.
     WaitingForTurn,
     /// Capacity is kept for it from a later time on.
     WaitingForReservation,

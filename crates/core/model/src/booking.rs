@@ -8,6 +8,7 @@ use crate::ids::{JobId, QueueName, ReservationId};
 use crate::job::{Job, PodSet};
 use crate::preemption::PreemptionReservation;
 use crate::requirement::Requirement;
+use crate::too_large::TooLarge;
 
 /// Room of bookings is kept under reservations from this number on, below those of jobs.
 const FIRST_OF_BOOKINGS: u32 = 1 << 29;
@@ -89,6 +90,9 @@ pub enum BookingVerdict {
     Refused {
         /// The earliest later time at which there would be; `None` if no known end makes room.
         earliest_ms: Option<u64>,
+        /// What no node had enough of for one of its pods, if that was so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        too_large: Option<TooLarge>,
     },
     /// Its beneficiary may use it.
     Active,

@@ -12,6 +12,7 @@
 //! | [`job`], [`requirement`], [`rule`], [`preference`], [`queue`] | the demand |
 //! | [`holding`], [`preemption`] | who holds what, in which phase; who may be stopped for whom |
 //! | [`booking`] | capacity that is reserved from one time to another |
+//! | [`too_large`] | pods that are larger than every node |
 //! | [`resources`], [`quantity`], [`money`] | amounts |
 //! | [`proportion`] | splitting amounts without losing a unit |
 //! | [`free_cause`] | why a GPU is free |
@@ -54,6 +55,7 @@ pub mod rule;
 pub mod run_time;
 mod selectors;
 pub mod snapshot;
+pub mod too_large;
 pub mod topology;
 
 pub use action::{Action, PendingReason, Plan};
@@ -91,4 +93,5 @@ pub use rule::{CounterRule, CounterScope, RuleCause, RuleKind};
 pub use run_time::{RunProfile, RunTimeCounts, RunTimeGroup, RunTimeTables};
 pub use selectors::Selectors;
 pub use snapshot::Snapshot;
+pub use too_large::{NodeResource, TooLarge};
 pub use topology::Topology;

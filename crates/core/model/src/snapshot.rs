@@ -108,9 +108,10 @@ pub struct Sleeping {
     pub topology: TopologyRequest,
     /// What must become better first, as bits of the engine's own.
     pub wants: u64,
-    /// What the first of them is told.
+    /// Why the first of them has not started.
     pub reason: PendingReason,
-    /// When they are to be tried again in any case.
+    /// When they are to be tried again in any case: those that are to be preempted write a
+    /// checkpoint by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ms: Option<u64>,
 }

@@ -48,10 +48,21 @@ struct Class {
 pub(crate) struct Sleep {
     /// What must become better.
     pub(crate) wants: Help,
-    /// What its first job is told.
+    /// Why its first job has not started.
     pub(crate) reason: PendingReason,
-    /// When it wakes in any case.
+    /// When it wakes in any case: those that are to be preempted write a checkpoint by then.
     pub(crate) until_ms: Option<u64>,
+}
+
+impl Sleep {
+    /// What its first job is told. While it waits for a checkpoint, its room is as good as there:
+    /// new nodes are not what it needs.
+    pub(crate) fn told(self) -> PendingReason {
+        match self.until_ms {
+            Some(_) => PendingReason::WaitingForTurn,
+            None => self.reason,
+        }
+    }
 }
 
 /// What the queue of a job has to say in whose turn it is.

@@ -132,19 +132,21 @@ fn a_refused_reservation_has_a_reason() {
         "r.toml",
         "[reservations.late]\ngpus = 4\ncount = 2\nfrom = \"1h\"\nto = \"2h\"\n\
          asked = \"60s\"\n\n[reservations.never]\ngpus = 16\ncount = 1\nfrom = \"1h\"\n\
+         to = \"2h\"\n\n[reservations.wide]\ngpus = 4\ncount = 3\nfrom = \"1h\"\n\
          to = \"2h\"\n",
     );
     let run = folder.json(&format!("{TIMED} --reservations r.toml"));
     let reservations = run["reservations"].as_array().expect("a list");
     let reasons = reservations.iter().filter_map(|of| of["reason"].as_str());
-    assert_eq!(
-        reasons.collect::<Vec<_>>(),
-        [
-            "no capacity at the reserved time; earliest start with capacity: 36000 s",
-            "no capacity at the reserved time or at any later time that can be forecast",
-        ],
-        "{run}"
+    let (late, never, wide) = (
+        "no capacity at the reserved time; earliest start with capacity: 36000 s",
+        "no node is large enough: each pod requests 16 GPUs, and the largest node has 4",
+        "no capacity at the reserved time or at any later time that can be forecast",
     );
+    assert_eq!(reasons.collect::<Vec<_>>(), [late, never, wide], "{run}");
+    let text = folder.call(&format!("{TIMED} --reservations r.toml")).out;
+    let lines = format!("  late: {late}\n  never: {never}\n  wide: {wide}\n");
+    assert!(text.contains(&format!("\nrefused reservations\n{lines}")), "{text}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use dovetail_cluster::world::LastingOwner;
 use dovetail_control::announce::Note;
 use dovetail_control::schedule::News;
+use dovetail_model::PendingReason;
 use dovetail_objects::{Kind, WorkloadKind};
 use dovetail_order::Turns;
 use dovetail_plan::engine::EngineConfig;
@@ -185,7 +186,12 @@ fn a_pod_names_the_checkpoint_that_its_preemption_waits_for() {
     let told = format!(
         "dovetail preempts no pods for it before {at}: the pods to preempt write a checkpoint by then"
     );
-    assert_eq!(cluster.says("b0"), told);
+    let job = cluster.scheduler.world().pods().job_of("blue", "b0").expect("a job");
+    let waiting = cluster.scheduler.ask().waiting(job).expect("it waits");
+    assert_eq!((waiting.word(), waiting.message), ("WaitingForTurn", told));
+    // New nodes are not what it waits for.
+    let reason = cluster.scheduler.pending_reason(job);
+    assert_eq!(reason, Some(PendingReason::WaitingForTurn));
     cluster.pass(2 * MINUTE_MS);
     cluster.run();
     assert_eq!(cluster.evict(), ["lent"]);

@@ -136,7 +136,7 @@ impl Books {
             if first && self.might_preempt(&self.jobs.records[&job]) {
                 return self.jobs.pending.wake(class);
             }
-            let reason = if first { sleep.reason } else { PendingReason::WaitingForTurn };
+            let reason = if first { sleep.told() } else { PendingReason::WaitingForTurn };
             self.jobs.say(job, reason, plan);
         }
     }

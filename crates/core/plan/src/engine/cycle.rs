@@ -83,9 +83,13 @@ impl Engine {
                     after = None;
                 }
                 Err(Tried::Waits(reason, wants, until_ms)) => {
-                    self.books.jobs.pending.sleep(class, Sleep { wants, reason, until_ms });
-                    let reason = self.reserve.for_head(&mut self.books, job, reason, plan);
-                    self.books.jobs.say(job, reason, plan);
+                    let sleep = Sleep { wants, reason, until_ms };
+                    self.books.jobs.pending.sleep(class, sleep);
+                    let told = match self.reserve.for_head(&mut self.books, job, reason, plan) {
+                        same if same == reason => sleep.told(),
+                        reserved => reserved,
+                    };
+                    self.books.jobs.say(job, told, plan);
                     after = Some(place);
                 }
             }

@@ -71,7 +71,7 @@ impl Jobs {
         if let (Some(next), Some(sleep)) =
             (self.pending.first_of(class), self.pending.asleep(class))
         {
-            self.say(next, sleep.reason, plan);
+            self.say(next, sleep.told(), plan);
         }
     }
 

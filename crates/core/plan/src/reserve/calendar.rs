@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Booked, Booking, BookingVerdict, JobId, NodeAvailability, Owner, Place, Plan, PodId,
+    Booked, Booking, BookingVerdict, JobId, NodeAvailability, Owner, Place, Plan, PodId, TooLarge,
 };
 
 use super::bookings::Bookings;
@@ -119,7 +119,13 @@ impl<'c> Calendar<'c> {
             true => BookingVerdict::Admitted,
             false => {
                 let later = self.search(name, None, left).earliest(u64::MAX);
-                BookingVerdict::Refused { earliest_ms: later.map(|found| found.start_ms) }
+                let earliest_ms = later.map(|found| found.start_ms);
+                let nodes = self.books.placement.state.nodes.present().map(|(_, node)| node);
+                let too_large = match earliest_ms {
+                    Some(_) => None,
+                    None => TooLarge::of(&booking.requirement, nodes),
+                };
+                BookingVerdict::Refused { earliest_ms, too_large }
             }
         };
         self.decide(name, verdict);

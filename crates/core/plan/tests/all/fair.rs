@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use dovetail_model::job::EstimateSource;
 use dovetail_model::{
-    Action, Axis, Bounds, Budget, Estimate, Event, HowEnded, Job, JobId, Node, Plan, PodSet,
-    PreemptReason, Queue, Requirement, Snapshot,
+    Action, Axis, Bounds, Budget, Estimate, Event, HowEnded, Job, JobId, Node, PendingReason, Plan,
+    PodSet, PreemptReason, Queue, Requirement, Snapshot,
 };
 use dovetail_order::queues::quota::UsageScope;
 use dovetail_order::terms::QueueTerms;
@@ -138,6 +138,26 @@ fn a_quota_waits_for_a_near_checkpoint_where_less_is_lost_in_sum() {
     // For a single GPU they cost less.
     let (_, plan) = reclaimed_after(6 * MINUTE_MS, 1);
     assert_eq!(victims(&plan), None);
+}
+
+/// New nodes are not what it waits for.
+#[test]
+fn a_job_whose_victims_write_a_checkpoint_first_waits_for_its_turn() {
+    let told = |plan: &Plan| -> Vec<(u64, PendingReason)> {
+        let waits = plan.actions.iter().filter_map(|action| match action {
+            Action::Wait { job, reason } => Some((job.0, *reason)),
+            _ => None,
+        });
+        waits.collect()
+    };
+    let (mut world, plan) = reclaimed_after(8 * MINUTE_MS, 8);
+    assert_eq!(told(&plan), [(2, PendingReason::WaitingForTurn)]);
+    let reasons = world.engines[0].snapshot().reasons;
+    assert_eq!(reasons, [(JobId(2), PendingReason::WaitingForTurn)]);
+    world.now_ms += 2 * MINUTE_MS;
+    let plan = world.step(Event::Tick);
+    assert!(victims(&plan).is_some(), "{plan:?}");
+    assert_eq!(told(&plan), [(2, PendingReason::WaitingForReservation)]);
 }
 
 #[test]

@@ -27,7 +27,7 @@ use dovetail_replays::input::scenario::ScenarioFile;
 use dovetail_replays::input::{baseline, trace_file};
 use dovetail_replays::pause::Pause;
 use dovetail_replays::timed_replay::{Files, OrderName, TimedFigures, TimedPlan, replay};
-use dovetail_replays::{limits, money};
+use dovetail_replays::{limits, money, reservations};
 use dovetail_sim::timed::Impossible;
 
 /// The policy where none is named.
@@ -349,7 +349,8 @@ impl TimedDocument {
         let money = self.usage.as_ref().map(|usage| format!("\n{}", money::text(usage)));
         let title = app.style(OutputStream::Result).strong(&title);
         let never = impossible::text(&self.impossible);
-        format!("{title}\n\n{}{never}{}", facts(rows), money.unwrap_or_default())
+        let refused = reservations::refused(&figures.reservations);
+        format!("{title}\n\n{}{never}{refused}{}", facts(rows), money.unwrap_or_default())
     }
 }
 

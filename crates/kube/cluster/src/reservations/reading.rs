@@ -97,6 +97,7 @@ pub fn is_settled(object: &Reservation) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use dovetail_model::{Booked, BookingVerdict, NodeResource, TooLarge};
     use serde_json::json;
 
     use super::*;
@@ -168,6 +169,23 @@ mod tests {
         };
         let missing = "; queue vision does not exist: create it, or correct spec.queue";
         assert_eq!(says(false), says(true) + missing);
+    }
+
+    #[test]
+    fn a_status_says_if_no_node_is_large_enough() {
+        let object = reservation(|_| {});
+        let says = |too_large| {
+            let booking = booking(&object, &Facts::default(), &Rules::default()).expect("read");
+            let verdict = BookingVerdict::Refused { earliest_ms: None, too_large };
+            let booked = Booked { verdict, ..Booked::requested(booking, 0) };
+            let status = status(&object, Ok(&booked), true).expect("it is refused");
+            status["message"].as_str().expect("a text").to_owned()
+        };
+        let resource = NodeResource::Gpus;
+        let too_large = TooLarge { resource, requested: 8, largest: 4 };
+        let told = "no node is large enough: each pod requests 8 GPUs, and the largest node has 4";
+        assert_eq!(says(Some(too_large)), told);
+        assert!(says(None).starts_with("no room at the reserved time or at any later time"));
     }
 
     #[test]

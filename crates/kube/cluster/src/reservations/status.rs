@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_model::{Booked, BookingVerdict};
+use dovetail_model::{Booked, BookingVerdict, TooLarge};
 use dovetail_objects::{Reservation, harmless, structural};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
@@ -78,8 +78,8 @@ pub fn status(
                 BookingVerdict::Requested => return None,
                 BookingVerdict::Admitted => ("Admitted", missing(booked), None),
                 BookingVerdict::Active => ("Active", missing(booked), None),
-                BookingVerdict::Refused { earliest_ms } => {
-                    ("Refused", refused(earliest_ms), earliest_ms)
+                BookingVerdict::Refused { earliest_ms, too_large } => {
+                    ("Refused", refused(earliest_ms, too_large), earliest_ms)
                 }
                 BookingVerdict::Ended => ("Ended", "the reserved time is over".to_owned(), None),
             };
@@ -104,13 +104,14 @@ pub fn status(
     }))
 }
 
-fn refused(earliest_ms: Option<u64>) -> String {
-    match earliest_ms {
-        Some(at_ms) => {
+fn refused(earliest_ms: Option<u64>, too_large: Option<TooLarge>) -> String {
+    match (earliest_ms, too_large) {
+        (Some(at_ms), _) => {
             let at = timestamp(at_ms);
             format!("no room at the reserved time: the earliest start with room is {at}")
         }
-        None => {
+        (None, Some(too_large)) => too_large.to_string(),
+        (None, None) => {
             "no room at the reserved time or at any later time that can be forecast: the nodes \
                  are too small, or pods without annotation dovetail.dev/runtime run for an unknown \
                  time"

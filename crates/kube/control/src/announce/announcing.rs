@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use dovetail_cluster::world::{LastingOwner, PodKey};
 use dovetail_cluster::{queues, reservations, world};
-use dovetail_model::PendingReason;
+use dovetail_model::{JobId, PendingReason};
 use dovetail_objects::{Kind, Meta};
 use dovetail_translate::Receipt;
 use serde_json::{Value, json};
@@ -317,10 +317,20 @@ impl Announcing {
                 Some(PendingReason::Unschedulable) => return self.rechecks.again(now_ms, job),
                 // The pods that make room for it leave one by one.
                 Some(PendingReason::WaitingForReservation) => self.rechecks.again(now_ms, job),
+                // When that checkpoint is due may change without another reason.
+                Some(PendingReason::WaitingForTurn) if waits_for_checkpoint(scheduler, job) => {
+                    self.rechecks.again(now_ms, job);
+                }
                 _ => {}
             }
         }
     }
+}
+
+/// Whether the pods to preempt for a job write a checkpoint first.
+fn waits_for_checkpoint(scheduler: &Scheduler, job: JobId) -> bool {
+    let engine = scheduler.engine();
+    engine.is_some_and(|engine| engine.list().waits_for_checkpoint_ms(job).is_some())
 }
 
 /// An object beside what it is to say.

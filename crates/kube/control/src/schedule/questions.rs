@@ -59,9 +59,8 @@ impl Questions<'_> {
         job: JobId,
         reason: PendingReason,
     ) -> Option<status::WaitingReason> {
-        let may_preempt =
-            matches!(reason, PendingReason::Unschedulable | PendingReason::WaitingForQuota);
-        let engine = self.known.engine_mut().filter(|_| may_preempt);
+        let may_wait_for_checkpoint = reason == PendingReason::WaitingForTurn;
+        let engine = self.known.engine().filter(|_| may_wait_for_checkpoint);
         if let Some(at_ms) = engine.and_then(|engine| engine.list().waits_for_checkpoint_ms(job)) {
             return Some(status::WaitingReason::for_checkpoint(at_ms));
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use dovetail_check::{Judge, Violation};
 use dovetail_model::{
-    Beneficiary, Booked, Booking, BookingVerdict, DeviceRequest, Event, Owner, Plan, Requirement,
-    Snapshot,
+    Beneficiary, Booked, Booking, BookingVerdict, DeviceRequest, Event, NodeResource, Owner, Plan,
+    Requirement, Snapshot, TooLarge,
 };
 use dovetail_plan::{Engine, EngineConfig, Order, PolicySpec, ReserveConfig};
 use dovetail_sim::timed::cluster_events::{ClusterEvent, NodeAction};
@@ -237,13 +237,37 @@ fn what_there_is_no_room_for_is_refused_with_the_earliest_time_that_works() {
     let (_, judged) = run(world, 0);
     assert_eq!(judged.found, []);
     let first = |name: &str| judged.verdicts.iter().find(|(of, _)| of == name).unwrap().1;
-    let refused = |hour: u64| BookingVerdict::Refused { earliest_ms: Some(hour * HOUR_MS) };
+    let refused =
+        |hour: u64| BookingVerdict::Refused { earliest_ms: Some(hour * HOUR_MS), too_large: None };
     assert_eq!(first("night"), BookingVerdict::Admitted);
     // The busy job ends at hour 10, but then the night is booked.
     assert_eq!(first("early"), refused(20));
     assert_eq!(first("beside"), refused(20));
     assert_eq!(first("after"), BookingVerdict::Admitted);
-    assert_eq!(first("never"), BookingVerdict::Refused { earliest_ms: None });
+    let never = BookingVerdict::Refused { earliest_ms: None, too_large: None };
+    assert_eq!(first("never"), never);
+}
+
+/// Nine pods of one GPU are too many for the cluster, and one of nine is too large for each node.
+#[test]
+fn what_no_node_could_hold_is_refused_for_its_size() {
+    let too_many = booking("too-many", queue("a"), 9, 20 * HOUR_MS, 25 * HOUR_MS);
+    let device = |count: u16| DeviceRequest::Whole { count, same_island: false };
+    let of_nine = Requirement { device: device(9), ..Requirement::default() };
+    let too_large = Booking {
+        requirement: Arc::new(of_nine),
+        ..booking("too-large", queue("a"), 1, 20 * HOUR_MS, 25 * HOUR_MS)
+    };
+    let mut world = classic([]);
+    world.bookings = vec![(ASKED_MS, too_many), (ASKED_MS, too_large)];
+    let (_, judged) = run(world, 0);
+    let why = |name: &str| match judged.verdicts.iter().find(|(of, _)| of == name) {
+        Some((_, BookingVerdict::Refused { earliest_ms: None, too_large })) => *too_large,
+        other => panic!("{name}: {other:?}"),
+    };
+    assert_eq!(why("too-many"), None);
+    let resource = NodeResource::Gpus;
+    assert_eq!(why("too-large"), Some(TooLarge { resource, requested: 9, largest: 8 }));
 }
 
 #[test]
@@ -322,7 +346,7 @@ fn what_was_admitted_is_there_at_its_time_if_run_times_are_known() {
         assert_eq!(judged.short, [""; 0], "seed {seed}");
         (whole, lent, used) = (whole + judged.whole, lent + judged.lent, used + judged.used);
         for (name, verdict) in judged.verdicts {
-            if matches!(verdict, BookingVerdict::Refused { earliest_ms: Some(_) }) {
+            if matches!(verdict, BookingVerdict::Refused { earliest_ms: Some(_), .. }) {
                 refused.insert((seed, name));
             }
         }

@@ -1,11 +1,11 @@
 //! A queue that wants its quota back again and again, from a job that loses all that it did.
 
 use dovetail_check::{Judge, Violation};
-use dovetail_model::{Bounds, Event, Plan, Queue};
+use dovetail_model::{Action, Bounds, Event, JobId, PendingReason, Plan, Queue};
 use dovetail_order::Turns;
 use dovetail_plan::{Engine, EngineConfig, Order, PreemptionConfig, ReserveConfig};
 use dovetail_sim::timed::{Estimates, Observer, Simulation, TimedConfig, TimedWorld};
-use dovetail_trace::{TraceJob, TraceNode};
+use dovetail_trace::{StopCosts, TraceJob, TraceNode};
 
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
@@ -135,5 +135,65 @@ fn a_reservation_beyond_a_quota_does_not_hold_back_who_gets_a_quota_back() {
         assert_eq!(preemptions, 1, "{heads} reservations");
         let second = simulation.outcomes().find(|view| view.job.id == "w2").expect("it is there");
         assert_eq!(second.outcome.start_ms, Some(1_100 * SECOND_MS), "{heads} reservations");
+    }
+}
+
+/// Why the second job waits, with when it is said.
+#[derive(Default)]
+struct SecondWaits(Vec<(u64, PendingReason)>);
+
+impl Observer for SecondWaits {
+    fn stepped(&mut self, _: &mut Engine, now_ms: u64, _: &[Event], plan: &Plan) {
+        let said = plan.actions.iter().filter_map(|action| match action {
+            Action::Wait { job: JobId(1), reason } => Some((now_ms, *reason)),
+            _ => None,
+        });
+        self.0.extend(said);
+    }
+}
+
+/// A job that writes a checkpoint every five minutes fills the cluster. A minute before the next
+/// one, another queue needs its quota.
+#[test]
+fn a_job_that_waits_for_a_checkpoint_of_its_victim_waits_for_its_turn() {
+    let node = TraceNode { name: "n0".to_owned(), gpu_count: 4, ..TraceNode::default() };
+    let lent = TraceJob {
+        stop_costs: StopCosts {
+            checkpoint_interval_ms: Some(5 * MINUTE_MS),
+            ..StopCosts::default()
+        },
+        ..job("lent".to_owned(), "lent", 0, 10 * HOUR_MS, 1, 4)
+    };
+    let ours = job("ours".to_owned(), "ours", 64 * MINUTE_MS, 10 * MINUTE_MS, 1, 2);
+    let queue = |name: &str, gpus: Option<i64>| Queue {
+        guaranteed: Bounds::gpus(gpus),
+        borrows: true,
+        ..Queue::named(name)
+    };
+    for heads in [0, 8] {
+        let world = TimedWorld {
+            nodes: vec![node.clone()],
+            jobs: vec![lent.clone(), ours.clone()],
+            queues: vec![queue("ours", Some(2_000)), queue("lent", None)],
+            ..TimedWorld::default()
+        };
+        let engine = EngineConfig {
+            order: Order::Dovetail,
+            turns: Turns::preset("fair").expect("a preset"),
+            preemption: PreemptionConfig { enabled: true, ..PreemptionConfig::default() },
+            reserve: ReserveConfig { heads, ..ReserveConfig::default() },
+            ..EngineConfig::default()
+        };
+        let config = TimedConfig { engine, estimates: Estimates::None, ..TimedConfig::default() };
+        let mut simulation = Simulation::new(world, config).expect("a good world");
+        let mut waits = SecondWaits::default();
+        assert!(simulation.run(None, &mut waits).expect("it runs"));
+        let told = waits.0;
+        let first = (64 * MINUTE_MS, PendingReason::WaitingForTurn);
+        assert_eq!(told.first(), Some(&first), "{heads} reservations: {told:?}");
+        let lacks_nodes = told.iter().any(|(_, reason)| *reason == PendingReason::Unschedulable);
+        assert!(!lacks_nodes, "{heads} reservations: {told:?}");
+        let ours = simulation.outcomes().find(|view| view.job.id == "ours").expect("it is there");
+        assert_eq!(ours.outcome.start_ms, Some(65 * MINUTE_MS), "{heads} reservations");
     }
 }
