@@ -159,11 +159,16 @@ pub enum NotYet {
     },
     /// Devices for all claims of a pod, or of its gang, were not free together.
     #[error(
-        "node {node} did not have enough free devices for all claims of the pod, or of its gang, \
-         at the same time; dovetail retries the pod"
+        "node {node} did not have enough free devices for resourceclaim \"{claim}\" of pod {pod} \
+         and the other claims of the pod and its gang at the same time; dovetail retries; if a \
+         gang keeps this message, use one ResourceClaimTemplate for its pods, or pod \
+         anti-affinity that keeps them on different nodes"
     )]
     DevicesTaken {
-        /// The node that was chosen for the first.
+        /// The first pod that got no devices.
+        pod: String,
+        claim: String,
+        /// The node that was chosen for it.
         node: String,
     },
     /// A claim for its extended resources is left of an attempt to start it.

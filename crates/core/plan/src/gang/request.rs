@@ -1,10 +1,10 @@
 //! A job as the search sees it: shapes, counts and levels as numbers.
 
-use dovetail_model::{Charge, ConditionCause, Job, NodeCondition, TopologyRequest};
+use dovetail_model::{Charge, ConditionCause, Job, NodeCondition, RuleKind, TopologyRequest};
 
 use dovetail_state::State;
 use dovetail_state::cause::Cause;
-use dovetail_state::shapes::ShapeId;
+use dovetail_state::shapes::{Demand, ShapeId};
 
 /// What is to be placed together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -28,9 +28,9 @@ pub(crate) struct GangSet {
     pub(crate) first_ordinal: u32,
     pub(crate) required: Option<usize>,
     pub(crate) preferred: Option<usize>,
-    /// The hardest pods are placed first: most GPU, then most units of claims, then most CPU, then
-    /// most memory.
-    pub(crate) weight: (i64, u32, i64, i64),
+    /// The hardest pods are placed first: most GPU, then claims with the fewest devices in the
+    /// cluster, then most units of claims, then most CPU, then most memory.
+    pub(crate) weight: (i64, i64, u32, i64, i64),
 }
 
 /// A level that the topology does not have.
@@ -83,6 +83,7 @@ impl Gang {
                 preferred,
                 weight: (
                     state.shapes.get(shape).gpu_milli,
+                    scarcity(demand),
                     bounded.map(|rule| rule.counts_itself).sum(),
                     demand.amounts.cpu_milli,
                     demand.amounts.memory_bytes,
@@ -125,6 +126,16 @@ impl GangSet {
     pub(crate) fn has_topology(&self) -> bool {
         self.required.is_some() || self.preferred.is_some()
     }
+}
+
+/// How few devices the cluster has for claims of a pod, by the tightest bound; the least for a pod
+/// without claims that are bounded.
+fn scarcity(demand: &Demand) -> i64 {
+    let devices = demand.rules.iter().filter_map(|rule| match &rule.kind {
+        RuleKind::AtMost { most } => Some(most.values().map(|most| i64::from(*most)).sum::<i64>()),
+        _ => None,
+    });
+    devices.min().map_or(i64::MIN, |devices| -devices)
 }
 
 fn depths(

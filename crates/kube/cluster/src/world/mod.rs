@@ -40,7 +40,7 @@ mod waits;
 use dovetail_model::{Event, Snapshot};
 use dovetail_objects::{Kind, Meta, Object};
 
-pub use aside::DevicesAside;
+pub use aside::{DevicesAside, UnservedClaim};
 use dovetail_translate::Rules;
 pub use gangs::{LostMembers, ShortLook, Unwinding};
 use index::Index;

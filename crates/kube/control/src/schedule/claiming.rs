@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use dovetail_cluster::world::{
     ClaimKey, ClaimWrite, DecidedPods, DecisionStage, DeviceClaimView, DevicePatience, DevicesAside,
+    UnservedClaim,
 };
 use dovetail_model::{NodeName, PodId};
 use dovetail_translate::NotYet;
@@ -226,12 +227,16 @@ impl Dispatch {
         let decided = decided.filter(|decision| view.has_any(decision.pod, &decision.bind.node));
         let decided: Vec<(PodId, NodeName)> =
             decided.map(|decision| (decision.pod, decision.bind.node.clone())).collect();
-        if let Some(events) = DevicesAside::of(&mut known.world).set(&decided) {
-            known.apply(events);
-            return true;
-        }
-        let node = decided.first().map(|(_, node)| node.to_string()).unwrap_or_default();
-        let why = numbers.first().map(|first| (*first, NotYet::DevicesTaken { node }));
+        let set_aside = DevicesAside::of(&mut known.world).set(&decided);
+        let UnservedClaim { pod, claim, node } = match set_aside {
+            Ok(events) => {
+                known.apply(events);
+                return true;
+            }
+            Err(unserved) => unserved,
+        };
+        let taken = NotYet::DevicesTaken { pod, claim, node };
+        let why = numbers.first().map(|first| (*first, taken));
         self.undo(known, numbers, why);
         false
     }

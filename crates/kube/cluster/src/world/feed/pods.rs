@@ -160,7 +160,7 @@ impl Feed {
         requirement: Arc<Requirement>,
     ) {
         let PodReading::Assumed(holding) = standing(objects, slot) else { return };
-        let (node, held) = (Arc::clone(node), Fingerprint::of(&holding));
+        let (node, held) = (Arc::clone(node), Fingerprint::decided(&holding, &requirement));
         self.note(objects, slot, Reported::Assumed { node, held, requirement });
     }
 }

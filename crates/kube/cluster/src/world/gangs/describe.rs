@@ -10,6 +10,7 @@ use crate::world::feed::Feed;
 use crate::world::feed::running::MOST_POD_SETS;
 use crate::world::objects::pods::Slot;
 use crate::world::objects::receipts::remember;
+use crate::world::readings::device_kinds::joint_bounds;
 use crate::world::readings::gang::GangReading;
 use crate::world::readings::requirements::Requirements;
 use crate::world::readings::roll::{Lack, Roll, smallest};
@@ -108,7 +109,25 @@ fn seats(gang: &GangReading<'_>, requirements: &mut Requirements, roll: &Roll) -
         };
         seats[set].slots.push(slot);
     }
+    bound_together(gang, requirements, &mut seats);
     seats
+}
+
+/// Pods with different claims get no more devices on a node together than it has.
+fn bound_together(gang: &GangReading<'_>, requirements: &mut Requirements, seats: &mut Seats) {
+    let sets: Vec<&[Slot]> = seats.iter().map(|set| &*set.slots).collect();
+    let bounds = joint_bounds(gang.objects, gang.name, &sets);
+    for (set, bounds) in seats.iter_mut().zip(bounds) {
+        if bounds.is_empty() {
+            continue;
+        }
+        let mut requirement = Requirement::clone(&set.requirement);
+        for (rule, times) in bounds {
+            requirement.counts_into.insert_times(rule.selector.clone(), times);
+            requirement.rules.push(rule);
+        }
+        set.requirement = requirements.intern(requirement);
+    }
 }
 
 /// Each set by the role of its first pod, or by its number where that is not said or taken.

@@ -78,6 +78,12 @@ impl Fingerprint {
             counts: hash(counts_into),
         }
     }
+
+    /// The same of what the engine holds by a requirement: pods of a gang that are decided together
+    /// may count there for bounds that end when they have their devices.
+    pub(crate) fn decided(holding: &Holding, requirement: &Requirement) -> Self {
+        Self { counts: hash(&requirement.counts_into), ..Self::of(holding) }
+    }
 }
 
 fn hash(of: &impl Hash) -> u64 {

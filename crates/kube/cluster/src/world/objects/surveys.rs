@@ -36,8 +36,8 @@ pub(crate) struct ClaimRefusal {
 /// What a node answers to claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClaimFit {
-    /// Pods that are alike get devices for so many units, one after the other; 1 where only one pod
-    /// is asked for.
+    /// Pods that are alike get devices for so many units, one after the other; pods of several
+    /// kinds so many devices together; 1 where only one pod is asked for.
     Fits(u32),
     Undecided,
     /// The claims are not understood.
@@ -46,11 +46,31 @@ pub(crate) enum ClaimFit {
     No(usize),
 }
 
-/// Claims, and the pods of a gang that are like the one that has them.
+/// Claims, and the pods of a gang that are counted where they fit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SurveyedClaims {
     pub(crate) claims: Vec<ResourceClaim>,
-    pub(crate) alike: Option<AlikePods>,
+    pub(crate) counted: Option<CountedPods>,
+}
+
+/// Pods of a gang that are counted on each node.
+#[derive(Clone, Debug)]
+pub(crate) enum CountedPods {
+    /// Those that are like the one whose claims are at hand.
+    Alike(AlikePods),
+    /// Those of several kinds, by themselves: there are no claims at hand.
+    Together(Vec<PodKind>),
+}
+
+/// Pods of a gang that are alike, beside others that are not.
+#[derive(Clone, Debug)]
+pub(crate) struct PodKind {
+    /// Claims that ask for one unit.
+    pub(crate) unit: Vec<ResourceClaim>,
+    /// Devices that a unit counts as.
+    pub(crate) devices: u32,
+    /// Units that the gang needs at most.
+    pub(crate) most: u32,
 }
 
 /// Pods of a gang that are alike.
@@ -170,13 +190,23 @@ fn hex(digest: &[u8]) -> String {
 
 impl SurveyedClaims {
     /// The same for claims that ask for the same.
-    fn key(claims: &[&ResourceClaim], alike: Option<&AlikePods>) -> String {
+    fn key(claims: &[&ResourceClaim], counted: Option<&CountedPods>) -> String {
         let asked: Vec<_> = claims.iter().map(|claim| &claim.asked).collect();
-        let unit = alike.map(|alike| {
-            let unit: Vec<_> = alike.unit.iter().map(|claim| &claim.asked).collect();
-            (alike.has, unit)
-        });
-        format!("{asked:?}{unit:?}")
+        let units = |unit: &[ResourceClaim]| {
+            let asked: Vec<_> = unit.iter().map(|claim| &claim.asked).collect();
+            format!("{asked:?}")
+        };
+        let counted = match counted {
+            None => String::new(),
+            Some(CountedPods::Alike(alike)) => format!("{}:{}", alike.has, units(&alike.unit)),
+            Some(CountedPods::Together(kinds)) => {
+                let of = |kind: &PodKind| {
+                    format!("{}x{}:{}", kind.most, kind.devices, units(&kind.unit))
+                };
+                format!("together {:?}", kinds.iter().map(of).collect::<Vec<_>>())
+            }
+        };
+        format!("{asked:?}{counted}")
     }
 }
 
@@ -185,7 +215,7 @@ impl Surveys {
     /// is.
     pub(crate) fn get(
         &self,
-        (claims, alike): (&[&ResourceClaim], Option<&AlikePods>),
+        (claims, counted): (&[&ResourceClaim], Option<&CountedPods>),
         make: impl FnOnce() -> ClaimSurvey,
     ) -> FoundSurvey {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -196,7 +226,7 @@ impl Surveys {
             drop(kept);
             return FoundSurvey { survey: Arc::new(make()), label: None };
         }
-        let key = SurveyedClaims::key(claims, alike);
+        let key = SurveyedClaims::key(claims, counted);
         if let Some(KeptSurvey { survey, label, .. }) = kept.by_asked.get(&key) {
             return FoundSurvey { survey: Arc::clone(survey), label: Some(Arc::clone(label)) };
         }
@@ -205,7 +235,7 @@ impl Surveys {
         // Whoever may create claims must not be able to make two that share a label.
         let label: Arc<str> = devices_label(&hex(&Sha256::digest(key.as_bytes()))).into();
         let claims = claims.iter().map(|&one| one.clone()).collect();
-        let asked = SurveyedClaims { claims, alike: alike.cloned() };
+        let asked = SurveyedClaims { claims, counted: counted.cloned() };
         let found = FoundSurvey { survey: Arc::clone(&survey), label: Some(Arc::clone(&label)) };
         kept.by_asked.insert(key, KeptSurvey { asked, label, survey });
         found
@@ -266,7 +296,7 @@ impl Surveys {
             let now = survey.refusal();
             let is_said_again =
                 now.as_ref().is_some_and(|now| forgotten.has(now.telling.as_deref()));
-            let is_counted = is_changed && asked.alike.is_some();
+            let is_counted = is_changed && asked.counted.is_some();
             differs |= is_counted || is_said_again || now != refusal;
         }
         differs

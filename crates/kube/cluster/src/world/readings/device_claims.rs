@@ -1,6 +1,7 @@
 //! Where the claims of a pod can have their devices.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use dovetail_devices::{
     AllocationOutcome, Allotment, CandidateNode, ClaimedDevices, Reached, RequestLook, allocate,
@@ -15,9 +16,11 @@ use crate::world::objects::Objects;
 use crate::world::objects::device_claims::{ClaimAvailability, MOST_CONSUMERS};
 use crate::world::objects::pods::Slot;
 use crate::world::objects::surveys::{
-    AlikePods, ClaimFit, ClaimRefusal, ClaimSurvey, FoundSurvey, SurveyedClaims,
+    AlikePods, ClaimFit, ClaimRefusal, ClaimSurvey, CountedPods, FoundSurvey, PodKind,
+    SurveyedClaims,
 };
 use crate::world::readings::device_copies::{CountedClaims, at_most};
+use crate::world::readings::device_mix::most_together;
 use dovetail_translate::NotYet;
 
 /// Units of claims that are counted for a node.
@@ -60,7 +63,8 @@ pub(crate) fn asked_of_node(
     if to_allocate.is_empty() {
         return Ok((conditions, None));
     }
-    let more = counted_as.map(|alike| AlikePods { has: alike.units, unit: alike.unit.clone() });
+    let alike = |of: &CountedClaims| AlikePods { has: of.units, unit: of.unit.clone() };
+    let more = counted_as.map(|of| CountedPods::Alike(alike(of)));
     let FoundSurvey { survey, label } = fitting(objects, pod, (&to_allocate, more.as_ref()))?;
     conditions.push(match &label {
         Some(label) => labelled(label),
@@ -90,11 +94,11 @@ fn labelled(label: &str) -> NodeCondition {
 fn fitting(
     objects: &Objects,
     pod: &Pod,
-    (claims, alike): (&[&ResourceClaim], Option<&AlikePods>),
+    (claims, counted): (&[&ResourceClaim], Option<&CountedPods>),
 ) -> Result<FoundSurvey, NotYet> {
     let held = without(&objects.device_claims.held, claims);
     let surveys = &objects.device_claims.surveys;
-    let found = surveys.get((claims, alike), || survey(objects, &held, (claims, alike)));
+    let found = surveys.get((claims, counted), || survey(objects, &held, (claims, counted)));
     let Some(ClaimRefusal { looked_at, telling }) = found.survey.refusal() else {
         return Ok(found);
     };
@@ -128,6 +132,15 @@ fn fitting(
     })
 }
 
+/// The most devices that pods of several kinds get together on each node.
+pub(crate) fn together(objects: &Objects, kinds: Vec<PodKind>) -> Arc<ClaimSurvey> {
+    let devices = &objects.device_claims;
+    let counted = CountedPods::Together(kinds);
+    let none: &[&ResourceClaim] = &[];
+    let asked = (none, Some(&counted));
+    devices.surveys.get(asked, || survey(objects, &devices.held, asked)).survey
+}
+
 /// Whether pods with claims have to be asked about again, by what has changed since they were.
 pub(crate) fn is_any_to_ask_again(objects: &Objects) -> bool {
     let held = &objects.device_claims.held;
@@ -135,21 +148,21 @@ pub(crate) fn is_any_to_ask_again(objects: &Objects) -> bool {
     let names = || objects.nodes.names().map(Box::from).collect();
     // What a node reaches is the same for all claims.
     let mut last: Option<(Box<str>, Option<Reached<'_>>)> = None;
-    objects.device_claims.surveys.renew(names, |SurveyedClaims { claims, alike }, node| {
+    objects.device_claims.surveys.renew(names, |SurveyedClaims { claims, counted }, node| {
         if last.as_ref().is_none_or(|(of, _)| **of != *node) {
             last = Some((node.into(), reached(objects, held, node)));
         }
         let (_, reached) = last.as_ref()?;
         let claims: Vec<_> = claims.iter().collect();
-        Some(answer(objects, reached.as_ref()?, &mut scratch, (&claims, alike.as_ref())))
+        Some(answer(objects, reached.as_ref()?, &mut scratch, (&claims, counted.as_ref())))
     })
 }
 
-/// Asks every node that has devices; also for how many units of pods that are alike, if any.
+/// Asks every node that has devices; also how many pods of a gang get some, if they are counted.
 fn survey(
     objects: &Objects,
     held: &ClaimedDevices,
-    asked: (&[&ResourceClaim], Option<&AlikePods>),
+    asked: (&[&ResourceClaim], Option<&CountedPods>),
 ) -> ClaimSurvey {
     let mut survey = ClaimSurvey::default();
     let mut scratch = Cow::Borrowed(held);
@@ -173,8 +186,18 @@ fn answer(
     objects: &Objects,
     reached: &Reached<'_>,
     held: &mut Cow<'_, ClaimedDevices>,
-    (claims, alike): (&[&ResourceClaim], Option<&AlikePods>),
+    (claims, counted): (&[&ResourceClaim], Option<&CountedPods>),
 ) -> ClaimFit {
+    let alike = match counted {
+        Some(CountedPods::Together(kinds)) => {
+            return match most_together(reached, kinds) {
+                0 => ClaimFit::No(0),
+                devices => ClaimFit::Fits(devices),
+            };
+        }
+        Some(CountedPods::Alike(alike)) => Some(alike),
+        None => None,
+    };
     let place = reached.place();
     let outcome = match claims.iter().any(|claim| claim.allocation.is_some()) {
         true => on_node(objects, held, place, claims),

@@ -5,7 +5,8 @@
 //! the same, or for other numbers of the same devices. The engine counts those that it places on a
 //! node ([`counted_as`]), each as often as it needs what one unit is of, and
 //! [`dovetail_model::RuleKind::AtMost`] bounds them: by those that have devices there, and those
-//! for which devices are free.
+//! for which devices are free. What pods that are not alike leave each other is bounded by
+//! `device_kinds`.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -116,6 +117,6 @@ pub(crate) fn own_claims<'o>(
 }
 
 /// Whether a claim has devices, or some are set aside for it.
-fn has_devices(objects: &Objects, claim: &ResourceClaim) -> bool {
+pub(crate) fn has_devices(objects: &Objects, claim: &ResourceClaim) -> bool {
     claim.allocation.is_some() || objects.device_claims.pledge(claim).is_some()
 }

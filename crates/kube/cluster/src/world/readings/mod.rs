@@ -3,6 +3,8 @@
 pub(crate) mod decided;
 pub(crate) mod device_claims;
 pub(crate) mod device_copies;
+pub(crate) mod device_kinds;
+mod device_mix;
 pub(crate) mod extended;
 pub(crate) mod gang;
 pub(crate) mod requirements;
