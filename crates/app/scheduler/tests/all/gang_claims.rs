@@ -91,7 +91,8 @@ fn members_with_claims_of_several_counts_share_the_devices_of_a_node() {
 /// Offers devices of these sizes on a node, of class `gpu`.
 fn sized(cluster: &mut Cluster, at: usize, sizes: &[&str]) {
     let device = |(number, size): (usize, &&str)| {
-        json!({"name": format!("d{number}"), "attributes": {"size": {"string": size}}})
+        let attributes = json!({"size": {"string": size}});
+        json!({"name": format!("d{number}"), "attributes": attributes})
     };
     let devices: Vec<Value> = sizes.iter().enumerate().map(device).collect();
     let pool = json!({"name": format!("n{at}"), "generation": 1, "resourceSliceCount": 1});

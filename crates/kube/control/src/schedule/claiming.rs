@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 
 use dovetail_cluster::world::{
-    ClaimKey, ClaimWrite, DecidedPods, DecisionStage, DeviceClaimView, DevicePatience, DevicesAside,
-    UnservedClaim,
+    ClaimKey, ClaimWrite, DecidedPods, DecisionStage, DeviceClaimView, DevicePatience,
+    DevicesAside, UnservedClaim,
 };
 use dovetail_model::{NodeName, PodId};
 use dovetail_translate::NotYet;
