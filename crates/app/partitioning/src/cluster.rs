@@ -24,6 +24,7 @@ use crate::eligible::{Target, holders, requirement};
 use crate::fleet::{Fleet, model_of};
 use crate::layout::{placed, spread};
 use crate::objects::{Objects, SeenNode, check};
+use crate::several::SeveralInstances;
 use crate::stays::{IN_USE, is_in_use, stays_without_pods};
 use crate::together::{WaitingPods, amounts, set_demand};
 
@@ -313,8 +314,8 @@ impl Reader<'_> {
         let mut grouped: BTreeMap<WaitingPods, u32> = BTreeMap::new();
         let objects = self.objects;
         for pod in objects.pods.values().filter(|pod| is_pending(pod)) {
-            let profile = match self.asked(pod) {
-                Some(Ok(profile)) => profile,
+            let instances = match self.asked(pod) {
+                Some(Ok(instances)) => instances,
                 Some(Err(why)) => {
                     self.not_planned(why);
                     continue;
@@ -341,28 +342,30 @@ impl Reader<'_> {
                 self.not_planned("pending for less than a minute".to_owned());
             }
             let (priority, each) = (pod.priority, amounts(&needs.resources));
-            let pods = WaitingPods { nodes, profile, priority, is_due, each };
-            *grouped.entry(pods).or_default() += 1;
+            let pod = SeveralInstances { nodes, instances, priority, each };
+            match pod.only_instance() {
+                Some(profile) => {
+                    let SeveralInstances { nodes, priority, each, .. } = pod;
+                    let pods = WaitingPods { nodes, profile, priority, is_due, each };
+                    *grouped.entry(pods).or_default() += 1;
+                }
+                None if is_due => self.fleet.several.push(pod),
+                None => {}
+            }
         }
         self.fleet.waiting = grouped.into_iter().collect();
         self.fleet.free = targets.iter().map(Target::free).collect();
         set_demand(&mut self.fleet);
     }
 
-    /// The profile of which a pod asks for one instance, or why nothing is planned for it; `None`
-    /// if it asks for none.
-    fn asked(&self, pod: &Pod) -> Option<Result<String, String>> {
+    /// How many instances of which profiles a pod asks for, or why nothing is planned for it;
+    /// `None` if it asks for none.
+    fn asked(&self, pod: &Pod) -> Option<Result<BTreeMap<String, u32>, String>> {
         let asked = pod.requests.extended.iter();
         let asked = asked.filter(|(name, count)| name.starts_with(NVIDIA_MIG) && **count > 0);
         let asked: Vec<(&String, &i64)> = asked.collect();
-        let [(resource, count)] = asked[..] else {
-            let why = "requests instances of several profiles, which dovetail does not plan yet";
-            return (!asked.is_empty()).then(|| Err(why.to_owned()));
-        };
-        if *count != 1 {
-            return Some(Err(
-                "requests several instances, which dovetail does not plan yet".to_owned()
-            ));
+        if asked.is_empty() {
+            return None;
         }
         if pod.gated {
             return Some(Err("has scheduling gates".to_owned()));
@@ -370,7 +373,15 @@ impl Reader<'_> {
         if !needs_room(pod) {
             return Some(Err("waits for the quota of its queue".to_owned()));
         }
-        let name = &resource[NVIDIA_MIG.len()..];
+        let of_profile = |(resource, count): (&String, &i64)| -> Result<(String, u32), String> {
+            let profile = self.profile(&resource[NVIDIA_MIG.len()..])?;
+            Ok((profile, u32::try_from(*count).unwrap_or(u32::MAX)))
+        };
+        Some(asked.into_iter().map(of_profile).collect())
+    }
+
+    /// A profile as the tables of the cluster's GPUs spell it, or why nothing is planned for it.
+    fn profile(&self, name: &str) -> Result<String, String> {
         let allowed = &self.policy.profiles;
         let used = |gpu: &Gpu| gpu.table;
         let here: std::collections::BTreeSet<usize> =
@@ -380,14 +391,14 @@ impl Reader<'_> {
             table.profile(name).map(|profile| (table, table.profiles[profile].name.clone()))
         });
         let Some((table, profile)) = known else {
-            return Some(Err(format!("no GPU of the cluster has a profile `{name}`")));
+            return Err(format!("no GPU of the cluster has a profile `{name}`"));
         };
         let is_allowed = allowed.is_empty()
             || allowed.iter().any(|name| table.profile(name) == table.profile(&profile));
         if !is_allowed {
-            return Some(Err(format!("the policy does not list the profile `{profile}`")));
+            return Err(format!("the policy does not list the profile `{profile}`"));
         }
-        Some(Ok(profile))
+        Ok(profile)
     }
 }
 

@@ -10,6 +10,7 @@ use dovetail_partition::{Instance, PartitionInput, Rules, WorldError};
 use dovetail_settings::errors::BadInput;
 
 use crate::objects::SeenNode;
+use crate::several::{PinnedPods, SeveralInstances};
 use crate::together::WaitingPods;
 
 /// Tables of GPU models, those of the settings first.
@@ -75,6 +76,10 @@ pub struct Fleet {
     pub not_planned: BTreeMap<String, usize>,
     /// Pending pods with how many there are: the demand of the world, in its order.
     pub(crate) waiting: Vec<(WaitingPods, u32)>,
+    /// Pending pods that ask for several instances and are not planned for yet.
+    pub(crate) several: Vec<SeveralInstances>,
+    /// Those that the plan serves.
+    pub(crate) pinned: PinnedPods,
     /// CPU, memory, disk and pod slots that each node with GPUs has free, in the order of `names`.
     pub(crate) free: Vec<[i64; 4]>,
 }

@@ -7,6 +7,7 @@
 //! | `world_file` | a world in one file |
 //! | `objects`, `cluster`, `eligible` | the nodes and pods of a cluster, as a world |
 //! | `together` | pods that a plan serves on one node fit there together |
+//! | `several` | pods that ask for several instances get all of them on one node |
 //! | `policy` | what a `SharingPolicy` in a file allows |
 //! | `planned` | what is planned for a fleet |
 //! | `plan`, `size`, `show` | answers as documents, and as text |
@@ -50,6 +51,7 @@ mod rooms;
 mod server;
 pub mod setup;
 mod setup_amd;
+mod several;
 pub mod show;
 pub mod size;
 mod stays;

@@ -13,6 +13,7 @@ use crate::ends::ends_ms;
 use crate::objects::{Objects, SeenNode};
 use crate::rooms::{Rooms, asked};
 use crate::stays::IN_USE;
+use crate::together::amounts;
 
 /// A pod that may be moved, or finishes soon.
 pub(crate) struct Mover {
@@ -32,6 +33,11 @@ impl Mover {
     /// Whether it moves back to its node, once the new layout is there.
     pub(crate) fn comes_back(&self) -> bool {
         self.one.waits_until_ms.is_none() && self.one.to.is_empty()
+    }
+
+    /// CPU, memory, disk and pod slots that are free on its node when it has left.
+    pub(crate) fn frees(&self) -> [i64; 4] {
+        amounts(&self.needs.resources)
     }
 
     /// Makes it wait for the new layout of its node, which takes so long.
@@ -118,7 +124,7 @@ fn waited(
         count,
         gpu_milli,
         ends_ms: Some(ends_ms),
-        needs: Requirement::default(),
+        needs: requirement(pod, objects).unwrap_or_default(),
         may_wait: false,
     })
 }

@@ -17,6 +17,8 @@ use crate::eligible::holders;
 use crate::fleet::{Fleet, bad_world};
 use crate::movers::{Mover, idle_gpu_ms, movers, place};
 use crate::objects::{Objects, SeenNode};
+use crate::several::serves_all;
+use crate::together::{crowding, free_on};
 
 /// So many nodes are tried, those whose pods lose least first.
 const MOST_TRIED: usize = 32;
@@ -133,6 +135,13 @@ pub(crate) fn with_moves(
         let Some(mut moved) = emptied(fleet, planned, (&node, movers), policy, age.now_ms)? else {
             continue;
         };
+        if !serves_all(&moved.fleet, &moved.plan) {
+            continue;
+        }
+        if let Some(why) = crowding(&moved.fleet, &moved.plan, &node) {
+            fleet.stays.insert(node, why.to_owned());
+            continue;
+        }
         moved.change.held_back = held_back(&moved.change.moves, left_ms);
         let key = |moved: &Moved| (moved.change.held_back.is_none(), moved.worth_ms);
         if best.as_ref().is_none_or(|best| key(best) < key(&moved)) {
@@ -211,6 +220,9 @@ fn empty(
             pools.push(own);
         }
     }
+    let leave = movers.iter().filter(|mover| !mover.comes_back());
+    let freed: Vec<[i64; 4]> = leave.map(Mover::frees).collect();
+    free_on(fleet, node, &freed);
     let mut waiting = 0;
     for mover in movers.iter_mut().filter(|mover| mover.one.waits_until_ms.is_none()) {
         if mover.one.to.is_empty() {

@@ -22,7 +22,7 @@ pub type HourPrices = BTreeMap<String, Option<i64>>;
 #[derive(Debug, Serialize)]
 pub struct Document {
     pub gpus: Vec<GpuRow>,
-    /// Pods served by profile.
+    /// Instances of the pods that are served, by profile.
     pub accepted: BTreeMap<String, u64>,
     pub accepted_compute_slices: i64,
     pub upper_bound_compute_slices: i64,
@@ -31,6 +31,7 @@ pub struct Document {
     pub unavailable_gpu_s: f64,
     /// List price of the GPU-time that the served pods use in a month; null if a price is unknown.
     pub usd_per_month: Option<f64>,
+    /// The same of the pods that the plan could serve.
     pub demand: BTreeMap<String, u64>,
     pub steps: u64,
     pub is_proved_best: bool,
@@ -261,8 +262,10 @@ pub fn text(document: &Document, fleet: &Fleet) -> String {
     let changed = document.gpus.iter().filter(|row| row.from != row.to).count();
     let all = plural(fleet.gpus, "GPU changes", "GPUs change");
     text += &format!("{} of {all}\n\n", whole(changed as u64));
-    let asked: u64 = document.demand.values().sum();
-    let served: u64 = document.accepted.values().sum();
+    // Each pod counts once, however many instances it has.
+    let more = fleet.pinned.instances_beyond_first();
+    let asked = document.demand.values().sum::<u64>().saturating_sub(more);
+    let served = document.accepted.values().sum::<u64>().saturating_sub(more);
     let bound = document.upper_bound_compute_slices;
     let proof = match bound - document.accepted_compute_slices {
         _ if !document.moves.is_empty() => "pods move off one node".to_owned(),

@@ -15,7 +15,7 @@ use crate::fleet::{Fleet, bad_world, table_of};
 use crate::gpu_users::GpuUsers;
 use crate::moves::{Moved, with_moves};
 use crate::objects::Objects;
-use crate::together::plan_together;
+use crate::several::plan_with_several;
 
 /// A fleet and what is planned for it.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Planned {
         age: Age,
     ) -> Result<Self> {
         let mut fleet = fleet(objects, policy, tables, age);
-        let plan = plan_together(&mut fleet)?;
+        let plan = plan_with_several(&mut fleet)?;
         let moved = with_moves(&mut fleet, &plan, objects, policy, age)?;
         Ok(Self { fleet, plan, moved })
     }

@@ -63,6 +63,26 @@ pub(crate) fn plan_together(fleet: &mut Fleet) -> Result<PartitionPlan> {
     }
 }
 
+/// Why a node stays as it is for which a plan serves more pods than fit there; `None` if they fit.
+pub(crate) fn crowding(fleet: &Fleet, planned: &PartitionPlan, node: &str) -> Option<&'static str> {
+    let place = place_of(fleet, node)?;
+    crowded(fleet, planned).contains_key(&place).then_some(CROWDED)
+}
+
+/// Pods leave a node: what each of them requested is free there.
+pub(crate) fn free_on(fleet: &mut Fleet, node: &str, freed: &[[i64; 4]]) {
+    let place = place_of(fleet, node);
+    let Some(free) = place.and_then(|place| fleet.free.get_mut(place)) else { return };
+    for amounts in freed {
+        free.iter_mut().zip(amounts).for_each(|(free, amount)| *free += amount);
+    }
+}
+
+fn place_of(fleet: &Fleet, node: &str) -> Option<usize> {
+    let gpu = fleet.names.iter().position(|(name, _)| name == node)?;
+    node_of_gpu(fleet).get(gpu).copied()
+}
+
 /// Puts the demand of a fleet into its world. Nodes that the same pods may go to are one pool.
 pub(crate) fn set_demand(fleet: &mut Fleet) {
     let waiting = &fleet.waiting;

@@ -162,9 +162,10 @@ fn a_cluster_is_planned_on_nodes_without_gpu_pods() {
         ],
     );
     let plan = folder.json(CALL);
-    // Both on one GPU of the empty node; the small one has an instance where it may go.
-    assert_eq!(plan["accepted"], json!({"1g.10gb": 1, "3g.40gb": 2}));
-    assert_eq!(plan["demand"], json!({"1g.10gb": 1, "3g.40gb": 3}));
+    // Both on one GPU of the empty node; the small one has an instance where it may go, and the pod
+    // with two has both on one node.
+    assert_eq!(plan["accepted"], json!({"1g.10gb": 3, "3g.40gb": 2}));
+    assert_eq!(plan["demand"], json!({"1g.10gb": 3, "3g.40gb": 3}));
     let changed: Vec<&Value> =
         plan["gpus"].as_array().unwrap().iter().filter(|row| row["from"] != row["to"]).collect();
     assert_eq!(changed.len(), 1, "{changed:?}");
@@ -175,7 +176,7 @@ fn a_cluster_is_planned_on_nodes_without_gpu_pods() {
     assert!(profiles(row(&plan, "whole", 0), "to").is_empty());
     let text = folder.call(CALL).out;
     for told in [
-        "3 of 4",
+        "4 of 5",
         "180 GPU-seconds",
         "no GPU of the cluster has a profile `1g.5gb`",
         "waits for the quota of its queue",
@@ -572,4 +573,68 @@ fn a_pod_larger_than_the_free_cpu_of_each_node_is_not_planned_for() {
     assert_eq!(plan["demand"], json!({}));
     let text = folder.call(CALL).out;
     assert!(text.contains("the pod fits on no node with GPUs of this model"), "{text}");
+}
+
+#[test]
+fn a_pod_with_several_instances_gets_all_of_them_on_one_node_or_none() {
+    let folder = Folder::new();
+    let plan = |nodes: [&str; 2], asked: Value| {
+        let mut items: Vec<Value> = Vec::new();
+        for (name, offers) in ["n0", "n1"].into_iter().zip(nodes) {
+            let offers = json!({(offers): "1"});
+            items.push(node(name, &offers, &json!({"nvidia.com/gpu.count": "1"})));
+        }
+        let mut several = pod("several", "nvidia.com/mig-3g.40gb", 1, None, &json!({}));
+        for kind in ["requests", "limits"] {
+            let resources = &mut several["spec"]["containers"][0]["resources"][kind];
+            *resources = json!({"cpu": "1", "memory": "1Gi"});
+            resources.as_object_mut().unwrap().extend(asked.as_object().unwrap().clone());
+        }
+        items.push(several);
+        folder.write("dump.json", &json!({"kind": "List", "items": items}).to_string());
+        folder.json(CALL)
+    };
+    let why = "requests several instances, and none of the nodes that dovetail tried provides all \
+               of them";
+    // One of each node would do for two pods.
+    let halves = ["nvidia.com/mig-3g.40gb", "nvidia.com/mig-3g.40gb"];
+    let two = plan(halves, json!({"nvidia.com/mig-3g.40gb": "2"}));
+    assert_eq!(two["accepted"], json!({"3g.40gb": 2}), "{two}");
+    let served = two["gpus"].as_array().unwrap().iter().map(|gpu| &gpu["served"]);
+    assert!(served.clone().any(|served| *served == json!({"3g.40gb": 2})), "{two}");
+    assert!(folder.call(CALL).out.contains("1 of 1"), "a pod counts once");
+    let mixed = plan(halves, json!({"nvidia.com/mig-4g.40gb": "1", "nvidia.com/mig-3g.40gb": "1"}));
+    assert_eq!(mixed["accepted"], json!({"3g.40gb": 1, "4g.40gb": 1}), "{mixed}");
+    let three = plan(halves, json!({"nvidia.com/mig-3g.40gb": "3"}));
+    assert_eq!((&three["accepted"], &three["created"]), (&json!({}), &json!(0)), "{three}");
+    assert_eq!(three["not_planned"][why], 1, "{three}");
+}
+
+#[test]
+fn a_node_that_is_emptied_serves_only_pods_that_fit_its_cpu_together() {
+    let folder = Folder::new();
+    let spec = json!({"mode": "mig", "waitMinutes": 15});
+    let policy = json!({"apiVersion": "dovetail.dev/v1alpha1", "kind": "SharingPolicy",
+        "metadata": {"name": "p"}, "spec": spec});
+    folder.write("policy.json", &policy.to_string());
+    let plan = |cpu: &str| {
+        let small = json!({"nvidia.com/mig-1g.10gb": "7"});
+        let mut ends = pod("ends", "nvidia.com/mig-1g.10gb", 1, Some("n0"), &json!({}));
+        ends["metadata"]["creationTimestamp"] = json!("2026-11-20T11:55:00Z");
+        ends["metadata"]["annotations"] = json!({"dovetail.dev/runtime": "10m"});
+        let items = vec![
+            node("n0", &small, &json!({"nvidia.com/gpu.count": "1"})),
+            ends,
+            pod_with_cpu("large-0", "nvidia.com/mig-3g.40gb", cpu),
+            pod_with_cpu("large-1", "nvidia.com/mig-3g.40gb", cpu),
+        ];
+        folder.write("dump.json", &json!({"kind": "List", "items": items}).to_string());
+        folder.json(&format!("{CALL} --policy policy.json"))
+    };
+    let fits = plan("32");
+    assert_eq!(fits["accepted"], json!({"3g.40gb": 2}), "the CPU of the pod that ends is free");
+    assert_eq!(fits["moves"].as_array().unwrap().len(), 1, "{fits}");
+    let crowded = plan("40");
+    assert_eq!(crowded["accepted"], json!({"3g.40gb": 0}), "{crowded}");
+    assert_eq!(crowded["moves"], json!([]), "{crowded}");
 }
