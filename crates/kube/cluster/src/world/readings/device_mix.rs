@@ -23,7 +23,11 @@ pub(crate) fn most_together(reached: &Reached<'_>, kinds: &[PodKind]) -> u32 {
         return devices;
     }
     search.improve(0, &mut vec![0; kinds.len()]);
-    if search.is_spent { devices } else { search.best }
+    if !search.is_spent {
+        return search.best;
+    }
+    let most: Vec<u32> = kinds.iter().map(|kind| kind.most).collect();
+    search.devices(&most)
 }
 
 struct MixSearch<'k> {
