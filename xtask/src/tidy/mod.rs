@@ -1,6 +1,7 @@
 //! The rules of the house, checked. One file per rule; each has a test that breaks it.
 
 mod clock;
+mod conflicts;
 mod cycles;
 mod direction;
 mod docs;
@@ -43,7 +44,7 @@ struct Rule {
     check: fn(&Workspace) -> Result<Outcome>,
 }
 
-const RULES: [Rule; 22] = [
+const RULES: [Rule; 23] = [
     Rule { name: "direction", check: direction::check },
     Rule { name: "purity", check: purity::check },
     Rule { name: "platform", check: platform::check },
@@ -62,6 +63,7 @@ const RULES: [Rule; 22] = [
     Rule { name: "formats", check: formats::check },
     Rule { name: "labels", check: labels::check },
     Rule { name: "links", check: links::check },
+    Rule { name: "conflicts", check: conflicts::check },
     Rule { name: "docs", check: docs::check },
     Rule { name: "examples", check: examples::check },
     Rule { name: "words", check: words::check },
