@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use dovetail_account::device_time::Span;
-use dovetail_model::{CounterRule, NodeCondition, Toleration, is_gpu_resource};
+use dovetail_model::{CounterRule, NodeCondition, Resources, Toleration, is_gpu_resource};
 
 use crate::hang::Hang;
 use crate::served_model::ServedModel;
@@ -260,6 +260,9 @@ pub struct Workload {
     /// Why the API server would reject new pods like those that are there: a LimitRange or a quota
     /// that may be younger, in words. A pod that is evicted then has no successor.
     pub rejected_by: Option<String>,
+    /// Whether a template of its owner names the node (`spec.nodeName`): no scheduler places its
+    /// pods, and a pod that is evicted has a successor on that node.
+    pub is_bound_by_name: bool,
     /// How often its containers were killed for memory in the last seven days, those of pods that
     /// have ended included; `None` if nobody knows.
     pub memory_kills: Option<MemoryKills>,
@@ -367,6 +370,9 @@ pub struct Pod {
     pub is_done_but_for_helpers: bool,
     /// When its grace period was over, if it was deleted.
     pub should_be_gone_ms: Option<u64>,
+    /// The disruption budgets that select it, by name, if they are several: the eviction API
+    /// refuses such a pod for good. Else none.
+    pub unevictable_by: Vec<String>,
     /// Which revision of its owner's template it was made from, where its labels say.
     pub revision: Option<String>,
     /// What its GPUs did; empty if nobody measured.
@@ -381,6 +387,9 @@ pub struct PodTemplate {
     pub labels: BTreeMap<String, String>,
     /// Its containers, init containers and sidecars.
     pub containers: Vec<Container>,
+    /// What a scheduler reserves for one pod: its containers, init containers, overhead and the
+    /// requests of the pod as a whole. The only amounts that tell whether a pod fits on a node.
+    pub requests: Resources,
     /// GPUs that a pod gets by resource claims (dynamic resource allocation), by the name that the
     /// vendor's device plugin would give them; its containers do not ask for these.
     pub claimed_gpus: BTreeMap<String, i64>,

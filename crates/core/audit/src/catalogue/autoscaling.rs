@@ -24,7 +24,8 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         title: "disruption budget allows no eviction of GPU pods",
         explanation: "A budget that needs all replicas, or allows none to be missing, blocks every drain: nodes cannot be \
-                      repaired, upgraded or removed.",
+                      repaired, upgraded or removed. So do several budgets that select the same pod: the eviction \
+                      API does not evict such a pod.",
         evidence: "limit and replicas",
         fix: FixKind::Budget,
         fix_example: "spec: {maxUnavailable: 1}",

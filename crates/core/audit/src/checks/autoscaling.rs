@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_model::FreeCause;
 
-use super::{Run, View, claims_on, consolidation, cordoned, empty, node_ref, pods_of};
+use super::{Run, View, claims_on, consolidation, cordoned, empty, node_ref, pod_ref, pods_of};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
 use crate::facts::{BudgetLimit, Node, ObjectRef};
@@ -14,7 +14,7 @@ use crate::patch::PatchChange;
 
 pub(super) const RUNS: &[Run] = &[
     ("AUT-01", held_on_half_empty_node),
-    ("AUT-02", budget_lets_nothing_go),
+    ("AUT-02", budgets_block_evictions),
     ("AUT-03", empty::empty_for_long),
     ("AUT-04", scale_down_held),
     ("AUT-05", pod_without_controller),
@@ -63,6 +63,31 @@ fn held_on_half_empty_node(view: &View<'_>, check: &'static Check, found: &mut V
 /// The key of an annotation that stands as `key: value`.
 fn key_of(annotation: &str) -> String {
     annotation.split_once(": ").map_or(annotation, |(key, _)| key).to_owned()
+}
+
+/// What to do about pods that several budgets select.
+const ONE_BUDGET: &str = "change the selectors so that only one PodDisruptionBudget selects each \
+                          pod, or delete the others";
+
+fn budgets_block_evictions(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    budget_lets_nothing_go(view, check, found);
+    pods_of_several_budgets(view, check, found);
+}
+
+/// The eviction API refuses a pod that several budgets select, whatever these allow.
+fn pods_of_several_budgets(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for workload in view.gpu_workloads() {
+        // A pod without a node is evicted whatever its budgets say.
+        for pod in workload.pods.iter().filter(|pod| pod.node.is_some()) {
+            let Some(first) = pod.unevictable_by.first() else { continue };
+            let budget = ObjectRef::new("PodDisruptionBudget", &workload.owner.namespace, first);
+            let finding = Finding::new(check, &budget)
+                .with("budgets that select the same pods", pod.unevictable_by.join(", "))
+                .for_example(ONE_BUDGET)
+                .affecting([pod_ref(workload, pod)]);
+            found.push(finding);
+        }
+    }
 }
 
 fn budget_lets_nothing_go(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {

@@ -17,7 +17,7 @@ use dovetail_model::{
 use super::pod_ref;
 use super::removal::Removal;
 use crate::facts::{
-    BudgetLimit, ContainerKind, Facts, Node, ObjectRef, Pod, PodTemplate, Workload, WorkloadClass,
+    BudgetLimit, Facts, Node, ObjectRef, Pod, PodTemplate, Workload, WorkloadClass,
 };
 use crate::finding::Move;
 use crate::health::is_forgotten;
@@ -37,15 +37,28 @@ impl<'f> RunningPod<'f> {
         Self { workload, pod, node: "", gpus }
     }
 
-    /// Its name where it stays, with the reason if the API server would reject a new one.
+    /// Its name where it stays, with the reason where other objects have it.
     fn as_staying(&self) -> String {
         let ObjectRef { namespace, name, .. } = pod_ref(self.workload, self.pod);
-        match &self.workload.rejected_by {
-            Some(reason) => {
-                format!("{namespace}/{name} (the API server would reject a new pod: {reason})")
-            }
+        match self.hidden_reason() {
+            Some(reason) => format!("{namespace}/{name} ({reason})"),
             None => format!("{namespace}/{name}"),
         }
+    }
+
+    /// What other objects say against a move of it.
+    fn hidden_reason(&self) -> Option<String> {
+        if let Some(reason) = &self.workload.rejected_by {
+            return Some(format!("the API server would reject a new pod: {reason}"));
+        }
+        if self.workload.is_bound_by_name {
+            return Some("spec.nodeName in its template names a node".to_owned());
+        }
+        let budgets = &self.pod.unevictable_by;
+        (!budgets.is_empty()).then(|| {
+            let names = budgets.join(", ");
+            format!("several PodDisruptionBudgets select it, which blocks its eviction: {names}")
+        })
     }
 }
 
@@ -131,6 +144,8 @@ impl<'f> ResourceCluster<'f> {
             && !template.has_local_data
             && !template.has_lasting_volume
             && of.workload.rejected_by.is_none()
+            && !of.workload.is_bound_by_name
+            && of.pod.unevictable_by.is_empty()
             && (!loses_work || template.saves_progress)
             && !of.pod.is_starting
             && of.pod.should_be_gone_ms.is_none()
@@ -451,17 +466,8 @@ impl Staying {
 
 /// What one pod uses beside its GPUs of a resource.
 fn resources(template: &PodTemplate, resource: &str) -> Resources {
-    let mut resources = Resources { pod_slots: 1, ..Resources::default() };
-    let lasting = template.containers.iter().filter(|c| c.kind != ContainerKind::Init);
-    for (name, amount) in lasting.flat_map(|container| &container.requests) {
-        match name.as_str() {
-            "cpu" => resources.cpu_milli += amount,
-            "memory" => resources.memory_bytes += amount,
-            "ephemeral-storage" => resources.ephemeral_bytes += amount,
-            name if name == resource => {}
-            name => *resources.extended.entry(name.to_owned()).or_default() += amount,
-        }
-    }
+    let mut resources = Resources { pod_slots: 1, ..template.requests.clone() };
+    resources.extended.remove(resource);
     resources
 }
 

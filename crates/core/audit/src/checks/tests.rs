@@ -19,7 +19,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::Span;
 use dovetail_model::{
-    NodeAvailability, NodeCondition, SelectorTerm, Taint, TaintEffect, Toleration, requirement,
+    NodeAvailability, NodeCondition, Resources, SelectorTerm, Taint, TaintEffect, Toleration,
+    requirement,
 };
 
 use super::*;
@@ -93,6 +94,7 @@ fn workload(owner: ObjectRef, gpus: i64, replicas: u32, node: &str) -> Workload 
         template: PodTemplate {
             labels: map(&[("team", "search".to_owned())]),
             containers: vec![main],
+            requests: Resources::pod(4_000 * gpus.max(1), 32 * GIB * gpus.max(1)),
             shared_memory: Some(SharedMemory { limit_bytes: Some(16 * GIB) }),
             ..PodTemplate::default()
         },
@@ -165,6 +167,12 @@ fn main_of(facts: &mut Facts, workload: usize) -> &mut Container {
 
 fn requests(facts: &mut Facts, workload: usize, resource: &str, amount: i64) {
     main_of(facts, workload).requests.insert(resource.into(), amount);
+    let all = &mut facts.workloads[workload].template.requests;
+    match resource {
+        "cpu" => all.cpu_milli = amount,
+        "memory" => all.memory_bytes = amount,
+        _ => _ = all.extended.insert(resource.into(), amount),
+    }
 }
 
 fn limits(facts: &mut Facts, workload: usize, gpus: i64) {

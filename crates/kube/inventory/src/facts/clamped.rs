@@ -70,6 +70,12 @@ pub(super) fn cut_requests(groups: &mut [PodTemplateGroup], pods: &[PodRecord]) 
                 *count = MOST_GPUS;
             }
         }
+        // They add up what the containers ask for, which is named already.
+        for (resource, count) in &mut template.requests.extended {
+            if is_gpu_resource(resource) {
+                *count = MOST_GPUS.min(*count);
+            }
+        }
         let meta = &pods[group.first].pod.meta;
         cut.extend(said.into_iter().map(|(resource, said)| Clamped {
             of: ClampedOf::Pod(format!("{}/{}", meta.namespace, meta.name)),

@@ -15,6 +15,7 @@ use super::clamped::{Clamped, ClampedHolder, beyond_the_node, cut_requests};
 use super::class::{class_of, exports_gpu_metrics, is_gang, reserves_for_others};
 use super::demand::worlds;
 use super::ended_kills;
+use super::evicted::{note_bound_by_name, note_several_budgets};
 use super::gangs::{gangs, lacking_workers};
 use super::inventory::Inventory;
 use super::lives::{PodLife, lives, not_yet_created};
@@ -304,6 +305,7 @@ impl Inventory {
     /// Workloads, and the number of its workload for each group of pods. They take what is known of
     /// templates and pods with them.
     fn workloads(&mut self) -> (Vec<Workload>, Vec<usize>) {
+        note_several_budgets(self);
         let Pods { list, groups, facts, .. } = &mut self.pods;
         let mut workloads: Vec<Workload> = Vec::new();
         let mut wanted: Vec<BTreeMap<&ObjectRef, Option<u32>>> = Vec::new();
@@ -358,6 +360,7 @@ impl Inventory {
         }
         ended_kills::add(self, &mut workloads, &of_group);
         note_rejected(self, &mut workloads, &of_group);
+        note_bound_by_name(self, &mut workloads);
         (workloads, of_group)
     }
 

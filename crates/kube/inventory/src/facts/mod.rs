@@ -13,6 +13,7 @@ pub(crate) mod cluster;
 mod demand;
 mod detail;
 mod ended_kills;
+mod evicted;
 mod fractions;
 mod gangs;
 mod gathered;

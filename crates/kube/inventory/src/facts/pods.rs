@@ -164,6 +164,7 @@ pub(super) fn same_but_labels(one: &PodTemplate, other: &PodTemplate) -> bool {
         shares_gpus_by,
         chooses_gpus_by,
         containers,
+        requests,
         tolerations,
         node_conditions,
         priority_class,
@@ -183,6 +184,7 @@ pub(super) fn same_but_labels(one: &PodTemplate, other: &PodTemplate) -> bool {
         && *shares_gpus_by == other.shares_gpus_by
         && *chooses_gpus_by == other.chooses_gpus_by
         && *containers == other.containers
+        && *requests == other.requests
         && *tolerations == other.tolerations
         && *node_conditions == other.node_conditions
         && *priority_class == other.priority_class

@@ -47,6 +47,7 @@ pub(super) fn template(pod: &Pod, detail: &PodDetail<'_>) -> PodTemplate {
     PodTemplate {
         labels: owned(&pod.meta.labels),
         containers: init.chain(main).collect(),
+        requests: pod.requests.clone(),
         // Slices and claims say it, when all of them are read.
         claimed_gpus: BTreeMap::new(),
         shares_gpus_by: labels::FRACTION

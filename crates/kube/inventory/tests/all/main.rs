@@ -5,6 +5,7 @@ mod counted;
 mod device_claims;
 mod device_demand;
 mod dump;
+mod evicted;
 mod facts;
 mod gang_kinds;
 mod harm;

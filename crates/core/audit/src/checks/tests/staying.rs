@@ -120,7 +120,7 @@ fn no_pod_moves_to_a_node_where_its_host_port_is_taken() {
 fn a_static_pod_keeps_no_node_and_is_no_finding() {
     let of_node = |name: &str| {
         let mut proxy = workload(ObjectRef::new("Node", "kube-system", name), 0, 1, name);
-        proxy.template.containers[0].requests.insert("cpu".into(), 90_000);
+        proxy.template.requests.cpu_milli = 90_000;
         proxy.template.tolerations = vec![toleration("")];
         proxy
     };
@@ -169,6 +169,40 @@ fn a_node_stays_whose_pods_the_api_server_would_reject() {
     assert!(finding(&facts, "AUT-07").is_some());
     facts.workloads[SERVE].rejected_by = Some("LimitRange bounds requires more".into());
     assert!(finding(&facts, "AUT-07").is_none());
+}
+
+/// The web server runs on a node without GPU pods, and a drain does not move it.
+#[test]
+fn a_node_stays_whose_pods_cannot_be_evicted_or_return_to_it() {
+    let named = |change: &dyn Fn(&mut Workload)| {
+        let mut facts = empty_node_with_a_server();
+        change(&mut facts.workloads[WEB]);
+        let kept = finding(&facts, "AUT-03").expect("it is found");
+        assert!(kept.claims.is_empty() && !kept.stays.is_empty());
+        let named = kept.evidence.iter().find(|of| of.what == "cannot be moved from it");
+        named.expect("the pod").value.clone()
+    };
+    let budgets = |of: &mut Workload| of.pods[0].unevictable_by = vec!["a".into(), "b".into()];
+    let several = "several PodDisruptionBudgets select it, which blocks its eviction: a, b";
+    assert_eq!(named(&budgets), format!("prod/web-0 ({several})"));
+    let by_name = named(&|of| of.is_bound_by_name = true);
+    assert_eq!(by_name, "prod/web-0 (spec.nodeName in its template names a node)");
+}
+
+/// Whatever each of the budgets allows.
+#[test]
+fn a_pod_of_several_budgets_is_a_finding_of_its_budgets() {
+    let mut facts = healthy();
+    facts.workloads[SERVE].pods[1].unevictable_by = vec!["platform".into(), "serve".into()];
+    let found = audit(&facts);
+    let [finding] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((finding.check.id, &*finding.object.name), ("AUT-02", "platform"));
+    assert_eq!(finding.affected, [ObjectRef::new("Pod", "prod", "serve-1")]);
+    assert_eq!(finding.evidence[0].value, "platform, serve");
+    // Which of them is wrong only a person knows.
+    assert!(finding.remedies.is_empty());
+    facts.workloads[SERVE].pods[1].node = None;
+    assert!(audit(&facts).iter().all(|finding| finding.check.id != "AUT-02"));
 }
 
 /// Nodes of eight GPUs in seven parts each: of both nodes with a server three parts move, and 7571
