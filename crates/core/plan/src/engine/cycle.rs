@@ -109,6 +109,9 @@ impl Engine {
                 self.books.jobs.pending.wake(class);
             }
         }
+        for class in self.reserve.that_may_take(&mut self.books) {
+            self.books.jobs.pending.wake(class);
+        }
     }
 
     /// Whether a sleeping class could start at all; cheap, and never wrong when it says no. Only
@@ -197,13 +200,20 @@ impl Engine {
         let in_own = kept.place_in_own((placement, survey), record, &gang, growth_limit.clone());
         let is_lent = in_own.is_none();
         let reserve = &mut self.reserve;
-        let placed = in_own.or_else(|| reserve.place_in_lent(books, job, &gang, growth_limit));
+        let placed =
+            in_own.or_else(|| reserve.place_in_lent(books, job, &gang, growth_limit, plan));
         let Some(placed) = placed else {
-            if is_limited {
-                // Nobody leaves for a place that the queue may not hold.
-                return Err(Tried::waits(PendingReason::WaitingForQuota, Help::ALL));
+            if !is_limited {
+                return self.make_room(job, &gang, PendingReason::Unschedulable, plan);
             }
-            return self.make_room(job, &gang, PendingReason::Unschedulable, plan);
+            return match self.make_room(job, &gang, PendingReason::WaitingForQuota, plan) {
+                // Its queues may hold less of the other models by then.
+                Err(Tried::Waits(reason, mut wants, until_ms)) => {
+                    wants |= Help::ALL;
+                    Err(Tried::Waits(reason, wants, until_ms))
+                }
+                other => other,
+            };
         };
         if let Some(alternatives) = before {
             let record = DecisionRecord::of(&books.placement, job, &placed, alternatives);

@@ -22,7 +22,7 @@ pub(crate) enum Models {
 }
 
 /// Which models a gang may have. Of each it needs room for all of its pods.
-pub(super) fn within_limits(gang: &Gang, job: JobId, books: &mut Books) -> Models {
+pub(crate) fn within_limits(gang: &Gang, job: JobId, books: &mut Books) -> Models {
     let queue = &books.jobs.records[&job].job.queue;
     if !books.quota.way_up(queue).any(|queue| !queue.limit.by_model.is_empty()) {
         return Models::AsAsked;

@@ -120,12 +120,12 @@ impl Claims {
 
     /// Inside a transaction: as if everything were kept that claims are for.
     pub(crate) fn fill_all(&self, state: &mut State, jobs: &Jobs) {
-        self.fill_others(None, state, jobs);
+        self.fill_but(|_| false, state, jobs);
     }
 
-    /// The same, but for that of one job.
-    pub(crate) fn fill_others(&self, but: Option<JobId>, state: &mut State, jobs: &Jobs) {
-        for claim in self.iter().filter(|claim| Some(claim.job) != but) {
+    /// The same, but for those of some jobs.
+    pub(crate) fn fill_but(&self, but: impl Fn(JobId) -> bool, state: &mut State, jobs: &Jobs) {
+        for claim in self.iter().filter(|claim| !but(claim.job)) {
             for id in state.holdings.kept_by(claim.reservation) {
                 state.release(id);
             }

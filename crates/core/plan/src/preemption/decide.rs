@@ -1,6 +1,7 @@
 //! How the decision cycle stops others for a job that does not fit.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{
@@ -17,6 +18,7 @@ use super::prey::Prey;
 use super::relation::Relation;
 use super::search::{FoundVictims, Search};
 use super::survey::OutlookSurvey;
+use crate::engine::models::{Models, within_limits};
 use crate::engine::{Books, JobRecord, Jobs, Placement};
 use crate::gang::PlacedPod;
 use crate::pending::Sleep;
@@ -224,13 +226,26 @@ impl Preemption {
         leaving: &[HoldingId],
         rooms: &[HoldingId],
     ) -> Option<FoundVictims> {
+        // Nobody leaves for a place that the queue may not hold.
+        let asked = Arc::clone(&books.jobs.records[&job].gang);
+        let gang = match within_limits(&asked, job, books) {
+            Models::AsAsked => asked.at_smallest(),
+            Models::Fewer(fewer) => fewer,
+            Models::Nothing => return None,
+        };
         let (state, record) = (&books.placement.state, &books.jobs.records[&job]);
         let preemptor = books.relation(record).preemptor;
         let lendable = lendable(books, job, leaving);
-        let own = books.kept.own_or_yielded(state, record, &that_yield(books, job));
-        // What is known of nodes is of those to whom that room is not free; what queues may lose is
-        // another for each.
-        let of_own = nodes_of(state, &own);
+        let yielding = that_yield(books, job);
+        let own = books.kept.own_or_yielded(state, record, &yielding);
+        let promised = books.kept.promised_to_others(job, &yielding);
+        // What is known of nodes is of those to whom that room is not free, and who may preempt
+        // others there; what queues may lose is another for each.
+        let mut of_own = nodes_of(state, &own);
+        for spared in promised.difference(&books.kept.bookings.spared) {
+            let record = books.jobs.records.get(spared);
+            of_own.extend(record.iter().flat_map(|record| nodes_of(state, &record.holdings)));
+        }
         of_own.iter().for_each(|node| books.survey.forget(*node));
         if !lendable.parts().is_empty() {
             books.survey.clear();
@@ -239,7 +254,6 @@ impl Preemption {
         let holdings = &books.placement.state.holdings;
         let rooms = rooms.iter().map(|id| holdings.get(*id).clone()).collect();
         let (lower, beside) = lower_and_others(&books.kept.claims, &books.jobs, preemptor.priority);
-        let gang = books.jobs.records[&job].gang.at_smallest();
         let allowed = self.disruptions_allowed(books);
         let tally = BudgetTally::new(allowed, weighs(books), lendable.parts());
         let shortage = books.bounded().shortage(job, leaving);
@@ -264,7 +278,7 @@ impl Preemption {
                     quota,
                     by_priority: self.config.by_priority,
                     now_ms: placement.now_ms,
-                    spared: &kept.bookings.spared,
+                    spared: &promised,
                 },
                 running: &jobs.running,
                 shortage: &shortage,

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use dovetail_model::{Action, Bounds, HoldingId, JobId, NodeId, Plan};
+use dovetail_model::{Action, Bounds, HoldingId, JobId, NodeId, Owner, Plan};
 
 use super::rooms::{has_room_for, importance};
 use super::{Claims, OutlookSurvey};
@@ -32,10 +32,19 @@ pub(crate) struct ReservedCapacity {
 pub(crate) struct News {
     /// Somebody else than before may be who is to get a reservation.
     pub(crate) is_unsettled: bool,
+    /// A reservation is over: its job started, left or waits on without.
+    pub(crate) fewer_reserved: bool,
     /// The latest expected end of a job that ended before it.
     pub(crate) freed_until_ms: u64,
     /// Jobs that are over, or away.
     pub(crate) ended: BTreeSet<JobId>,
+}
+
+impl News {
+    fn note_ended(&mut self, was_reserved: bool) {
+        self.is_unsettled |= was_reserved;
+        self.fewer_reserved |= was_reserved;
+    }
 }
 
 impl ReservedCapacity {
@@ -90,6 +99,26 @@ impl ReservedCapacity {
         self.reserved_for(state, job).any(|id| nodes.contains(&state.holdings.get(id).node))
     }
 
+    /// Whether anything is held by now of what is reserved for a job.
+    pub(crate) fn holds_reserved(&self, state: &State, job: JobId) -> bool {
+        self.reserved_for(state, job).next().is_some()
+    }
+
+    /// Jobs that a job may not preempt: reservations count on their places that it does not get.
+    pub(crate) fn promised_to_others(
+        &self,
+        job: JobId,
+        yielding: &BTreeSet<JobId>,
+    ) -> BTreeSet<JobId> {
+        let others = self.reserved.iter();
+        let others = others.filter(|claim| claim.job != job && !yielding.contains(&claim.job));
+        let pods = others.flat_map(|claim| &claim.awaited).filter_map(|owner| match owner {
+            Owner::Pod(pod) => Some(pod.job),
+            Owner::Foreign(_) | Owner::Reservation => None,
+        });
+        pods.chain(self.bookings.spared.iter().copied()).collect()
+    }
+
     /// The same, and what is reserved for others that yield it.
     pub(crate) fn own_or_yielded(
         &self,
@@ -140,7 +169,7 @@ impl ReservedCapacity {
         state.commit(mark);
         self.bookings.note_start(state, &open, placed.as_deref().unwrap_or_default());
         let reserved = self.reserved.remove(job);
-        self.news.is_unsettled |= reserved.is_some();
+        self.news.note_ended(reserved.is_some());
         let claim = self.claims.remove(job).or(reserved);
         let places = claim.map(|claim| claim.places).unwrap_or_default();
         for node in places.iter().filter_map(|place| state.nodes.find(&place.node)) {
@@ -159,7 +188,8 @@ impl ReservedCapacity {
 
     /// Nothing is kept for a job any more that has started.
     pub(crate) fn forget(&mut self, record: &JobRecord) {
-        self.news.is_unsettled |= self.reserved.remove(record.job.id).is_some();
+        let reserved = self.reserved.remove(record.job.id);
+        self.news.note_ended(reserved.is_some());
         self.claims.remove(record.job.id);
         drop(self.foreign.forget_rooms_of(&record.job.kept_room));
     }
@@ -172,7 +202,7 @@ impl ReservedCapacity {
         job: JobId,
     ) -> bool {
         let Some(claim) = self.reserved.remove(job) else { return false };
-        self.news.is_unsettled = true;
+        self.news.note_ended(true);
         for id in state.holdings.kept_by(claim.reservation) {
             survey.forget(state.remove_holding(id).node);
         }

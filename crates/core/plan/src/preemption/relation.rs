@@ -52,7 +52,7 @@ pub(crate) struct Relation<'e> {
     pub(crate) quota: &'e Quota,
     pub(crate) by_priority: bool,
     pub(crate) now_ms: u64,
-    /// Jobs that nobody preempts because bookings count on their places.
+    /// Jobs that are not preempted because what is reserved for others counts on their places.
     pub(crate) spared: &'e BTreeSet<JobId>,
 }
 

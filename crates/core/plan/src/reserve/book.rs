@@ -52,7 +52,8 @@ impl Reservations {
 
     /// Jobs for which no time was found.
     pub(crate) fn hopeless(&self, kept: &ReservedCapacity) -> Vec<(JobId, u64)> {
-        let hopeless = self.hopeless.iter().filter(|(job, _)| !kept.news.ended.contains(job));
+        let is_known = |job: &JobId| !kept.news.fewer_reserved && !kept.news.ended.contains(job);
+        let hopeless = self.hopeless.iter().filter(|(job, _)| is_known(job));
         hopeless.map(|(job, open)| (*job, *open)).collect()
     }
 

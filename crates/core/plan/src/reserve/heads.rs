@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_model::{JobId, Owner, PendingReason, Plan, PreemptionReservation};
+use dovetail_model::{JobId, NodeName, Owner, PendingReason, Plan, PreemptionReservation};
 
 use super::Reservations;
 use super::search::{FoundStart, Search, without_end};
@@ -104,8 +104,11 @@ impl Reservations {
         if of_queue != Some(job) || !self.heads(books).contains(&job) {
             return reason;
         }
-        match Search::of(books, job, &mut self.operations_left).earliest(u64::MAX) {
+        let yielding = self.yield_to(books, job);
+        let search = Search::of(books, job, &yielding, &mut self.operations_left);
+        match search.earliest(u64::MAX) {
             Some(found) => {
+                self.end_on(books, &yielding, &found, plan);
                 self.reserve(books, job, found, plan);
                 PendingReason::WaitingForReservation
             }
@@ -116,8 +119,12 @@ impl Reservations {
         }
     }
 
-    /// Whoever had no hope may have some where other allocations have no known end.
-    fn look_again(&mut self, books: &Books) {
+    /// Whoever had no hope may have some where other allocations have no known end, or where a
+    /// reservation ended: its job may run by now, and have a known end.
+    fn look_again(&mut self, books: &mut Books) {
+        if std::mem::take(&mut books.kept.news.fewer_reserved) {
+            self.hopeless.clear();
+        }
         if !self.hopeless.is_empty() {
             let open = without_end(books);
             self.hopeless.retain(|_, known| *known == open);
@@ -136,7 +143,7 @@ impl Reservations {
     }
 
     /// The first job of a queue that may have a reservation.
-    fn first_of(&self, books: &Books, queue: &str) -> Option<JobId> {
+    pub(super) fn first_of(&self, books: &Books, queue: &str) -> Option<JobId> {
         let may = |(job, class): &(JobId, usize)| {
             let asleep = books.jobs.pending.asleep(*class);
             asleep.is_none_or(|sleep| sleep.reason != PendingReason::WaitingForQuota)
@@ -151,8 +158,11 @@ impl Reservations {
     /// is, and one that is not ends.
     fn search_again(&mut self, books: &mut Books, job: JobId, before_ms: u64, plan: &mut Plan) {
         let before = books.kept.reserved.get(job).map(|claim| claim.until_ms);
-        match Search::of(books, job, &mut self.operations_left).earliest(before_ms) {
+        let yielding = self.yield_to(books, job);
+        let search = Search::of(books, job, &yielding, &mut self.operations_left);
+        match search.earliest(before_ms) {
             Some(found) => {
+                self.end_on(books, &yielding, &found, plan);
                 // What may be lent until later helps all that wait.
                 if before.is_some_and(|before_ms| before_ms < found.start_ms) {
                     books.placement.state.helped |= Help::ALL;
@@ -165,8 +175,29 @@ impl Reservations {
         }
     }
 
+    /// Ends the reservations of those that yield what was found for another; what they need then is
+    /// searched for again, in the order of jobs.
+    fn end_on(
+        &self,
+        books: &mut Books,
+        yielding: &BTreeSet<JobId>,
+        found: &FoundStart,
+        plan: &mut Plan,
+    ) {
+        let nodes: BTreeSet<&NodeName> = found.places.iter().map(|place| &place.node).collect();
+        let is_there = |claim: &PreemptionReservation| {
+            yielding.contains(&claim.job)
+                && claim.places.iter().any(|place| nodes.contains(&place.node))
+        };
+        let claims = books.kept.reserved.iter().filter(|claim| is_there(claim));
+        let ending: Vec<JobId> = claims.map(|claim| claim.job).collect();
+        for other in ending {
+            self.end(books, other, plan);
+        }
+    }
+
     /// Ends the reservation of a job, which waits on.
-    fn end(&self, books: &mut Books, job: JobId, plan: &mut Plan) {
+    pub(super) fn end(&self, books: &mut Books, job: JobId, plan: &mut Plan) {
         books.kept.release(&mut books.placement.state, &mut books.survey, job);
         books.change_class(job, plan);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_model::{Bounds, HoldingId, JobId, NodeId, Owner};
+use dovetail_model::{Bounds, HoldingId, JobId, NodeId, Owner, Plan};
 
 use super::bound::{expected_end_ms, is_within_share};
 use super::{Opened, Reservations};
@@ -20,6 +20,8 @@ pub(crate) fn lends_to(books: &Books, p90_ms: Option<u64>) -> bool {
 
 /// Jobs that yield what is reserved for them to another, however long it runs: they are less
 /// important, or it gets quota back and they would exceed theirs.
+///
+/// To the first job of a queue those yield as well that [`come_later`].
 pub(crate) fn that_yield(books: &Books, job: JobId) -> BTreeSet<JobId> {
     let jobs = &books.jobs.records;
     let gets_back = |job: &JobId| {
@@ -35,17 +37,68 @@ pub(crate) fn that_yield(books: &Books, job: JobId) -> BTreeSet<JobId> {
     claims.map(|claim| claim.job).collect()
 }
 
+/// Jobs with a reservation that the order tries after another job, and that are no more important:
+/// what is reserved for them keeps later jobs away, not this one.
+fn come_later(books: &mut Books, job: JobId) -> BTreeSet<JobId> {
+    let turn = books.turn_of(job);
+    let priority = books.jobs.records[&job].job.priority;
+    let mut later = jobs_with_room(books);
+    later.retain(|other| {
+        let record = books.jobs.records.get(other);
+        record.is_none_or(|record| record.job.priority <= priority) && books.turn_of(*other) > turn
+    });
+    later
+}
+
+/// Jobs with a reservation.
+fn jobs_with_room(books: &Books) -> BTreeSet<JobId> {
+    books.kept.reserved.iter().map(|claim| claim.job).collect()
+}
+
 impl Reservations {
-    /// Places a job in room that is reserved for others: it leaves before their time, they are less
-    /// important, or it gets quota back and they would exceed theirs.
+    /// Classes whose first job is the first of its queue and goes before a job for which something
+    /// is held by now: it may be room enough for them.
+    pub(crate) fn that_may_take(&self, books: &mut Books) -> Vec<usize> {
+        let holds = |job: &JobId| books.kept.holds_reserved(&books.placement.state, *job);
+        let held: Vec<JobId> = jobs_with_room(books).into_iter().filter(holds).collect();
+        let latest = held.into_iter().filter_map(|job| books.turn_of(job)).max();
+        let Some(latest) = latest else { return Vec::new() };
+        let queues = books.jobs.pending.queues();
+        let firsts: Vec<JobId> = queues.filter_map(|queue| self.first_of(books, queue)).collect();
+        let mut classes = Vec::new();
+        for job in firsts {
+            let Some((_, class)) = books.jobs.records[&job].place else { continue };
+            if books.jobs.pending.asleep(class).is_some()
+                && books.turn_of(job).is_some_and(|turn| turn < latest)
+            {
+                classes.push(class);
+            }
+        }
+        classes
+    }
+
+    /// Jobs that yield what is reserved for them to another at any rate.
+    pub(super) fn yield_to(&self, books: &mut Books, job: JobId) -> BTreeSet<JobId> {
+        let mut yielding = that_yield(books, job);
+        if self.first_of(books, &books.jobs.records[&job].job.queue) == Some(job) {
+            yielding.extend(come_later(books, job));
+        }
+        yielding.remove(&job);
+        yielding
+    }
+
+    /// Places a job in room that is reserved for others: it leaves before their time, or they yield
+    /// it and wait on without a reservation.
     pub(crate) fn place_in_lent(
         &mut self,
         books: &mut Books,
         job: JobId,
         gang: &Gang,
         growth_limit: Bounds,
+        plan: &mut Plan,
     ) -> Option<Vec<PlacedPod>> {
-        let lenders = self.lenders(books, job);
+        let yielding = self.yield_to(books, job);
+        let lenders = self.lenders(books, job, &yielding);
         let open = self.booked_room(books, job);
         if lenders.is_empty() && open.is_empty() {
             return None;
@@ -87,6 +140,10 @@ impl Reservations {
             if nodes.is_disjoint(&used) {
                 continue;
             }
+            if yielding.contains(&lender) {
+                self.end(books, lender, plan);
+                continue;
+            }
             let here = placed.iter().filter(|pod| nodes.contains(&pod.node));
             claim.awaited.extend(here.map(|pod| Owner::Pod(pod.pod)));
             self.lend(lender, job);
@@ -108,8 +165,8 @@ impl Reservations {
         open
     }
 
-    /// Jobs that lend their room to another.
-    fn lenders(&self, books: &Books, job: JobId) -> Vec<JobId> {
+    /// Jobs that lend their room to another, or yield it.
+    fn lenders(&self, books: &Books, job: JobId, yielding: &BTreeSet<JobId>) -> Vec<JobId> {
         let jobs = &books.jobs.records;
         let asks = &jobs[&job].job;
         let gpu_milli = |job: &JobId| jobs.get(job).map_or(0, |record| record.job.min_gpu_milli());
@@ -121,7 +178,6 @@ impl Reservations {
                 && is_within_share(lent + gpu_milli(&job), gpu_milli(lender), percent)
         };
         let claims = books.kept.reserved.iter().filter(|claim| claim.job != job);
-        let yielding = that_yield(books, job);
         let claims = claims
             .filter(|claim| yielding.contains(&claim.job) || lends(&claim.job, claim.until_ms));
         claims.map(|claim| claim.job).collect()

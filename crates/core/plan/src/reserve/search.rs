@@ -22,6 +22,8 @@ pub(super) struct Search<'b> {
     books: &'b mut Books,
     of: Of,
     gang: Gang,
+    /// Jobs whose reservations do not count.
+    yielding: BTreeSet<JobId>,
     /// Later times are tried.
     after_ms: u64,
     operations_left: &'b mut u64,
@@ -36,10 +38,16 @@ enum Of {
 }
 
 impl<'b> Search<'b> {
-    pub(super) fn of(books: &'b mut Books, job: JobId, operations_left: &'b mut u64) -> Self {
+    /// For a job; what is reserved for those that are `yielding` is taken as free.
+    pub(super) fn of(
+        books: &'b mut Books,
+        job: JobId,
+        yielding: &BTreeSet<JobId>,
+        operations_left: &'b mut u64,
+    ) -> Self {
         let gang = books.jobs.records[&job].gang.at_smallest();
-        let after_ms = books.placement.now_ms;
-        Self { books, of: Of::Job(job), gang, after_ms, operations_left }
+        let (yielding, after_ms) = (yielding.clone(), books.placement.now_ms);
+        Self { books, of: Of::Job(job), gang, yielding, after_ms, operations_left }
     }
 
     /// For a booking; what is kept for `but` is taken as free.
@@ -50,7 +58,8 @@ impl<'b> Search<'b> {
         after_ms: u64,
         operations_left: &'b mut u64,
     ) -> Self {
-        Self { books, of: Of::Booking(job, but), gang, after_ms, operations_left }
+        let yielding = BTreeSet::new();
+        Self { books, of: Of::Booking(job, but), gang, yielding, after_ms, operations_left }
     }
 
     /// Whether it would be placed at this time.
@@ -121,16 +130,17 @@ impl<'b> Search<'b> {
             Of::Job(job) => (Some(*job), None, None),
             Of::Booking(_, but) => (None, but.as_deref(), Some(time_ms)),
         };
-        let own = job.map(|job| kept.own_of(&placement.state, &jobs.records[&job]));
-        let own: Vec<HoldingId> = own.unwrap_or_default();
-        for id in own {
+        let own = job
+            .map(|job| kept.own_or_yielded(&placement.state, &jobs.records[&job], &self.yielding));
+        for id in own.unwrap_or_default() {
             // Room outside may be expected to be free by then.
             if placement.state.holdings.contains(id) {
                 placement.state.release(id);
             }
         }
         kept.claims.fill_all(&mut placement.state, jobs);
-        kept.reserved.fill_others(job, &mut placement.state, jobs);
+        let is_free = |other: JobId| Some(other) == job || self.yielding.contains(&other);
+        kept.reserved.fill_but(is_free, &mut placement.state, jobs);
         kept.bookings.fill(&mut placement.state, (jobs, &kept.foreign), but, gone_by_ms);
         let placed = placement.place(JobId(u64::MAX), &self.gang, Bounds::default());
         placement.state.rollback(mark);
