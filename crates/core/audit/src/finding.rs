@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalogue::Check;
 use crate::claim::Attribution;
+use crate::example::{Example, named};
 use crate::facts::{ObjectRef, Workload};
-use crate::patch::{PatchChange, Remedy, is_name};
+use crate::patch::{PatchChange, Remedy};
 use crate::suppress::Suppression;
 
 /// One check on one object that a person edits.
@@ -38,7 +39,7 @@ pub struct Finding {
     /// What would mend it, as far as a check can say that of one object.
     pub remedies: Vec<Remedy>,
     /// Edits that would mend it, by example, where those of the check say less; each once.
-    pub examples: Vec<String>,
+    pub examples: Vec<Example>,
     /// Pods that would move, and where the engine puts them.
     pub moves: Vec<Move>,
     /// Nodes that are not removed: the engine finds no place for a pod that would move, or waiting
@@ -113,7 +114,7 @@ impl Finding {
 
     /// An edit for what is concerned, where the check has one for many.
     pub(crate) fn for_example(mut self, edit: impl Into<String>) -> Self {
-        self.examples.push(edit.into());
+        self.examples.push(Example::new(edit));
         self
     }
 
@@ -122,15 +123,19 @@ impl Finding {
         self.remedies.iter().map(|remedy| &remedy.change)
     }
 
-    /// What is edited, by example; a command names the node or the pod where there is one.
+    /// What is edited, by example; a command names the nodes or the pod that it is for.
     pub fn fix_example(&self) -> String {
-        let example = match self.examples.is_empty() {
-            true => self.check.fix_example.to_owned(),
-            false => self.examples.join("; "),
-        };
-        match &self.affected[..] {
-            [only] if is_name(only) => named(&example, only),
-            _ => example,
+        if self.examples.is_empty() {
+            return named(self.check.fix_example, &self.affected);
+        }
+        let edits = self.examples.iter().map(|example| example.for_objects(&self.affected));
+        edits.collect::<Vec<String>>().join("; ")
+    }
+
+    /// Notes what the examples are for: once the finding is one with others, more is concerned.
+    fn tell_examples_apart(&mut self) {
+        for example in self.examples.iter_mut().filter(|example| example.objects.is_empty()) {
+            example.objects.clone_from(&self.affected);
         }
     }
 
@@ -140,22 +145,12 @@ impl Finding {
     }
 }
 
-/// A command with the name of its object in the place of NODE, or of POD and NAMESPACE.
-fn named(example: &str, object: &ObjectRef) -> String {
-    match &*object.kind {
-        "Node" => example.replace(" NODE", &format!(" {}", object.name)),
-        "Pod" => example
-            .replace(" POD", &format!(" {}", object.name))
-            .replace(" NAMESPACE", &format!(" {}", object.namespace)),
-        _ => example.to_owned(),
-    }
-}
-
 /// One finding for each check and object: ten thousand pods of one Deployment, or all nodes of a
 /// pool, are one. Evidence that is the same is shown once. Worst first, then by check and object.
 pub fn group(findings: Vec<Finding>) -> Vec<Finding> {
     let mut groups: BTreeMap<(&'static str, ObjectRef), Finding> = BTreeMap::new();
-    for finding in findings {
+    for mut finding in findings {
+        finding.tell_examples_apart();
         let key = (finding.check.id, finding.object.clone());
         match groups.get_mut(&key) {
             None => {
@@ -177,8 +172,10 @@ pub fn group(findings: Vec<Finding>) -> Vec<Finding> {
                 group.moves.extend(finding.moves);
                 group.stays.extend(finding.stays);
                 for example in finding.examples {
-                    if !group.examples.contains(&example) {
-                        group.examples.push(example);
+                    let same = group.examples.iter_mut().find(|of| of.edit == example.edit);
+                    match same {
+                        Some(same) => same.objects.extend(example.objects),
+                        None => group.examples.push(example),
                     }
                 }
                 for remedy in finding.remedies {
@@ -194,6 +191,10 @@ pub fn group(findings: Vec<Finding>) -> Vec<Finding> {
     for finding in &mut grouped {
         finding.affected.sort();
         finding.affected.dedup();
+        for Example { objects, .. } in &mut finding.examples {
+            objects.sort();
+            objects.dedup();
+        }
         let mut seen = BTreeSet::new();
         finding.evidence.retain(|evidence| seen.insert(evidence.clone()));
     }

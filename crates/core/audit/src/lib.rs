@@ -15,6 +15,7 @@
 //! | `health` | what marks a node that needs a repair |
 //! | `served_model` | how large a served model is, by its name |
 //! | `finding` | a check that triggered, grouped by top owner |
+//! | `example` | what fixes a finding, by example, with the names of nodes and pods |
 //! | `patch` | the change of an object that mends a finding, ready to be applied |
 //! | `thresholds` | from where on something is a finding |
 //! | `suppress` | findings that somebody ignores, and who |
@@ -29,6 +30,7 @@ mod catalogue;
 mod checks;
 mod claim;
 mod confirm;
+mod example;
 mod facts;
 mod finding;
 mod hang;
@@ -51,6 +53,7 @@ pub use confirm::{
     Confirmation, Confirmed, FixVerdict, FixedFinding, LedgerPeriod, LedgerRow, Rate, confirm,
     equal_periods,
 };
+pub use example::Example;
 pub use facts::{
     Advice, Autoscaler, Budget, BudgetLimit, CheapestRegion, Container, ContainerKind, Facts, Gpus,
     HostPorts, MemoryKills, Namespace, Node, NumaPolicy, ObjectRef, Pod, PodTemplate, Recommended,

@@ -26,7 +26,7 @@ pub(super) const CHECKS: &[Check] = &[
                       Starting nodes are ignored.",
         evidence: "nodes",
         fix: FixKind::NodePool,
-        fix_example: "kubectl describe node NODE  # then repair the node or delete it",
+        fix_example: "kubectl describe node NODES  # then repair or delete each node",
         layer: Layer::Guard,
         worth: Worth::Capacity,
         is_inferred: false,

@@ -25,12 +25,12 @@ use crate::patch::PatchChange;
 /// Names that evidence lists for one reason.
 const MOST_NAMED: usize = 3;
 
-const REPAIR: &str = "kubectl describe node NODE  # then repair the node and uncordon it, or remove it from its pool";
-const REMOVE: &str = "kubectl drain NODE --ignore-daemonsets  # then remove the node from its pool: \
+const REPAIR: &str = "kubectl describe node NODES  # then repair each node and uncordon it, or remove it from its pool";
+const REMOVE: &str = "kubectl drain NODES --ignore-daemonsets  # then remove each node from its pool: \
                       no pending pod needs it";
-const DRAIN: &str = "kubectl drain NODE --ignore-daemonsets  # the pods move as listed; then remove the node from its pool";
+const DRAIN: &str = "kubectl drain NODES --ignore-daemonsets  # the pods move as listed; then remove each node from its pool";
 const WAIT: &str =
-    "kubectl describe node NODE  # the removal of the node has begun: find out what blocks it";
+    "kubectl describe node NODES  # the removal has begun: find out what blocks it";
 const KEEP: &str = "keep the node cordoned until these pods can run on another node";
 
 pub(super) fn cordoned_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {

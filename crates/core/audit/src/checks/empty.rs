@@ -28,7 +28,7 @@ const KEEP_FOR_UNREAD: &str = "keep the node until an audit has read all pods";
 const KEEP_FOR_STAYING: &str = "keep the node until these pods can run on another node";
 
 /// The autoscaler does not remove such a node, and a person can.
-const REMOVE_HELD: &str = "kubectl drain NODE --ignore-daemonsets  # then delete the machine: the annotation prevents \
+const REMOVE_HELD: &str = "kubectl drain NODES --ignore-daemonsets  # then delete the machine: the annotation prevents \
                            the autoscaler from removing it";
 
 /// No snapshot shows how long the runs of a CronJob take.

@@ -34,6 +34,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use crate::catalogue::{check, example};
+use crate::example::Example;
 use crate::facts::{Facts, ObjectRef};
 use crate::finding::{Finding, group};
 use crate::moment::Moment;
@@ -86,7 +87,7 @@ fn grouped(mut findings: Vec<Finding>, view: &View<'_>) -> Vec<Finding> {
     for finding in findings.iter_mut().filter(|finding| finding.examples.is_empty()) {
         let pool = view.pool_kind(finding);
         let example = pool.and_then(|pool| example(finding.check.id, pool));
-        finding.examples.extend(example.map(str::to_owned));
+        finding.examples.extend(example.map(Example::new));
     }
     findings
 }

@@ -11,6 +11,7 @@ use dovetail_model::{Job, JobId};
 
 use super::View;
 use super::resource_cluster::{ResourceCluster, RunningPod, standing};
+use crate::example::Example;
 use crate::facts::{Facts, Node, ObjectRef, Pod, Workload};
 use crate::finding::{Evidence, Finding};
 use crate::trial::placed;
@@ -51,7 +52,7 @@ pub(super) fn keep_given(found: &mut Vec<Finding>) {
             let value = format!("those of {check}");
             finding.evidence.push(Evidence { what: "pending pods that may need it", value });
             if finding.object.kind == "Node" {
-                finding.examples = vec![KEEP_FOR_PENDING.to_owned()];
+                finding.examples = vec![Example::new(KEEP_FOR_PENDING)];
             }
             true
         }

@@ -174,6 +174,26 @@ fn only_those_nodes_of_a_pool_are_uncordoned_that_pods_need() {
     assert!(patch.warnings[0].ends_with("can be removed from their pool: g2"), "{patch:#?}");
 }
 
+/// One example for each action, with the nodes of the pool that it is for.
+#[test]
+fn commands_for_nodes_of_a_pool_name_the_nodes_that_they_are_for() {
+    let example = |marks: Vec<String>| {
+        let (_, finding) = cordoned(|facts| {
+            let mut other = gpu_node("g2", "H100");
+            (other.cordoned_since_ms, other.devices) = (Some(0), (8..16).collect());
+            other.node.unschedulable = true;
+            other.repair_marks = marks;
+            add_node(facts, other);
+        });
+        finding.fix_example()
+    };
+    let alike = example(Vec::new());
+    assert!(alike.starts_with("kubectl drain g1 g2 --ignore-daemonsets  # "), "{alike}");
+    let apart = example(vec!["condition GpuHealthy=False".into()]);
+    assert!(apart.contains("kubectl drain g1 --ignore-daemonsets  # "), "{apart}");
+    assert!(apart.contains("kubectl describe node g2  # "), "{apart}");
+}
+
 #[test]
 fn a_node_that_is_marked_for_a_repair_is_not_uncordoned_and_the_mark_is_named() {
     let reasons = |change: &dyn Fn(&mut Facts)| {
