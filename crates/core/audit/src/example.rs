@@ -88,7 +88,8 @@ mod tests {
 
     #[test]
     fn a_command_names_its_nodes_at_once_or_one_after_the_other() {
-        let (all, each) = ("kubectl drain NODES  # as listed", "kubectl drain NODE  # then reset it");
+        let all = "kubectl drain NODES  # as listed";
+        let each = "kubectl drain NODE  # then reset it";
         assert_eq!(named(all, &nodes(1)), "kubectl drain g1  # as listed");
         assert_eq!(named(all, &nodes(3)), "kubectl drain g1 g2 g3  # as listed");
         let many = named(all, &nodes(27));

@@ -241,6 +241,8 @@ impl fmt::Display for MemoryKills {
 pub struct Workload {
     /// The top owner.
     pub owner: ObjectRef,
+    /// The owners below it, up to those of its pods: the ReplicaSets of a Deployment.
+    pub made_by: BTreeSet<ObjectRef>,
     /// What its pods are made from.
     pub template: PodTemplate,
     /// Its pods that have not ended.
@@ -276,6 +278,11 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Whether an object is an owner of its pods, at the top or below.
+    pub fn is_made_by(&self, object: &ObjectRef) -> bool {
+        self.owner == *object || self.made_by.contains(object)
+    }
+
     /// Whether its pods can get GPUs that a node offers as a resource.
     pub(crate) fn can_get(&self, resource: &str, gpus: &Gpus) -> bool {
         gpus.serves(self.template.claimed_gpus.contains_key(resource))

@@ -67,7 +67,7 @@ fn no_quota(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
 /// refuse: what an autoscaler scales, what comes and goes (jobs and their like), and what a
 /// scheduler makes for the pods of others.
 fn may_grow(view: &View<'_>, workload: &Workload) -> bool {
-    let is_scaled = || view.facts.autoscalers.iter().any(|of| of.scales == workload.owner);
+    let is_scaled = || view.facts.autoscalers.iter().any(|of| workload.is_made_by(&of.scales));
     let is_fixed = ["Deployment", "StatefulSet"].contains(&workload.owner.kind.as_str());
     !is_fixed || workload.reserves_for_others || is_scaled()
 }

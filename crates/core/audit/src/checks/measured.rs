@@ -28,6 +28,9 @@ const SHARED: &str = labels::NVIDIA_SHARED;
 const GPU_MEMORY: &str = labels::NVIDIA_MEMORY;
 const REPLICAS: &str = labels::NVIDIA_REPLICAS;
 
+/// The kind of autoscaler of KEDA.
+const KEDA: &str = "ScaledObject";
+
 /// A slice of a GPU: compute slices, name, GiB of memory.
 type Profile = (u32, &'static str, u64);
 
@@ -306,8 +309,21 @@ pub(super) fn idle_replicas(view: &View<'_>, check: &'static Check, found: &mut 
         let finding = Finding::new(check, &workload.owner)
             .with("idle replicas", format!("{} of {placed}", idle.len()))
             .with("measured", period(view));
+        let finding = scaled(finding, view, workload);
         found.push(with_idle(finding, view, (workload, number), &idle));
     }
+}
+
+/// Names the autoscaler of a workload, which would undo another number of replicas.
+fn scaled(finding: Finding, view: &View<'_>, workload: &Workload) -> Finding {
+    let mut autoscalers = view.facts.autoscalers.iter();
+    let Some(by) = autoscalers.find(|by| workload.is_made_by(&by.scales)) else { return finding };
+    let ObjectRef { kind, namespace, name } = &by.object;
+    let field = if kind == KEDA { "minReplicaCount" } else { "minReplicas" };
+    let of = format!("{kind} {namespace}/{name}");
+    finding.with("replicas set by", &of).for_example(format!(
+        "{field}: 2  # of {of}, which sets the number of replicas; or a higher target of its metrics"
+    ))
 }
 
 /// Whether its pods are alike and any number of them will do.

@@ -9,6 +9,7 @@ mod models;
 mod patched;
 mod pending;
 mod priced;
+mod scaled;
 mod seen;
 mod shared;
 mod sharing;

@@ -37,7 +37,7 @@ pub(super) struct View<'a> {
     pub(super) kinds: Vec<Node>,
     /// Those whose pods hold GPUs.
     pub(super) gpu_workloads: Vec<&'a Workload>,
-    /// The first of them of each owner.
+    /// The first of them of each owner, at the top or below.
     pub(super) by_owner: BTreeMap<&'a ObjectRef, &'a Workload>,
 }
 
@@ -53,7 +53,9 @@ impl<'a> View<'a> {
             facts.workloads.iter().filter(|workload| workload.has_gpus()).collect();
         let mut by_owner = BTreeMap::new();
         for workload in &gpu_workloads {
-            by_owner.entry(&workload.owner).or_insert(*workload);
+            for owner in workload.made_by.iter().chain([&workload.owner]) {
+                by_owner.entry(owner).or_insert(*workload);
+            }
         }
         let (kinds, pending, removals) = (kinds(facts), OnceLock::new(), OnceLock::new());
         Self { facts, moment, pending, removals, nodes, most_gpus, kinds, gpu_workloads, by_owner }

@@ -100,17 +100,17 @@ fn scaled_by_request(
         let now = of.requests.get(*resource).or(of.limits.get(*resource));
         of.name == *container && now.is_some_and(|now| now > request)
     };
-    let mut workloads = facts.workloads_of(&finding.object).iter();
-    if !workloads.any(|of| of.template.containers.iter().any(is_lower)) {
-        return None;
-    }
-    let mut autoscalers = facts.autoscalers.iter();
-    let by = autoscalers
-        .find(|of| of.scales == finding.object && of.by_utilization.contains(*resource))?;
+    let workloads = facts.workloads_of(&finding.object).iter();
+    let lowered: Vec<&Workload> =
+        workloads.copied().filter(|of| of.template.containers.iter().any(is_lower)).collect();
+    let by = facts.autoscalers.iter().find(|by| {
+        by.by_utilization.contains(*resource)
+            && lowered.iter().any(|workload| workload.is_made_by(&by.scales))
+    })?;
     let ObjectRef { kind, namespace, name } = &by.object;
     Some(format!(
         "{kind} {namespace}/{name} scales by {resource} use in percent of the request: with a lower request it starts \
-         more replicas for the same load, so also raise its averageUtilization"
+         more replicas for the same load, so also raise its target utilization"
     ))
 }
 

@@ -55,7 +55,7 @@ const fn other(kind: &'static str, path: &'static str) -> Listed {
     Listed { of: Of::Other(kind, path), older: "", is_optional: true }
 }
 
-const LISTED: [Listed; 52] = [
+const LISTED: [Listed; 53] = [
     always(Kind::Node),
     always(Kind::Namespace),
     always(Kind::Pod),
@@ -70,6 +70,7 @@ const LISTED: [Listed; 52] = [
     if_there(Kind::Workload(WorkloadKind::Job)),
     other("CronJob", "/apis/batch/v1/cronjobs"),
     other("HorizontalPodAutoscaler", "/apis/autoscaling/v2/horizontalpodautoscalers"),
+    other("ScaledObject", "/apis/keda.sh/v1alpha1/scaledobjects"),
     if_there(Kind::DisruptionBudget),
     if_there(Kind::StorageClass),
     if_there(Kind::CsiNode),

@@ -52,9 +52,9 @@ const GROUPS: [&str; 5] = ["apps", "autoscaling", "batch", "extensions", "policy
 const SCHEDULERS: [&str; 6] =
     ["default-scheduler", "dovetail", "kai-scheduler", "runai-scheduler", "volcano", "yunikorn"];
 
-/// Conditions that Kubernetes itself reports, and ways to replace pods; others are words of
-/// somebody.
-const TYPES: [&str; 35] = [
+/// Conditions that Kubernetes itself reports, ways to replace pods, and what autoscalers look at;
+/// others are words of somebody.
+const TYPES: [&str; 37] = [
     "Admitted",
     "AverageValue",
     "Complete",
@@ -90,6 +90,8 @@ const TYPES: [&str; 35] = [
     "Unschedulable",
     "Utilization",
     "Value",
+    "cpu",
+    "memory",
 ];
 
 /// Where the devices of GPUs stand on a node.

@@ -247,13 +247,24 @@ pub(super) const OTHERS: &[(&str, Fields)] = &[
                     "spec.scaleTargetRef.name",
                 ],
             ),
-            (Plain, &["spec.scaleTargetRef.kind"]),
+            (Plain, &["spec.scaleTargetRef.apiVersion", "spec.scaleTargetRef.kind"]),
             (
                 Type,
                 &[
                     "spec.metrics.containerResource.target.type",
                     "spec.metrics.resource.target.type",
                 ],
+            ),
+        ],
+    ),
+    (
+        "ScaledObject",
+        &[
+            (Name, &["spec.maxReplicaCount", "spec.scaleTargetRef.name"]),
+            (Plain, &["spec.scaleTargetRef.apiVersion", "spec.scaleTargetRef.kind"]),
+            (
+                Type,
+                &["spec.triggers.metadata.type", "spec.triggers.metricType", "spec.triggers.type"],
             ),
         ],
     ),

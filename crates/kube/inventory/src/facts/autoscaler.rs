@@ -1,4 +1,5 @@
-//! What a HorizontalPodAutoscaler scales, and by what.
+//! Autoscalers: what a HorizontalPodAutoscaler scales and by what, and which of those that were
+//! read count.
 
 use std::collections::BTreeSet;
 
@@ -6,15 +7,66 @@ use dovetail_audit::{Autoscaler, ObjectRef};
 use dovetail_objects::json::nullable;
 use serde::Deserialize;
 
+use super::detail::MetaDetail;
 use super::lenient::lenient;
+use super::owner::Owners;
+use super::scaled_object;
 use crate::dump::{RawObject, Skipped};
 
 /// What an autoscaler that names no metric looks at.
 const DEFAULT: &str = "cpu";
 
+/// Reads an autoscaler of a kind.
+pub(super) type Reader = fn(&RawObject<'_>) -> Result<ReadAutoscaler, Skipped>;
+
+/// Kinds of autoscalers with their groups, and how they are read.
+const KINDS: [(&str, &str, Reader); 2] = [
+    ("HorizontalPodAutoscaler", "autoscaling", read),
+    ("ScaledObject", "keda.sh", scaled_object::read),
+];
+
+/// How an object is read, if it is an autoscaler.
+pub(super) fn reader(kind: &str, api_version: &str) -> Option<Reader> {
+    let mut kinds = KINDS.iter();
+    let of_group = group_of(api_version);
+    let (.., reader) = kinds.find(|(name, group, _)| *name == kind && *group == of_group)?;
+    Some(*reader)
+}
+
+/// The group of an API version; that of Kubernetes' core has no name.
+pub(super) fn group_of(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// An autoscaler, and what decides whether it counts.
+pub(super) struct ReadAutoscaler {
+    pub(super) autoscaler: Autoscaler,
+    /// The group of what it scales, if it says.
+    pub(super) group: Option<String>,
+    /// What controls it: another autoscaler has made it.
+    pub(super) made_by: Option<ObjectRef>,
+}
+
+/// Those that scale an object of their own: of one that another autoscaler has made, that one
+/// counts, and an object of another group is another object.
+pub(super) fn counted(read: Vec<ReadAutoscaler>, owners: &Owners) -> Vec<Autoscaler> {
+    let objects: BTreeSet<ObjectRef> =
+        read.iter().map(|of| of.autoscaler.object.clone()).collect();
+    let counts = |of: &ReadAutoscaler| {
+        let is_of_group = match &of.group {
+            Some(group) => owners.may_be_of_group(&of.autoscaler.scales, group),
+            None => true,
+        };
+        is_of_group && !of.made_by.as_ref().is_some_and(|by| objects.contains(by))
+    };
+    read.into_iter().filter(counts).map(|of| of.autoscaler).collect()
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Object {
+struct Object<'a> {
+    #[serde(borrow, deserialize_with = "nullable")]
+    metadata: MetaDetail<'a>,
     #[serde(deserialize_with = "nullable")]
     spec: Spec,
 }
@@ -29,13 +81,28 @@ struct Spec {
     max_replicas: Option<serde_json::Value>,
 }
 
+/// What is scaled.
 #[derive(Default, Deserialize)]
-#[serde(default)]
-struct Target {
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Target {
     #[serde(deserialize_with = "nullable")]
-    kind: String,
+    api_version: String,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) kind: String,
     #[serde(deserialize_with = "nullable")]
     name: String,
+}
+
+impl Target {
+    /// The object, which is in the namespace of its autoscaler.
+    pub(super) fn object(&self, namespace: &str) -> ObjectRef {
+        ObjectRef::new(&self.kind, namespace, &self.name)
+    }
+
+    /// Its group, if its API version was given.
+    pub(super) fn group(&self) -> Option<String> {
+        (!self.api_version.is_empty()).then(|| group_of(&self.api_version).to_owned())
+    }
 }
 
 /// One of the fields is there, by the metric's type.
@@ -66,11 +133,14 @@ struct MetricTarget {
     of: String,
 }
 
-impl OfResource {
-    /// Whether it compares the use with the request, and not with an amount.
-    fn is_of_request(&self) -> bool {
-        !["AverageValue", "Value"].contains(&self.target.of.as_str())
-    }
+/// Whether a target of this type compares the use with the request, and not with an amount.
+pub(super) fn is_of_request(target: &str) -> bool {
+    !["AverageValue", "Value"].contains(&target)
+}
+
+/// A number of replicas; `None` if it is something else.
+pub(super) fn replicas(value: &serde_json::Value) -> Option<u32> {
+    value.as_u64().and_then(|count| u32::try_from(count).ok())
 }
 
 #[derive(Default, Deserialize)]
@@ -87,13 +157,14 @@ struct Named {
     name: String,
 }
 
-/// Reads an autoscaler of any version.
-pub(super) fn read(raw: &RawObject<'_>) -> Result<Autoscaler, Skipped> {
-    let Spec { scale_target_ref: target, metrics, max_replicas } = lenient::<Object>(raw)?.spec;
+/// Reads a HorizontalPodAutoscaler of any version.
+fn read(raw: &RawObject<'_>) -> Result<ReadAutoscaler, Skipped> {
+    let Object { metadata, spec } = lenient::<Object<'_>>(raw)?;
+    let Spec { scale_target_ref: target, metrics, max_replicas } = spec;
     let mut by_utilization = BTreeSet::new();
     let name = |metric: Metric| {
         if let Some(own) = metric.resource.or(metric.container_resource) {
-            if own.is_of_request() {
+            if is_of_request(&own.target.of) {
                 by_utilization.insert(own.name.clone());
             }
             return own.name;
@@ -106,13 +177,14 @@ pub(super) fn read(raw: &RawObject<'_>) -> Result<Autoscaler, Skipped> {
         metrics.insert(DEFAULT.to_owned());
         by_utilization.insert(DEFAULT.to_owned());
     }
-    Ok(Autoscaler {
+    let autoscaler = Autoscaler {
         object: ObjectRef::new(raw.kind, raw.namespace, raw.name),
-        scales: ObjectRef::new(&target.kind, raw.namespace, &target.name),
+        scales: target.object(raw.namespace),
         metrics,
         by_utilization,
-        most_replicas: max_replicas
-            .and_then(|most| most.as_u64())
-            .and_then(|most| u32::try_from(most).ok()),
-    })
+        most_replicas: max_replicas.as_ref().and_then(replicas),
+    };
+    let made_by = metadata.controller();
+    let made_by = made_by.map(|by| ObjectRef::new(&by.kind, raw.namespace, &by.name));
+    Ok(ReadAutoscaler { autoscaler, group: target.group(), made_by })
 }

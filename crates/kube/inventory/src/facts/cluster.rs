@@ -4,11 +4,12 @@ use dovetail_objects::labels;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use dovetail_audit::{Advice, Autoscaler, BudgetLimit, NumaPolicy, ObjectRef, Scoring};
+use dovetail_audit::{Advice, BudgetLimit, NumaPolicy, ObjectRef, Scoring};
 use dovetail_objects::json::{JsonQuantity, nullable};
 use dovetail_objects::{DisruptionBudget, read};
 use serde::Deserialize;
 
+use super::autoscaler::{ReadAutoscaler, reader};
 use super::lenient::lenient;
 use super::limit_range::LimitRange;
 use super::unmade::quota::QuotaRoom;
@@ -31,13 +32,12 @@ const POLICY_GROUPS: [&str; 2] = ["constraints.gatekeeper.sh/", "kyverno.io/"];
 const GPU_WORDS: [&str; 5] =
     ["nvidia.com/", labels::AMD_GPU, "gpu.intel.com", labels::GOOGLE_TPU, "gpu"];
 
-/// Kinds beside policies.
-const OWN: [&str; 7] = [
+/// Kinds beside policies and autoscalers.
+const OWN: [&str; 6] = [
     "LimitRange",
     "ResourceQuota",
     "PodDisruptionBudget",
     "ConfigMap",
-    "HorizontalPodAutoscaler",
     "NodeResourceTopology",
     "VerticalPodAutoscaler",
 ];
@@ -52,7 +52,7 @@ pub(super) struct ClusterObjects {
     /// What they ask of containers and pods, by namespace.
     pub(super) limit_ranges: BTreeMap<String, Vec<LimitRange>>,
     pub(super) budgets: Vec<BudgetObject>,
-    pub(super) autoscalers: Vec<Autoscaler>,
+    pub(super) autoscalers: Vec<ReadAutoscaler>,
     /// What recommenders say, by the owner that it is about.
     pub(super) advice: BTreeMap<ObjectRef, Advice>,
     /// How kubelets put the devices of a pod together, by node.
@@ -72,11 +72,15 @@ pub(super) struct BudgetObject {
 impl ClusterObjects {
     /// Whether an object is one of these.
     pub(super) fn wants(&self, kind: &str, api_version: &str) -> bool {
-        OWN.contains(&kind) || is_policy(kind, api_version)
+        OWN.contains(&kind) || reader(kind, api_version).is_some() || is_policy(kind, api_version)
     }
 
     /// Takes one.
     pub(super) fn add(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
+        if let Some(read) = reader(raw.kind, raw.api_version) {
+            self.autoscalers.push(read(raw)?);
+            return Ok(());
+        }
         match raw.kind {
             "LimitRange" => {
                 let range = LimitRange::read(raw)?;
@@ -86,10 +90,6 @@ impl ClusterObjects {
             "ResourceQuota" => self.quota(raw),
             "PodDisruptionBudget" => self.budget(raw),
             "ConfigMap" => self.configuration(raw),
-            "HorizontalPodAutoscaler" => {
-                self.autoscalers.push(super::autoscaler::read(raw)?);
-                Ok(())
-            }
             "VerticalPodAutoscaler" => {
                 self.advice.extend([super::advice::recommender(raw)?]);
                 Ok(())

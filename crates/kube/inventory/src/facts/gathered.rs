@@ -10,6 +10,7 @@ use dovetail_gpus::{GpuCount, counted_as};
 use dovetail_model::{NodeAvailability, is_gpu_resource};
 use dovetail_objects::Pod;
 
+use super::autoscaler::counted;
 use super::claims::{Claimed, Doubts};
 use super::clamped::{Clamped, ClampedHolder, beyond_the_node, cut_requests};
 use super::class::{class_of, exports_gpu_metrics, is_gang, reserves_for_others};
@@ -221,7 +222,7 @@ impl Inventory {
             has_gpu_admission_policy: self.gpu_policy(),
             team_labels,
             namespaces: self.namespaces(),
-            autoscalers: std::mem::take(&mut self.cluster.autoscalers),
+            autoscalers: counted(std::mem::take(&mut self.cluster.autoscalers), &self.owners),
             advice: advice(self),
             ..Facts::default()
         }
@@ -340,6 +341,8 @@ impl Inventory {
             let workload = &mut workloads[number];
             workload.ignores.extend(self.owners.ignores(&chain));
             workload.ignores.extend(group.common.ignores.iter().cloned());
+            let below = chain.split_last().map_or(&[][..], |(_, below)| below);
+            workload.made_by.extend(below.iter().cloned());
             wanted[number].insert(&group.owner, self.owners.desired(&group.owner));
             of_group.push(number);
         }

@@ -31,6 +31,7 @@ mod owner;
 mod pods;
 mod read_pod;
 mod rejected;
+mod scaled_object;
 mod share;
 mod sharers;
 mod shown_by;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::ObjectRef;
 
+use super::autoscaler::group_of;
 use super::detail::OwnerDetail;
 use super::lenient::lenient;
 use super::unmade::Unmade;
@@ -29,6 +30,8 @@ struct OwnerFacts {
     /// Pods it wants.
     desired: Option<u32>,
     ignores: BTreeSet<String>,
+    /// Groups of the objects of this kind and name.
+    groups: Vec<Box<str>>,
 }
 
 impl Owners {
@@ -53,10 +56,24 @@ impl Owners {
                 .map(|owner| ObjectRef::new(&owner.kind, raw.namespace, &owner.name)),
             desired: desired.filter(|_| !detail.spec.is_suspended()),
             ignores: ignores(detail.metadata.annotation(labels::IGNORE)),
+            groups: self.groups_with(&object, group_of(raw.api_version)),
         };
         let is_top = owner.controller.is_none();
         self.known.insert(object, owner);
         Ok(is_top)
+    }
+
+    /// The groups of an object with one more.
+    fn groups_with(&self, object: &ObjectRef, group: &str) -> Vec<Box<str>> {
+        let known = self.known.get(object).map(|owner| owner.groups.iter());
+        let others = known.into_iter().flatten().filter(|of| &***of != group).cloned();
+        others.chain([group.into()]).collect()
+    }
+
+    /// Whether an object is of a group, as far as anybody knows: one that was not read may be.
+    pub(super) fn may_be_of_group(&self, object: &ObjectRef, group: &str) -> bool {
+        let Some(owner) = self.known.get(object) else { return true };
+        owner.groups.is_empty() || owner.groups.iter().any(|of| **of == *group)
     }
 
     /// Pods that control owners.

@@ -1,6 +1,7 @@
 //! Tests of reading dumps, and of objects as facts.
 
 mod admitted;
+mod autoscalers;
 mod counted;
 mod device_claims;
 mod device_demand;

@@ -1,0 +1,43 @@
+//! Workloads whose replicas an autoscaler sets.
+
+use super::*;
+
+/// One of two replicas is idle. Where an autoscaler sets their number, it would add the replica
+/// again; it may scale an object that the owner of the pods has made.
+#[test]
+fn the_fix_of_idle_replicas_is_in_their_autoscaler() {
+    let fix = |kind: &str, scales: &str| {
+        let mut facts = healthy();
+        still(&mut facts, WorkloadClass::Inference, 1, HOUR_MS + 1);
+        let made_by = ObjectRef::new("Deployment", "prod", "serve-predictor");
+        facts.workloads[SERVE].made_by.insert(made_by);
+        facts.autoscalers[0].object.kind = kind.into();
+        facts.autoscalers[0].scales.name = scales.into();
+        let found = audit(&facts);
+        let finding = found.iter().find(|finding| finding.check.id == "IDL-09").expect("one");
+        finding.fix_example()
+    };
+    let horizontal = "HorizontalPodAutoscaler";
+    for scales in ["serve", "serve-predictor"] {
+        let example = fix(horizontal, scales);
+        let start = "minReplicas: 2  # of HorizontalPodAutoscaler prod/serve, ";
+        assert!(example.starts_with(start), "{example}");
+        assert!(fix("ScaledObject", scales).starts_with("minReplicaCount: 2  # of ScaledObject "));
+    }
+    assert!(fix(horizontal, "web").starts_with("spec: {replicas: 2}"));
+}
+
+/// By hand: an autoscaler of the part without GPUs of the same owner says nothing of the GPUs.
+#[test]
+fn an_autoscaler_by_cpu_is_found_at_any_owner_of_pods_with_gpus() {
+    let finds = |scales: &str| {
+        let mut facts = healthy();
+        let made_by = ObjectRef::new("Deployment", "prod", "serve-predictor");
+        facts.workloads[SERVE].made_by.insert(made_by);
+        facts.autoscalers[0].scales.name = scales.into();
+        facts.autoscalers[0].metrics = BTreeSet::from(["cpu".to_owned()]);
+        ids(&facts) == ["IDL-03"]
+    };
+    assert!(finds("serve") && finds("serve-predictor"));
+    assert!(!finds("serve-transformer"));
+}
