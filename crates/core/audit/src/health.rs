@@ -21,10 +21,15 @@ const WORDS: [&str; 9] = [
     "quarantine",
 ];
 
-/// Whether a text contains a word for hardware that does not work, or that is under repair.
-pub fn names_a_repair(text: &str) -> bool {
+/// The word in a text for hardware that does not work, or that is under repair.
+pub fn repair_word(text: &str) -> Option<&'static str> {
     let text = text.to_ascii_lowercase();
-    WORDS.iter().any(|word| text.contains(word))
+    WORDS.into_iter().find(|word| text.contains(word))
+}
+
+/// Whether a text contains such a word.
+pub fn names_a_repair(text: &str) -> bool {
+    repair_word(text).is_some()
 }
 
 /// Whether a taint keeps pods from a node because something of it does not work.

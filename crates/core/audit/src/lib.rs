@@ -61,7 +61,7 @@ pub use facts::{
 };
 pub use finding::{Evidence, Finding, Move, group};
 pub use hang::Hang;
-pub use health::names_a_repair;
+pub use health::{names_a_repair, repair_word};
 pub use measured_use::{Matched, measure};
 pub use moment::{
     DeviceStates, GangCounts, GpuTimes, HeldGpus, HeldState, Lasting, MONTH_MS, Moment, NodeGpus,

@@ -29,8 +29,7 @@ const REPAIR: &str = "kubectl describe node NODES  # then repair each node and u
 const REMOVE: &str = "kubectl drain NODES --ignore-daemonsets  # then remove each node from its pool: \
                       no pending pod needs it";
 const DRAIN: &str = "kubectl drain NODES --ignore-daemonsets  # the pods move as listed; then remove each node from its pool";
-const WAIT: &str =
-    "kubectl describe node NODES  # the removal has begun: find out what blocks it";
+const WAIT: &str = "kubectl describe node NODES  # the removal has begun: find out what blocks it";
 const KEEP: &str = "keep the node cordoned until these pods can run on another node";
 
 pub(super) fn cordoned_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {

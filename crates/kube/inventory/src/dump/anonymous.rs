@@ -277,6 +277,7 @@ impl Pseudonyms {
             TextRule::Provider => self.provider_id(text),
             TextRule::Resource => self.resource(text),
             TextRule::Selector => reduced(text),
+            TextRule::Reason | TextRule::Type => self.told_of_repair(text),
             _ => self.hash(text),
         }
     }
@@ -359,22 +360,38 @@ impl Pseudonyms {
         known.collect()
     }
 
-    /// Keys of annotations are those that were asked for by name; of values only switches stay.
+    /// Keys of annotations that were asked for by name stay, others are hashed; of values only
+    /// switches stay.
     fn annotations(&mut self, annotations: &Map<String, Value>) -> Map<String, Value> {
         let mut replaced = Map::new();
         for (key, value) in annotations {
             let text = value.as_str().unwrap_or_default();
+            let is_switch = ANNOTATION_SWITCHES.iter().any(|of| of.eq_ignore_ascii_case(text));
             let value = match key.as_str() {
-                _ if ANNOTATION_SWITCHES.contains(&text) => text.to_owned(),
+                _ if is_switch => text.to_owned(),
                 key if GANG_SIZES.contains(&key) && is_count(text) => text.to_owned(),
                 labels::IGNORE => self.ignored(text),
                 labels::HAMI_REGISTER => self.registered(text),
                 layout_change::RECORD => layout_change::told_alone(text),
                 _ => self.hash(text),
             };
-            replaced.insert(key.clone(), Value::String(value));
+            let has_known_domain = key.split_once('/').is_some_and(|(of, _)| is_known(of));
+            // Those that mark a node for a repair have any name.
+            let key = match dovetail_audit::names_a_repair(key) && !has_known_domain {
+                true => self.told_of_repair(key),
+                false => key.clone(),
+            };
+            replaced.insert(key, Value::String(value));
         }
         replaced
+    }
+
+    /// Of a text that may mark a node for a repair the words that do so stay.
+    fn told_of_repair(&mut self, text: &str) -> String {
+        match crate::facts::node::told_of_repair(text) {
+            Some(told) => format!("{}/{told}", self.hash(text)),
+            None => self.hash(text),
+        }
     }
 
     /// The GPUs that HAMi's plugin registers stay in number, size and model, under other names: in

@@ -4,11 +4,13 @@
 //! the environment one fact is kept: that a container is shown all GPUs; of command and arguments
 //! one: how large the model is that they name.
 
+use dovetail_audit::names_a_repair;
 use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::described::{keep_described, keep_success};
 use super::devices::{
     in_stable_shape, keep_known_of_devices, keep_known_of_requests, keep_known_of_selectors,
 };
@@ -55,22 +57,9 @@ const ANNOTATIONS: [&str; 33] = [
     labels::KURED_REBOOTING,
 ];
 
-/// Numbers and switches beside a template, wherever it stands: how many pods are made from it, and
-/// whether they are.
-const OF_TEMPLATES: [&str; 8] = [
-    "completions",
-    "count",
-    "minReplicas",
-    "numOfHosts",
-    "parallelism",
-    "replicas",
-    "size",
-    "suspend",
-];
-
 /// A tree of fields; one without branches is kept with all that is in it.
 #[derive(Default)]
-struct Tree(BTreeMap<String, Tree>);
+pub(super) struct Tree(BTreeMap<String, Tree>);
 
 impl Tree {
     fn add(&mut self, path: &str) {
@@ -81,7 +70,7 @@ impl Tree {
     }
 
     /// The kept part of a value; a list is a list of kept parts.
-    fn keep(&self, value: &Value) -> Option<Value> {
+    pub(super) fn keep(&self, value: &Value) -> Option<Value> {
         if self.0.is_empty() {
             return Some(value.clone());
         }
@@ -162,7 +151,9 @@ impl Keeper {
             let about = if speaks_of_gpus(&object.to_string()) { "gpu" } else { "other" };
             top.insert("spec".to_owned(), json!({"about": about}));
         }
-        keep_annotations(object, &mut kept);
+        // Those of a node may mark it for a repair, under any name.
+        let is_of_repair = |key: &str| kind == "Node" && names_a_repair(key);
+        keep_annotations(object, &mut kept, is_of_repair);
         if let Some(spec) = kept.get_mut("spec") {
             match kind {
                 "ResourceSlice" => keep_known_of_devices(spec),
@@ -184,72 +175,14 @@ impl Keeper {
         if let (Some(from), Some(to)) =
             (object.pointer("/spec/template"), kept.pointer_mut("/spec/template"))
         {
-            keep_annotations(from, to);
+            keep_annotations(from, to, |_| false);
         }
         if !self.kinds.contains_key(kind) {
             keep_what_conditions_are_about(object, &mut kept);
-            self.keep_templates(object, &mut kept);
+            keep_described(&self.template, object, &mut kept);
+            keep_success(object, &mut kept);
         }
         Some(kept)
-    }
-
-    /// Operators have templates in lists and under names of their own.
-    fn keep_templates(&self, object: &Value, kept: &mut Value) {
-        let Some(spec) = object.get("spec").and_then(Value::as_object) else { return };
-        for (field, value) in spec.iter().filter(|(field, _)| *field != "template") {
-            if let Some(found) = self.templates(value) {
-                match &mut kept["spec"] {
-                    Value::Object(fields) => add(fields.entry(field).or_insert(Value::Null), found),
-                    spec => *spec = json!({field: found}),
-                }
-            }
-        }
-    }
-
-    /// The templates somewhere in a value, with the way to them and how many pods are made from
-    /// each; other items of lists keep their names.
-    fn templates(&self, value: &Value) -> Option<Value> {
-        match value {
-            Value::Object(fields) if value.pointer("/spec/containers").is_some() => {
-                let mut kept = self.template.keep(&Value::Object(fields.clone()))?;
-                keep_annotations(value, &mut kept);
-                keep_told_of_containers(&value["spec"], &mut kept["spec"]);
-                Some(kept)
-            }
-            Value::Object(fields) => {
-                let found = fields
-                    .iter()
-                    .filter_map(|(name, value)| Some((name.clone(), self.templates(value)?)));
-                let mut found: Map<String, Value> = found.collect();
-                if found.is_empty() {
-                    return None;
-                }
-                let texts = ["groupName", "name"].map(|name| (name, fields.get(name)));
-                let texts =
-                    texts.into_iter().filter(|(_, value)| value.is_some_and(Value::is_string));
-                let numbers = OF_TEMPLATES.map(|name| (name, fields.get(name)));
-                let numbers = numbers
-                    .into_iter()
-                    .filter(|(_, value)| value.is_some_and(|v| v.is_number() || v.is_boolean()));
-                let beside = texts.chain(numbers);
-                found.extend(
-                    beside.filter_map(|(name, value)| Some((name.to_owned(), value?.clone()))),
-                );
-                Some(Value::Object(found))
-            }
-            Value::Array(items) => {
-                let found: Vec<Option<Value>> =
-                    items.iter().map(|item| self.templates(item)).collect();
-                let has_any = found.iter().any(Option::is_some);
-                let others = items.iter().map(|item| match item["name"].as_str() {
-                    Some(name) => json!({"name": name}),
-                    None => json!({}),
-                });
-                let items = found.into_iter().zip(others);
-                has_any.then(|| items.map(|(found, other)| found.unwrap_or(other)).collect())
-            }
-            _ => None,
-        }
     }
 }
 
@@ -278,24 +211,14 @@ fn keep_what_conditions_are_about(object: &Value, kept: &mut Value) {
     }
 }
 
-/// Adds the fields of one value to those of another.
-fn add(to: &mut Value, from: Value) {
-    match (to, from) {
-        (Value::Object(fields), Value::Object(more)) => {
-            for (name, value) in more {
-                add(fields.entry(name).or_insert(Value::Null), value);
-            }
-        }
-        (to, from) => *to = from,
-    }
-}
-
-fn keep_annotations(object: &Value, kept: &mut Value) {
+/// Annotations that a check reads, and others that are wanted.
+pub(super) fn keep_annotations(object: &Value, kept: &mut Value, is_wanted: impl Fn(&str) -> bool) {
     let Some(annotations) = object.pointer("/metadata/annotations").and_then(Value::as_object)
     else {
         return;
     };
-    let known = annotations.iter().filter(|(key, _)| ANNOTATIONS.contains(&key.as_str()));
+    let is_kept = |key: &str| ANNOTATIONS.contains(&key) || is_wanted(key);
+    let known = annotations.iter().filter(|(key, _)| is_kept(key));
     let value_of = |key: &str, value: &Value| match key {
         layout_change::RECORD => json!(layout_change::told_alone(value.as_str().unwrap_or(""))),
         _ => value.clone(),
@@ -310,7 +233,7 @@ fn keep_annotations(object: &Value, kept: &mut Value) {
 
 /// Of the environment one thing: that the container is shown all GPUs; of command and arguments
 /// one: how large its model is.
-fn keep_told_of_containers(from: &Value, to: &mut Value) {
+pub(super) fn keep_told_of_containers(from: &Value, to: &mut Value) {
     let shows_all = |env: &Value| {
         env["name"] == "NVIDIA_VISIBLE_DEVICES"
             && env["value"].as_str().map(str::trim) == Some("all")

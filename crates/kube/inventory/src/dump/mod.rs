@@ -8,6 +8,7 @@
 //! A [`Keeper`] says what of an object is needed at all; [`Pseudonyms`] replace what it is called.
 
 mod anonymous;
+mod described;
 mod devices;
 mod domains;
 mod fields;

@@ -50,8 +50,7 @@ pub(super) struct ReadAutoscaler {
 /// Those that scale an object of their own: of one that another autoscaler has made, that one
 /// counts, and an object of another group is another object.
 pub(super) fn counted(read: Vec<ReadAutoscaler>, owners: &Owners) -> Vec<Autoscaler> {
-    let objects: BTreeSet<ObjectRef> =
-        read.iter().map(|of| of.autoscaler.object.clone()).collect();
+    let objects: BTreeSet<ObjectRef> = read.iter().map(|of| of.autoscaler.object.clone()).collect();
     let counts = |of: &ReadAutoscaler| {
         let is_of_group = match &of.group {
             Some(group) => owners.may_be_of_group(&of.autoscaler.scales, group),

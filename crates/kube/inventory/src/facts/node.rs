@@ -3,7 +3,7 @@
 use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
-use dovetail_audit::{Gpus, Node, NodeGpus, ObjectRef, Units, names_a_repair};
+use dovetail_audit::{Gpus, Node, NodeGpus, ObjectRef, Units, names_a_repair, repair_word};
 use dovetail_gpus::{self as gpus, GpuCount, model_label, node_gpus};
 use dovetail_model::{GpuFraction, GpuParts, NodeAvailability, is_gpu_resource};
 use dovetail_objects::{Labels, Node as Object};
@@ -146,12 +146,30 @@ fn repair_marks(detail: &NodeDetail<'_>) -> Vec<String> {
     conditions.chain(annotations).collect()
 }
 
+/// How the types of conditions end that report health, the longer ends first, and whether each is
+/// one of a fault.
+const HEALTH: [(&str, bool); 4] =
+    [("unhealthy", true), ("notready", true), ("healthy", false), ("ready", false)];
+
+/// How a text ends, if it is like the type of a condition that reports health.
+fn end_of_health(text: &str) -> Option<(&'static str, bool)> {
+    let text = text.to_ascii_lowercase();
+    HEALTH.into_iter().find(|(end, _)| text.ends_with(end))
+}
+
+/// The parts of a text by which it marks a node for a repair, in a text that does so, too; `None`
+/// if there are none.
+pub(crate) fn told_of_repair(text: &str) -> Option<String> {
+    let end = end_of_health(text).map(|(end, _)| end);
+    let mut parts: Vec<&str> = repair_word(text).into_iter().chain(end).collect();
+    parts.dedup();
+    (!parts.is_empty()).then(|| parts.join("-"))
+}
+
 /// Whether a condition of a component beside the kubelet reports that something does not work:
 /// one of health that is not true, or one of a fault that is.
 fn is_of_repair(condition: &ConditionDetail) -> bool {
-    let kind = condition.kind.to_ascii_lowercase();
-    let is_of_fault = ["unhealthy", "notready"].iter().any(|end| kind.ends_with(end));
-    let is_of_health = ["healthy", "ready"].iter().any(|end| kind.ends_with(end)) && !is_of_fault;
+    let is_of_health = end_of_health(&condition.kind).is_some_and(|(_, is_of_fault)| !is_of_fault);
     match condition.status.as_str() {
         "True" => {
             let texts = [&condition.kind, &condition.reason];

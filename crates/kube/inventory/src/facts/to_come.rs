@@ -261,7 +261,7 @@ fn collect(value: &Value, around: Around<'_>, found: &mut Vec<Template>) {
     if value["nodeSelector"].is_object() {
         add(own.pod(&json!([])), around.count, false);
     }
-    if requests_gpus(value) {
+    if requests_gpus(&value["resources"]) {
         let container = json!([{"name": "main", "resources": value["resources"]}]);
         add(own.pod(&container), own.count, false);
     }
@@ -283,9 +283,9 @@ fn workers(set: &Value) -> u64 {
     set["size"].as_u64().unwrap_or(1).saturating_sub(leaders).max(1)
 }
 
-/// Whether a value is a container with GPUs.
-fn requests_gpus(value: &Value) -> bool {
-    let limits = value["resources"]["limits"].as_object();
+/// Whether resources of a container contain GPUs.
+pub(crate) fn requests_gpus(resources: &Value) -> bool {
+    let limits = resources["limits"].as_object();
     limits.is_some_and(|limits| limits.keys().any(|name| is_gpu_resource(name)))
 }
 
@@ -343,7 +343,7 @@ fn gpus_of(workload: &Workload) -> BTreeMap<String, i64> {
 }
 
 /// Whether a status counts pods, or jobs of a set, that have succeeded.
-fn has_succeeded(status: &Value) -> bool {
+pub(crate) fn has_succeeded(status: &Value) -> bool {
     match status {
         Value::Object(fields) => fields.iter().any(|(name, value)| {
             name == "succeeded" && value.as_u64().is_some_and(|count| count > 0)

@@ -88,9 +88,8 @@ fn autoscaler(autoscalers: &[Value]) -> Autoscaler {
 #[test]
 fn scaled_objects_are_autoscalers() {
     let queue = json!({"type": "prometheus", "metadata": {"query": "q", "threshold": "5"}});
-    let cpu = |metric: &str| {
-        json!({"type": "cpu", "metricType": metric, "metadata": {"value": "60"}})
-    };
+    let cpu =
+        |metric: &str| json!({"type": "cpu", "metricType": metric, "metadata": {"value": "60"}});
     let target = json!({"name": "chat-predictor"});
     let read = autoscaler(&[scaled_object(target.clone(), json!([queue, cpu("Utilization")]))]);
     assert_eq!((&*read.object.kind, read.most_replicas), ("ScaledObject", Some(5)));

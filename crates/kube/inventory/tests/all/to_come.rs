@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use dovetail_audit::{Finding, ObjectRef, audit, device_states};
+use dovetail_inventory::dump::{Keeper, Pseudonyms};
 use dovetail_inventory::facts::Gathered;
 use dovetail_inventory::patches::safe_patches;
 use serde_json::{Value, json};
@@ -176,6 +177,51 @@ fn containers_with_gpus_outside_of_pod_templates_are_to_come() {
     assert_eq!(to_come(&[node("g1", 8), runs, service]), 0);
     let description = object("WorkflowTemplate", "argoproj.io/v1alpha1", steps());
     assert_eq!(to_come(&[node("g1", 8), description]), 0);
+}
+
+/// By hand: a workflow makes a pod for its step, a predictor wants two, a set four of one shape.
+#[test]
+fn a_collection_says_the_same_of_pods_that_are_described_in_another_shape() {
+    let step = json!({"name": "m", "nodeSelector": {"pool": "gpus"},
+        "container": {"image": "x", "env": [{"name": "TOKEN", "value": "secret"}],
+            "resources": limits(8)}});
+    let steps = json!({"schedule": "0 3 * * *", "workflowSpec": {"templates": [step],
+        "tolerations": [{"key": GPU, "operator": "Exists"}]}});
+    let cron = object("CronWorkflow", "argoproj.io/v1alpha1", steps);
+    let container = json!({"name": "k", "resources": limits(4)});
+    let predictor = json!({"minReplicas": 2, "containers": [container]});
+    let predictor = json!({"predictor": predictor, "nodeSelector": {"pool": "gpus"}});
+    let service = object("InferenceService", "serving.kserve.io/v1beta1", predictor);
+    let clique = json!({"replicas": 4, "podSpec": {"containers": [{"resources": limits(1)}]}});
+    let set = json!({"template": {"cliques": [{"name": "w", "spec": clique}]}});
+    let set = object("PodCliqueSet", "grove.io/v1alpha1", set);
+    let keeper = Keeper::default();
+    for (object, count) in [(cron, 1), (service, 2), (set, 4)] {
+        let text = |field: &str| object[field].as_str().expect("text");
+        let kept = keeper.keep(text("kind"), text("apiVersion"), &object).expect("it is kept");
+        assert!(!kept.to_string().contains("secret"), "{kept}");
+        let anonymous = Pseudonyms::new([7; 32]).replace(&kept);
+        let of = |object: &Value| gathered_whole(&[node("g1", 8), object.clone()]).facts.to_come;
+        assert_eq!(of(&object).iter().map(|of| of.workload.pods.len()).sum::<usize>(), count);
+        assert_eq!(of(&kept), of(&object), "{kept}");
+        assert_eq!(to_come(&[node("g1", 8), anonymous]), count, "{kept}");
+    }
+}
+
+/// Of a set that is done in part, nothing says which of its pods are done.
+#[test]
+fn a_collection_says_that_a_part_of_a_set_has_succeeded() {
+    let jobs = json!({"replicatedJobs": [{"name": "w", "replicas": 2,
+        "template": {"spec": {"template": template(4)}}}]});
+    let mut set = object("JobSet", "jobset.x-k8s.io/v1alpha2", jobs);
+    let left = |set: &Value| {
+        let kept = Keeper::default().keep("JobSet", "jobset.x-k8s.io/v1alpha2", set);
+        let of = |set: Value| to_come(&[node("g1", 8), pod("s-0", "JobSet/s", 4, "g1"), set]);
+        (of(set.clone()), of(kept.expect("it is kept")))
+    };
+    assert_eq!(left(&set), (1, 1));
+    set["status"] = json!({"replicatedJobsStatus": [{"name": "w", "succeeded": 1}]});
+    assert_eq!(left(&set), (0, 0));
 }
 
 /// The first of three pods loads a large model, and the others follow it.
