@@ -39,6 +39,10 @@ pub const HOST_NAME: &str = "kubernetes.io/hostname";
 pub const ZONE: &str = "topology.kubernetes.io/zone";
 /// Karpenter's pool of a node.
 pub const KARPENTER_NODE_POOL: &str = "karpenter.sh/nodepool";
+/// When a patch of the audit scaled an object to zero: only a person starts it again.
+pub const STOPPED: &str = "dovetail.dev/stopped";
+/// When a notebook of Kubeflow was stopped, by its user or by a culler.
+pub const NOTEBOOK_STOPPED: &str = "kubeflow-resource-stopped";
 /// Name of the gang of a pod.
 pub const GANG: &str = "dovetail.dev/gang";
 /// Fewest pods of a gang that start together.

@@ -22,8 +22,8 @@ const MINUTE_MS: u64 = 60_000;
 const MOST_NAMED: usize = 3;
 
 /// What to do instead of a removal, where no pool removes and adds nodes by itself.
-const KEEP_FOR_LATER: &str =
-    "an autoscaled node pool with minimum size 0, which adds the node only while it is needed";
+const KEEP_FOR_LATER: &str = "an autoscaled node pool with minimum size 0, which adds the node only while it is needed; \
+                              or, if these workloads are no longer needed, delete them";
 const KEEP_FOR_UNREAD: &str = "keep the node until an audit has read all pods";
 const KEEP_FOR_STAYING: &str = "keep the node until these pods can run on another node";
 

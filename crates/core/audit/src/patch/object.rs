@@ -1,5 +1,6 @@
 //! Changes of an object beside its pod template, and objects that are made new.
 
+use dovetail_model::labels;
 use dovetail_units::time::time;
 
 use super::change::PatchChange;
@@ -46,8 +47,10 @@ pub(super) fn change(
     }
 }
 
-/// Where objects of a kind say that they want no pods.
+/// Where objects of a kind say that they want no pods, and that this lasts: what is at zero for a
+/// while only would keep its nodes.
 fn stop(source: &SourceObject, now_s: u64, edits: &mut Edits) -> bool {
+    let mut mark = labels::STOPPED;
     match source.object.kind.as_str() {
         "Deployment" | "StatefulSet" | "ReplicaSet" | "Rollout" => {
             edits.set(path(&["spec", "replicas"]), Json::Integer(0));
@@ -59,12 +62,10 @@ fn stop(source: &SourceObject, now_s: u64, edits: &mut Edits) -> bool {
             edits.set(path(&["spec", "runPolicy", "suspend"]), Json::Bool(true));
         }
         // Kubeflow's notebook controller wants the time at which it was stopped.
-        "Notebook" => {
-            let place = path(&["metadata", "annotations", "kubeflow-resource-stopped"]);
-            edits.set(place, time(now_s * 1_000).into());
-        }
+        "Notebook" => mark = labels::NOTEBOOK_STOPPED,
         _ => return false,
     }
+    edits.set(path(&["metadata", "annotations", mark]), time(now_s * 1_000).into());
     true
 }
 

@@ -296,9 +296,12 @@ fn who_writes_the_object_is_named_and_what_cannot_be_changed_has_no_command() {
         "{:?}",
         patch.warnings
     );
-    // Stopping it needs no template.
+    // Stopping it needs no template, and the next audit sees that it was stopped.
     let patch = patched(&job, vec![PatchChange::Stop]);
-    assert_eq!(patch.body().expect("a body").to_line(), r#"{"spec":{"suspend":true}}"#);
+    assert_eq!(
+        patch.body().expect("a body").to_line(),
+        r#"{"metadata":{"annotations":{"dovetail.dev/stopped":"1970-01-01T00:00:00Z"}},"spec":{"suspend":true}}"#
+    );
 }
 
 #[test]

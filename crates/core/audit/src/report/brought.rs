@@ -2,8 +2,8 @@
 //! GPU-hours that somebody has to use.
 //!
 //! It is decided for all findings together, as they are mended together: a node can go once nothing
-//! holds it that no finding explains, and waiting work takes room once. What somebody ignores is
-//! not mended.
+//! holds it that no finding explains and no pod has moved there, and waiting work takes room once.
+//! What somebody ignores is not mended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,6 +11,7 @@ use dovetail_account::device_time::DeviceState;
 use dovetail_model::FreeCause;
 
 use super::amounts::Times;
+use super::moved::Moved;
 use super::room::Freed;
 use super::starting::{Starting, Takes};
 use crate::attribution::Taken;
@@ -67,11 +68,8 @@ pub(super) fn brought(
     taken: &[Taken],
 ) -> AllBrought {
     let mut brought: Vec<Brought> = findings.iter().map(Brought::nothing_yet).collect();
-    let is_mended = |taken: &&Taken| {
-        let finding = &findings[taken.finding];
-        finding.suppressed.is_none() && finding.check.worth != Worth::Risk
-    };
-    let mended: Vec<&Taken> = taken.iter().filter(is_mended).collect();
+    let mended = taken.iter().filter(|taken| is_mended(&findings[taken.finding]));
+    let mended: Vec<&Taken> = mended.collect();
     let node_of = |waste: &DeviceWaste| states.node_of[waste.device as usize];
     let unexplained = unexplained(states, &mended);
     let freed = freed(states, &mended, &unexplained);
@@ -82,7 +80,10 @@ pub(super) fn brought(
     let mut room = room(&freed, &mut starting);
     let mut all_returned = Times::new();
     let stays = stays(facts, findings);
-    let moved = moved(findings);
+    // Pending pods get a node that they need, and it stays.
+    let is_kept = |node: usize| needed.contains(&node) || stays.contains(&*moment.nodes[node].node);
+    let moving = findings.iter().enumerate().filter(|(_, finding)| is_mended(finding));
+    let moved = Moved::of(moving, moment, |node| unexplained.is_empty(node), is_kept);
     for taken in mended {
         let waste = &taken.waste;
         let (node, holder) = (node_of(waste), waste.interval.holder);
@@ -90,13 +91,12 @@ pub(super) fn brought(
         let time = waste.time();
         let name = &moment.nodes[node].node;
         // The engine checked all of them together: the node goes, what it held stays held.
-        let is_verified = moved.contains(&(taken.finding, &**name));
-        let can_go = unexplained.is_empty(node) && !stays.contains(&**name);
-        // Pending pods get a node that they need, and it stays.
-        let is_needed = needed.contains(&node);
+        let is_verified = moved.is_by(taken.finding, name);
+        let is_reused = moved.is_host(name) || holder.is_some() && moved.is_left(name);
+        let goes = unexplained.is_empty(node) && !is_kept(node) && !is_reused;
         let wanted = wanted_by_pending_pods(waste);
         let is_wanted = holder.is_none() && wanted > 0;
-        let is_removed = is_verified || can_go && !is_needed && !is_wanted;
+        let is_removed = is_verified || goes && !is_wanted;
         let returned = if is_verified {
             of.gone_gpu_milli_ms += time;
             time
@@ -108,11 +108,11 @@ pub(super) fn brought(
             *left -= time;
             of.filled_gpu_milli_ms += time;
             time
-        } else if can_go && !is_needed {
+        } else if goes {
             of.gone_gpu_milli_ms += time;
             of.left_gpu_milli_ms += if holder.is_some() { time } else { 0 };
             time
-        } else if freed.contains_key(&(holder, node)) {
+        } else if freed.contains_key(&(holder, node)) && !is_reused {
             let left = room.entry(node).or_default();
             let time = time.min(*left);
             *left -= time;
@@ -130,11 +130,9 @@ pub(super) fn brought(
     AllBrought { of_findings: brought, returned: all_returned }
 }
 
-/// Nodes that pods move from or to, with the place of the finding that moves them.
-fn moved(findings: &[Finding]) -> BTreeSet<(usize, &str)> {
-    let moves = findings.iter().enumerate();
-    let moves = moves.flat_map(|(place, of)| of.moves.iter().map(move |of| (place, of)));
-    moves.flat_map(|(place, of)| [(place, &*of.from), (place, &*of.to)]).collect()
+/// Whether a finding is fixed and wasted time ends by that.
+fn is_mended(finding: &Finding) -> bool {
+    finding.suppressed.is_none() && finding.check.worth != Worth::Risk
 }
 
 /// Money if any part of a claim comes back at once.

@@ -5,6 +5,7 @@ mod amounts;
 mod begins;
 mod brought;
 mod ladder;
+mod moved;
 mod room;
 mod starting;
 #[cfg(test)]

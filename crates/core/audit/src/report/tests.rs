@@ -1,5 +1,7 @@
 //! Moments by hand, in money.
 
+mod moved;
+
 use std::collections::BTreeMap;
 
 use dovetail_account::device_time::{DeviceState, Span};

@@ -21,7 +21,7 @@ use crate::facts::model::{argument, model_of_words};
 use crate::facts::unmade::quota::{QUOTA_RESERVED, REPLICA_FAILURE, speaks_of_quota};
 
 /// Annotations that a check reads.
-const ANNOTATIONS: [&str; 33] = [
+const ANNOTATIONS: [&str; 35] = [
     labels::ARGO_CD_TRACKING,
     labels::SAFE_TO_EVICT,
     labels::SCALE_DOWN_DISABLED,
@@ -30,6 +30,8 @@ const ANNOTATIONS: [&str; 33] = [
     labels::RESTART_COST,
     labels::SAVE_ON_NOTICE,
     labels::IGNORE,
+    labels::STOPPED,
+    labels::NOTEBOOK_STOPPED,
     "gpu-fraction",
     "gpu-memory",
     labels::HAMI_REGISTER,

@@ -1,7 +1,7 @@
 //! Pods that are yet to be made: those of a CronJob between its runs unless it is suspended, of a
 //! Deployment at zero replicas, of a Job that is suspended; and those that an object wants beyond
 //! the pods that are there, which it makes one after the other (StatefulSet, LeaderWorkerSet) or
-//! once a quota lets it.
+//! once a quota lets it. None of what was stopped until a person starts it again.
 //!
 //! The object of an operator may describe its pods in a way of its own, or be missing. So the
 //! replicas of Deployments and StatefulSets that it has made count, too, and the size that pods of
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::{ObjectRef, Pod as FactPod, ToCome, Workload};
 use dovetail_model::is_gpu_resource;
-use dovetail_objects::{Pod, read};
+use dovetail_objects::{Pod, labels, read};
 use serde_json::{Value, json};
 
 use super::detail::{OwnerStatusDetail, PodDetail};
@@ -67,6 +67,7 @@ pub(super) fn coming<'s>(
     let mut coming = Coming::default();
     let mut wanted: BTreeMap<ObjectRef, Vec<ToCome>> = BTreeMap::new();
     let mut described: BTreeSet<&ObjectRef> = BTreeSet::new();
+    let mut stopped: BTreeSet<&ObjectRef> = BTreeSet::new();
     for (object, text) in sources.texts() {
         let there = by_owner.get(object).map_or(&[][..], Vec::as_slice);
         if are_all(object, there) {
@@ -78,7 +79,9 @@ pub(super) fn coming<'s>(
             described.insert(object);
         }
         // A DaemonSet follows the nodes that there are.
-        if object.kind != "DaemonSet" && !is_suspended_schedule(object, &value) {
+        if there.is_empty() && is_stopped(&value) {
+            stopped.insert(object);
+        } else if object.kind != "DaemonSet" && !is_suspended_schedule(object, &value) {
             let with_gpus = match there.is_empty() {
                 true => with_gpus(object, &value["status"], &found),
                 false => missing(object, &value["status"], (&found, there)),
@@ -91,7 +94,7 @@ pub(super) fn coming<'s>(
             coming.pods.extend(found.into_iter().map(|template| (object, template.pod)));
         }
     }
-    let made = MadeByOthers { there: &by_owner, described: &described, chain };
+    let made = MadeByOthers { there: &by_owner, described: &described, stopped: &stopped, chain };
     let made = made.coming(sources, &wanted, &mut coming.pods);
     let alike = lacking.into_iter().map(|(number, count)| like(&there[number], count));
     for (top, more) in made.into_iter().chain(alike) {
@@ -124,6 +127,8 @@ struct MadeByOthers<'a, 's> {
     there: &'a BTreeMap<&'a ObjectRef, Vec<&'a Workload>>,
     /// Objects at the top that describe pods themselves.
     described: &'a BTreeSet<&'s ObjectRef>,
+    /// Objects that were stopped.
+    stopped: &'a BTreeSet<&'s ObjectRef>,
     chain: &'a dyn Fn(&ObjectRef) -> Vec<ObjectRef>,
 }
 
@@ -157,7 +162,9 @@ impl MadeByOthers<'_, '_> {
                 }
                 status => status.clone(),
             };
-            made.entry(top.clone()).or_default().extend(with_gpus(object, &status, &found));
+            if !chain.iter().any(|of| self.stopped.contains(of)) {
+                made.entry(top.clone()).or_default().extend(with_gpus(object, &status, &found));
+            }
             if there.is_empty() && !self.described.contains(top) {
                 pods.extend(found.into_iter().map(|template| (object, template.pod)));
             }
@@ -375,4 +382,14 @@ fn workload(object: &ObjectRef, of: &Template, count: u64) -> Option<Workload> {
 fn is_suspended_schedule(object: &ObjectRef, value: &Value) -> bool {
     let is_schedule = ["Cron", "Scheduled"].iter().any(|start| object.kind.starts_with(start));
     is_schedule && value["spec"]["suspend"] == true
+}
+
+/// Whether an object was stopped until a person starts it again: by a patch of the audit, as long
+/// as it asks for no pods, or a notebook of Kubeflow.
+fn is_stopped(value: &Value) -> bool {
+    let (spec, annotations) = (&value["spec"], &value["metadata"]["annotations"]);
+    let asks_for_none =
+        spec["replicas"] == 0 || spec["suspend"] == true || spec["runPolicy"]["suspend"] == true;
+    annotations[labels::NOTEBOOK_STOPPED].is_string()
+        || asks_for_none && annotations[labels::STOPPED].is_string()
 }

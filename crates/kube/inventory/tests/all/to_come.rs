@@ -142,6 +142,46 @@ fn workers_that_the_pods_of_a_leader_worker_set_name_are_to_come() {
     assert_eq!([left(1), left(2), left(3)], [2, 1, 0]);
 }
 
+/// The same object with an annotation.
+fn annotated(mut object: Value, key: &str) -> Value {
+    object["metadata"]["annotations"] = json!({ key: "2026-11-20T12:00:00Z" });
+    object
+}
+
+/// REQ-05 returns the node of what its patch stops, so AUT-03 must not keep it afterwards.
+#[test]
+fn what_a_patch_of_the_audit_has_stopped_keeps_no_node() {
+    let stopped = "dovetail.dev/stopped";
+    let kept_by = |object: Value| kept(&gathered_whole(&[node("g1", 8), object]));
+    let g1 = || Some(BTreeSet::from(["g1".to_owned()]));
+    let of_replicas = |kind: &str, replicas: u32| {
+        object(kind, "apps/v1", json!({"replicas": replicas, "template": template(8)}))
+    };
+    for kind in ["Deployment", "StatefulSet"] {
+        assert_eq!(kept_by(of_replicas(kind, 0)), g1(), "{kind}");
+        assert_eq!(kept_by(annotated(of_replicas(kind, 0), stopped)), Some(BTreeSet::new()));
+        // Somebody has started it again.
+        assert_eq!(kept_by(annotated(of_replicas(kind, 1), stopped)), g1(), "{kind}");
+    }
+    let job = || object("Job", "batch/v1", json!({"suspend": true, "template": template(8)}));
+    assert_eq!(kept_by(job()), g1());
+    assert_eq!(kept_by(annotated(job(), stopped)), Some(BTreeSet::new()));
+}
+
+/// The controller of notebooks leaves a StatefulSet at zero replicas.
+#[test]
+fn a_notebook_that_was_stopped_keeps_no_node() {
+    let left = |is_stopped: bool| {
+        let spec = json!({"replicas": 0, "template": template(2)});
+        let set = controlled(object("StatefulSet", "apps/v1", spec), "Notebook", "lab");
+        let mut lab = object("Notebook", "kubeflow.org/v1", json!({"template": template(2)}));
+        (lab["metadata"]["name"], lab["metadata"]["uid"]) = (json!("lab"), json!("lab"));
+        let lab = if is_stopped { annotated(lab, "kubeflow-resource-stopped") } else { lab };
+        to_come(&[node("g1", 8), set, lab])
+    };
+    assert_eq!((left(false), left(true)), (1, 0));
+}
+
 #[test]
 fn a_job_of_volcano_that_is_over_makes_no_more_pods() {
     let tasks = json!({"tasks": [{"name": "w", "replicas": 2, "template": template(8)}]});
