@@ -8,6 +8,7 @@ use dovetail_account::device_time::Span;
 use dovetail_model::{CounterRule, NodeCondition, Resources, Toleration, is_gpu_resource};
 
 use crate::hang::Hang;
+use crate::node_removal::RemovalRule;
 use crate::served_model::ServedModel;
 use crate::thresholds::Thresholds;
 use crate::usage::{GpuUse, UsagePeriod};
@@ -32,6 +33,10 @@ pub struct Facts {
     pub budgets: Vec<Budget>,
     /// What changes the number of replicas by load.
     pub autoscalers: Vec<Autoscaler>,
+    /// When Karpenter removes empty nodes, by NodePool, as far as these were read.
+    pub removal_rules: BTreeMap<ObjectRef, RemovalRule>,
+    /// Whether a Cluster Autoscaler is among the pods.
+    pub has_cluster_autoscaler: bool,
     /// How the scheduler of the GPU pods scores nodes; `None` if its configuration cannot be read.
     pub scoring: Option<Scoring>,
     /// Whether an admission policy looks at requests for GPUs; `None` if policies cannot be read.

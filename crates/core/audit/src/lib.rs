@@ -22,6 +22,7 @@
 //! | `claim` | wasted time, claims on it, and what it costs |
 //! | `attribution` | wasted time, claimed once |
 //! | `confirm` | what a ledger says of findings that are fixed |
+//! | `node_removal` | when an autoscaler removes empty nodes |
 //! | `moment` | one moment as a month: what every part of every GPU is |
 //! | `report` | all of it in money, and what is left after each layer of findings |
 
@@ -37,6 +38,7 @@ mod hang;
 mod health;
 mod measured_use;
 mod moment;
+mod node_removal;
 mod patch;
 mod report;
 mod served_model;
@@ -68,6 +70,7 @@ pub use moment::{
     NodePart, NodeStates, PendingDemand, PodName, Recent, Units, Untold, device_states, gpu_times,
     node_parts, recent,
 };
+pub use node_removal::{RemovalRule, ZeroBudget};
 pub use patch::{
     Edited, FactsByOwner, Form, Json, Manager, NodeChange, Operation, Patch, Remedy, SourceObject,
     Tool, patches,

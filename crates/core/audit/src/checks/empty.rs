@@ -9,12 +9,12 @@ use dovetail_units::duration::duration;
 
 use super::autoscaling::free_since;
 use super::needed::{KEEP_FOR_PENDING, needs};
+use super::pool_removal::removed_by_pool;
 use super::resource_cluster::stay_on;
 use super::{UNWANTED, View, node_ref};
 use crate::catalogue::Check;
 use crate::facts::{Facts, Node};
 use crate::finding::Finding;
-use crate::patch::PatchChange;
 
 const MINUTE_MS: u64 = 60_000;
 
@@ -24,6 +24,9 @@ const MOST_NAMED: usize = 3;
 /// What to do instead of a removal, where no pool removes and adds nodes by itself.
 const KEEP_FOR_LATER: &str = "an autoscaled node pool with minimum size 0, which adds the node only while it is needed; \
                               or, if these workloads are no longer needed, delete them";
+/// The same where a pool does: its settings would remove the node before the work comes.
+const KEEP_IN_POOL: &str =
+    "keep the node until no workload needs it; or, if these workloads are no longer needed, delete them";
 const KEEP_FOR_UNREAD: &str = "keep the node until an audit has read all pods";
 const KEEP_FOR_STAYING: &str = "keep the node until these pods can run on another node";
 
@@ -56,40 +59,39 @@ pub(super) fn empty_for_long(view: &View<'_>, check: &'static Check, found: &mut
             // Pods that were deleted are not listed, so it may be less.
             .with("without GPU pods", format!("{name} for up to {}", duration(length_ms)))
             .affecting([node_ref(node)]);
-        finding = match &node.scale_down_held_by {
-            None => finding.mended_by(PatchChange::RemoveEmptyNodes),
-            // An autoscaler keeps it, whatever its pool allows.
-            Some(annotation) => {
-                finding.with("annotation that prevents removal", format!("{annotation} on {name}"))
-            }
-        };
+        // An autoscaler keeps it, whatever its pool allows.
+        if let Some(annotation) = &node.scale_down_held_by {
+            let value = format!("{annotation} on {name}");
+            finding = finding.with("annotation that prevents removal", value);
+        }
         if !needed.to_come.is_empty() {
             finding = finding.with("waste of this node", AT_MOST);
         }
         let staying: Vec<String> = stays.get(name).into_iter().flatten().cloned().collect();
         let unread = view.facts.lacks_pods.then(|| "they may run on it or need it".to_owned());
+        let for_later = if node.pool.kind == "Node" { KEEP_FOR_LATER } else { KEEP_IN_POOL };
         let kept = [
             (unread.into_iter().collect(), "pods that were not read", KEEP_FOR_UNREAD),
             (staying, "cannot be moved from it", KEEP_FOR_STAYING),
             (needed.pods.into_iter().collect(), "pending pods that may need it", KEEP_FOR_PENDING),
-            (needed.to_come.into_iter().collect(), "workloads that will need it", KEEP_FOR_LATER),
+            (needed.to_come.into_iter().collect(), "workloads that will need it", for_later),
         ];
         let kept = kept.into_iter().filter(|(names, ..)| !names.is_empty());
         for (place, (names, what, instead)) in kept.enumerate() {
             for name in names.into_iter().take(MOST_NAMED) {
                 finding = finding.with(what, name);
             }
-            // A pool of an autoscaler has its own example, which keeps what is needed.
-            if place == 0 && node.pool.kind == "Node" {
+            if place == 0 {
                 finding = finding.for_example(instead);
             }
             finding.stays.insert(name.to_owned());
         }
         if finding.stays.is_empty() {
-            if node.scale_down_held_by.is_some() {
-                finding = finding.for_example(REMOVE_HELD);
-            }
             finding.claims = free_since(node, since_ms, view.facts.period, &UNWANTED);
+            finding = match &node.scale_down_held_by {
+                Some(_) => finding.for_example(REMOVE_HELD),
+                None => removed_by_pool(view, node, length_ms, finding),
+            };
         }
         found.push(finding);
     }

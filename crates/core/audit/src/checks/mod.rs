@@ -16,6 +16,7 @@ mod mend;
 mod models;
 mod needed;
 mod pending;
+mod pool_removal;
 mod removal;
 mod request;
 mod resource_cluster;
@@ -71,6 +72,7 @@ pub fn findings(facts: &Facts, moment: &Moment, for_each: ForEach) -> Vec<Findin
     let found = found.into_iter().map(|found| found.into_inner().expect("no check has panicked"));
     let mut found: Vec<Finding> = found.flatten().collect();
     needed::keep_given(&mut found);
+    pool_removal::settle_pools(&view, &mut found);
     drained::name_losses(facts, &mut found);
     growing::name_growth(&view, &mut found);
     grouped(found, &view)

@@ -51,9 +51,7 @@ pub(super) fn keep_given(found: &mut Vec<Finding>) {
             finding.stays.insert(node.clone());
             let value = format!("those of {check}");
             finding.evidence.push(Evidence { what: "pending pods that may need it", value });
-            if finding.object.kind == "Node" {
-                finding.examples = vec![Example::new(KEEP_FOR_PENDING)];
-            }
+            finding.examples = vec![Example::new(KEEP_FOR_PENDING)];
             true
         }
         _ => true,

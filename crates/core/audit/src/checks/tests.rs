@@ -8,6 +8,7 @@ mod harmless;
 mod models;
 mod patched;
 mod pending;
+mod pools;
 mod priced;
 mod scaled;
 mod seen;
@@ -148,6 +149,8 @@ fn healthy() -> Facts {
             metrics: BTreeSet::from(["queue_length".to_owned()]),
             ..Autoscaler::default()
         }],
+        removal_rules: BTreeMap::new(),
+        has_cluster_autoscaler: false,
         scoring: Some(Scoring::MostAllocated),
         has_gpu_admission_policy: Some(true),
         team_labels: BTreeSet::from(["team".to_owned(), "cost-center".to_owned()]),

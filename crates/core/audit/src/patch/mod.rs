@@ -39,7 +39,7 @@ use edit::Edits;
 pub use form::{Edited, Form, NodeChange, Operation, Patch};
 pub use json::Json;
 pub use owned::FactsByOwner;
-pub(crate) use pool::taint_text;
+pub(crate) use pool::{size_without, taint_text};
 pub(crate) use risk::lost_by_drain;
 pub use source::{Manager, SourceObject, Tool};
 use template::Template;
@@ -77,7 +77,7 @@ pub fn patches(
 fn commands(facts: &FactsByOwner<'_>, finding: &Finding) -> Vec<Patch> {
     let command = |change: &PatchChange| {
         let told = command::of_object(&finding.object, change)
-            .or_else(|| pool::command(facts, &finding.object, &finding.affected, change))?;
+            .or_else(|| pool::command(facts, finding, change))?;
         command::is_plain(&told.words).then(|| Patch {
             object: finding.object.clone(),
             api_version: String::new(),

@@ -1,6 +1,8 @@
 //! Changes of node pools: a patch where the pool is an object of the cluster, else a command of its
 //! provider.
 
+use std::collections::BTreeSet;
+
 use dovetail_model::{Taint, TaintEffect};
 
 use super::NodeChange;
@@ -11,6 +13,7 @@ use super::json::Json;
 use super::source::{PathStep, SourceObject};
 use super::template::toleration;
 use crate::facts::{Facts, Node, ObjectRef};
+use crate::finding::Finding;
 
 /// Nodes that one command names.
 const MOST_NODES: usize = 50;
@@ -94,11 +97,11 @@ fn written(taint: &Taint) -> Json {
 /// A change as a command on the pool's nodes, or of whoever runs the pool.
 pub(super) fn command(
     facts: &Facts,
-    pool: &ObjectRef,
-    affected: &[ObjectRef],
+    finding: &Finding,
     change: &PatchChange,
 ) -> Option<CommandWords> {
-    let nodes = nodes_meant(affected, change);
+    let pool = &finding.object;
+    let nodes = nodes_meant(&finding.affected, change);
     let (named, more) = nodes.split_at(nodes.len().min(MOST_NODES));
     let mut warnings = Vec::new();
     if !more.is_empty() {
@@ -150,9 +153,7 @@ pub(super) fn command(
             told.nodes = Some(tainted(nodes_of(facts, pool), &with_value(taint)));
             Some(told)
         }
-        PatchChange::RemoveEmptyNodes => managed_minimum(pool).and_then(|words| {
-            told(words, "none at first; the autoscaler may remove nodes down to none")
-        }),
+        PatchChange::RemoveEmptyNodes => shrunk(facts, finding),
         _ => None,
     }
 }
@@ -232,7 +233,7 @@ fn managed_taints(facts: &Facts, pool: &ObjectRef, taint: &Taint) -> Option<Vec<
         !old.key.contains("kubernetes.io/") && !old.key.contains("cloud.google.com/")
     };
     let taints = facts.nodes.iter().filter(of_pool).flat_map(|node| &node.node.taints);
-    let old: std::collections::BTreeSet<&Taint> = taints.filter(is_own).collect();
+    let old: BTreeSet<&Taint> = taints.filter(is_own).collect();
     let all = || {
         // Providers want a value.
         let text = |taint: &Taint| {
@@ -281,9 +282,40 @@ fn managed_taints(facts: &Facts, pool: &ObjectRef, taint: &Taint) -> Option<Vec<
     Some(words)
 }
 
-/// The command that lets a managed pool shrink to nothing.
-fn managed_minimum(pool: &ObjectRef) -> Option<Vec<String>> {
+/// How many nodes a pool has once so many are gone.
+pub(crate) fn size_without(facts: &Facts, pool: &ObjectRef, gone: usize) -> usize {
+    facts.nodes.iter().filter(|node| node.pool == *pool).count().saturating_sub(gone)
+}
+
+/// Lets a managed pool shrink: to nothing, or by the empty nodes alone where work needs some of
+/// them, because a minimum counts all nodes of the pool.
+fn shrunk(facts: &Facts, finding: &Finding) -> Option<CommandWords> {
+    let pool = &finding.object;
+    let of_pool = facts.nodes.iter().filter(|node| node.pool == *pool);
+    let stuck = of_pool.filter(|node| node.scale_down_held_by.is_some());
+    let stuck: BTreeSet<&str> = stuck.map(|node| &*node.node.name).collect();
+    let goes = |name: &str| !finding.stays.contains(name) && !stuck.contains(name);
+    let gone = finding.affected.iter().filter(|node| goes(&node.name)).count();
+    let is_needed = !finding.stays.is_empty();
+    if is_needed && gone == 0 {
+        return None;
+    }
+    let least = if is_needed { size_without(facts, pool, gone) } else { 0 };
+    let warning = "the minimum size also keeps nodes whose work has ended: lower it when no workload \
+                   needs them any longer";
+    Some(CommandWords {
+        words: managed_minimum(pool, least)?,
+        effect: "none at first; the autoscaler may remove nodes down to the minimum size",
+        warnings: is_needed.then(|| warning.to_owned()).into_iter().collect(),
+        nodes: None,
+    })
+}
+
+/// The command that lets a managed pool shrink to so many nodes.
+fn managed_minimum(pool: &ObjectRef, least: usize) -> Option<Vec<String>> {
     let name = pool.name.as_str();
+    let count = least.to_string();
+    let (on_eks, on_gke) = (format!("minSize={least}"), format!("--min-nodes={least}"));
     let words: Vec<&str> = match pool.kind.as_str() {
         "EKSNodegroup" => vec![
             "aws",
@@ -294,7 +326,7 @@ fn managed_minimum(pool: &ObjectRef) -> Option<Vec<String>> {
             "--nodegroup-name",
             name,
             "--scaling-config",
-            "minSize=0",
+            &on_eks,
         ],
         "GKENodePool" => vec![
             "gcloud",
@@ -305,7 +337,7 @@ fn managed_minimum(pool: &ObjectRef) -> Option<Vec<String>> {
             "--node-pool",
             name,
             "--enable-autoscaling",
-            "--min-nodes=0",
+            &on_gke,
             "--max-nodes=MAX",
         ],
         "AKSNodePool" => vec![
@@ -321,7 +353,7 @@ fn managed_minimum(pool: &ObjectRef) -> Option<Vec<String>> {
             name,
             "--update-cluster-autoscaler",
             "--min-count",
-            "0",
+            &count,
             "--max-count",
             "MAX",
         ],

@@ -273,6 +273,7 @@ pub(super) const OTHERS: &[(&str, Fields)] = &[
         &[
             (Name, &["spec.template.spec.taints"]),
             (Plain, &["spec.disruption.consolidateAfter", "spec.disruption.consolidationPolicy"]),
+            (Whole, &["spec.disruption.budgets"]),
             (Labels, &["spec.template.metadata.labels"]),
         ],
     ),

@@ -39,6 +39,9 @@ const NOTEBOOKS: [&str; 4] = ["code-server", "jupyter", "notebook", "rstudio"];
 /// Parts of image names of exporters of GPU metrics: NVIDIA's, AMD's, Intel's.
 const EXPORTERS: [&str; 4] = ["dcgm-exporter", "device-metrics-exporter", "xpumanager", "xpumd"];
 
+/// Part of the image name of the Cluster Autoscaler, and of what people call it.
+const CLUSTER_AUTOSCALER: [&str; 1] = ["cluster-autoscaler"];
+
 /// Labels that bind pods into a gang, or hand them to a queue that admits them as a whole.
 const GANG_LABELS: [&str; 7] = [
     labels::GANG,
@@ -108,7 +111,8 @@ fn has_part(images: &[String], parts: &[&str]) -> bool {
 /// What an image is by its name, if the checks know it.
 pub(crate) fn known_part(image: &str) -> Option<&'static str> {
     let image = image.to_lowercase();
-    let mut known = SERVERS.iter().chain(&NOTEBOOKS).chain(&EXPORTERS).copied();
+    let of_nodes = EXPORTERS.iter().chain(&CLUSTER_AUTOSCALER);
+    let mut known = SERVERS.iter().chain(&NOTEBOOKS).chain(of_nodes).copied();
     known.find(|part| image.contains(part))
 }
 
@@ -118,9 +122,18 @@ const NAMED_BY: [&str; 4] = ["app", labels::APPLICATION, labels::COMPONENT, "k8s
 /// Whether the containers report what GPUs do: by their images, or, where these come from a
 /// registry of one's own under another name, by what labels call the pod.
 pub(super) fn exports_gpu_metrics(labels: &Labels, images: &[String]) -> bool {
-    let named: Vec<String> =
-        NAMED_BY.iter().filter_map(|key| labels.get(key)).map(str::to_owned).collect();
-    has_part(images, &EXPORTERS) || has_part(&named, &EXPORTERS)
+    has_part(images, &EXPORTERS) || has_part(&names(labels), &EXPORTERS)
+}
+
+/// Whether the pods are those of a Cluster Autoscaler: by image, label or the name of their owner.
+pub(super) fn scales_node_groups(labels: &Labels, images: &[String], owner: &str) -> bool {
+    let named = [names(labels), vec![owner.to_owned()]].concat();
+    has_part(images, &CLUSTER_AUTOSCALER) || has_part(&named, &CLUSTER_AUTOSCALER)
+}
+
+/// What labels call the pod.
+fn names(labels: &Labels) -> Vec<String> {
+    NAMED_BY.iter().filter_map(|key| labels.get(key)).map(str::to_owned).collect()
 }
 
 /// Whether the pods start all or none.

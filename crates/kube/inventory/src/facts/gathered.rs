@@ -13,7 +13,9 @@ use dovetail_objects::Pod;
 use super::autoscaler::counted;
 use super::claims::{Claimed, Doubts};
 use super::clamped::{Clamped, ClampedHolder, beyond_the_node, cut_requests};
-use super::class::{class_of, exports_gpu_metrics, is_gang, reserves_for_others};
+use super::class::{
+    class_of, exports_gpu_metrics, is_gang, reserves_for_others, scales_node_groups,
+};
 use super::demand::worlds;
 use super::ended_kills;
 use super::evicted::{note_bound_by_name, note_several_budgets};
@@ -21,6 +23,7 @@ use super::gangs::{gangs, lacking_workers};
 use super::inventory::Inventory;
 use super::lives::{PodLife, lives, not_yet_created};
 use super::node::{leave_to_claims, leave_to_slices};
+use super::node_removal::removal_rules;
 use super::pods::{Pods, REVISION_LABELS, same_but_labels};
 use super::rejected::note_rejected;
 use super::share::by_cores;
@@ -224,8 +227,19 @@ impl Inventory {
             namespaces: self.namespaces(),
             autoscalers: counted(std::mem::take(&mut self.cluster.autoscalers), &self.owners),
             advice: advice(self),
+            removal_rules: removal_rules(&self.sources),
+            has_cluster_autoscaler: self.has_cluster_autoscaler(),
             ..Facts::default()
         }
+    }
+
+    /// Whether a Cluster Autoscaler is among the pods.
+    fn has_cluster_autoscaler(&self) -> bool {
+        let Pods { list, groups, .. } = &self.pods;
+        groups.iter().any(|group| {
+            let labels = &list[group.first].pod.meta.labels;
+            scales_node_groups(labels, &group.common.images, &group.owner.name)
+        })
     }
 
     /// Whether pods ask for devices by claims.

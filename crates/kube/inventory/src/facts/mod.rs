@@ -27,6 +27,7 @@ pub(crate) mod limit_range;
 mod lives;
 pub(crate) mod model;
 pub(crate) mod node;
+mod node_removal;
 mod owner;
 mod pods;
 mod read_pod;

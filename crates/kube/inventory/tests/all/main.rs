@@ -14,6 +14,7 @@ mod lacking;
 mod layout_change;
 mod mig;
 mod patches;
+mod pool_removal;
 mod repair_marks;
 mod to_come;
 mod unmade;
