@@ -240,11 +240,14 @@ impl Document {
         is_priced && head.unpriced_gpu_hours_per_month >= LEAST_HOURS
     }
 
-    /// The models of GPUs without a price, in parentheses, where they are known.
+    /// The models of GPUs without a price, in parentheses, and how many are of unknown model.
     fn unpriced_models(&self) -> String {
-        let lines = self.prices.iter().filter(|line| line.usd_micros_per_gpu_hour.is_none());
+        let lines = || self.prices.iter().filter(|line| line.usd_micros_per_gpu_hour.is_none());
         let models: BTreeSet<String> =
-            lines.filter_map(|line| line.model.as_deref()).map(plain).collect();
+            lines().filter_map(|line| line.model.as_deref()).map(plain).collect();
+        let unknown: i64 = lines().filter(|line| line.model.is_none()).map(|line| line.gpus).sum();
+        let unknown = (unknown > 0).then(|| format!("{unknown} of unknown model"));
+        let models: Vec<String> = models.into_iter().chain(unknown).collect();
         let first: Vec<&str> = models.iter().take(MOST_MODELS).map(String::as_str).collect();
         match (first.is_empty(), models.len() - first.len()) {
             (true, _) => String::new(),

@@ -67,8 +67,8 @@ pub use health::{names_a_repair, repair_word};
 pub use measured_use::{Matched, measure};
 pub use moment::{
     DeviceStates, GangCounts, GpuTimes, HeldGpus, HeldState, Lasting, MONTH_MS, Moment, NodeGpus,
-    NodePart, NodeStates, PendingDemand, PodName, Recent, Units, Untold, device_states, gpu_times,
-    node_parts, recent,
+    NodePart, NodeStates, PendingDemand, PendingGang, PodName, Recent, Units, Untold,
+    device_states, gpu_times, node_parts, recent,
 };
 pub use node_removal::{RemovalRule, ZeroBudget};
 pub use patch::{

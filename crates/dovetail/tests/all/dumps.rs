@@ -351,6 +351,25 @@ fn amounts_say_how_many_gpu_hours_they_leave_out() {
     assert!(text.contains("11,520 5,760 ≥ $5,760.00"), "{text}");
 }
 
+/// Nothing names the model of the last node.
+#[test]
+fn gpus_of_unknown_model_are_among_those_without_a_price() {
+    let of = |name: &str, model: &str| {
+        node(name, "", &[("nvidia.com/gpu", 8)], &[("nvidia.com/gpu.product", model)])
+    };
+    let objects = [
+        of("l1", "NVIDIA-L40S"),
+        of("h1", "NVIDIA-H100-80GB-HBM3"),
+        node("g1", "", &[("habana.ai/gaudi", 8)], &[]),
+    ];
+    let folder = Folder::new();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    folder.write("dump.json", &list.to_string());
+    let text = told(&folder, "audit --gpu-price L40S=1");
+    let others = "for 8 of 24 GPUs; the others (H100, 8 of unknown model) have no known price.";
+    assert!(text.contains(others), "{text}");
+}
+
 /// Where no price is known: the same machine in the nearest region that is, spot by what it costs
 /// elsewhere, and both say so.
 #[test]

@@ -12,7 +12,7 @@ pub(super) const CHECKS: &[Check] = &[
                       errors, failed row remapping) or did not detect them. You pay for them, but they do no work.",
         evidence: "resource, GPUs offered, GPUs installed",
         fix: FixKind::NodePool,
-        fix_example: "kubectl drain NODE  # then restart the device plugin, reset or replace the GPU",
+        fix_example: "kubectl drain NODE --ignore-daemonsets  # then restart the device plugin, reset or replace the GPU",
         layer: Layer::Guard,
         worth: Worth::Capacity,
         is_inferred: false,

@@ -34,7 +34,7 @@ const EXAMPLES: [(&str, &str, &str); 22] = [
         "kubectl delete pod -n kube-system -l k8s-app=nvidia-gpu-device-plugin  # on that node",
     ),
     ("CAP-06", OWN, "a queue of preemptible work for these nodes"),
-    ("SCH-13", OWN, "add nodes, or lower minMember of the gang"),
+    ("SCH-13", OWN, "add nodes, or let the gang start with fewer pods"),
     (
         "SCH-02",
         GKE,

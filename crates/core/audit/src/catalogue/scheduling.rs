@@ -188,7 +188,7 @@ pub(super) const CHECKS: &[Check] = &[
                       its minimum instead.",
         evidence: "number and kind of nodes with which the gang would start",
         fix: FixKind::NodePool,
-        fix_example: "add nodes to the pool, or lower minMember of the gang",
+        fix_example: "add nodes to the pool, or let the gang start with fewer pods",
         layer: Layer::Schedule,
         worth: Worth::Capacity,
         is_inferred: false,

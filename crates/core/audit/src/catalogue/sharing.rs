@@ -58,7 +58,8 @@ pub(super) const CHECKS: &[Check] = &[
                       is stuck stays tainted until somebody repairs it.",
         evidence: "node, requested layout, state, since when a change is stuck",
         fix: FixKind::NodePool,
-        fix_example: "kubectl drain NODE  # then dovetail partition rollback, or label it with nvidia.com/mig.config again",
+        fix_example: "kubectl drain NODE --ignore-daemonsets  # then dovetail partition rollback, or label it with \
+                      nvidia.com/mig.config again",
         layer: Layer::Share,
         worth: Worth::Capacity,
         is_inferred: false,

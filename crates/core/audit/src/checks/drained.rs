@@ -1,14 +1,16 @@
-//! What is lost when a node is drained: the pods on it start again elsewhere, and what they have in
-//! memory or in an emptyDir volume is gone.
+//! What is lost when a node is drained, to remove or to repair it: the pods on it start again
+//! elsewhere, and what they have in memory or in an emptyDir volume is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::View;
+use crate::catalogue::{DRAIN, example};
 use crate::facts::Facts;
 use crate::finding::{Evidence, Finding, Move};
 use crate::patch::{PatchChange, first_of, lost_by_drain};
 
-/// Checks whose fix drains nodes.
-const DRAINING: [&str; 3] = ["AUT-03", "AUT-06", "AUT-07"];
+/// Checks whose fix drains nodes and removes them.
+const REMOVING: [&str; 3] = ["AUT-03", "AUT-06", "AUT-07"];
 
 /// Workloads that one line names.
 const MOST_NAMED: usize = 3;
@@ -17,8 +19,9 @@ const ON_SPOT: &str =
     "moves from on-demand to spot capacity, which the provider can reclaim at any time";
 
 /// Adds to the findings that drain a node what its pods lose by that.
-pub(super) fn name_losses(facts: &Facts, found: &mut [Finding]) {
-    let nodes = drained_nodes(found).into_iter();
+pub(super) fn name_losses(view: &View<'_>, found: &mut [Finding]) {
+    let facts = view.facts;
+    let nodes = nodes_of(found.iter().filter(|finding| drains(view, finding))).into_iter();
     let mut drained: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> =
         nodes.map(|name| (name, BTreeMap::new())).collect();
     if drained.is_empty() {
@@ -36,7 +39,7 @@ pub(super) fn name_losses(facts: &Facts, found: &mut [Finding]) {
             }
         }
     }
-    for finding in found.iter_mut().filter(|finding| drains(finding)) {
+    for finding in found.iter_mut().filter(|finding| drains(view, finding)) {
         let losses = finding.affected.iter().filter_map(|object| drained.get(&object.name));
         let lines = losses.flatten();
         let lines = lines.map(|(lost, owners)| format!("{}: {lost}", names(owners)));
@@ -51,10 +54,14 @@ pub(super) fn add_risks(finding: &mut Finding, risks: Vec<String>) {
     drop(finding.evidence.splice(place..place, lines));
 }
 
-/// The nodes that the fixes of findings drain.
-pub(super) fn drained_nodes(found: &[Finding]) -> BTreeSet<String> {
-    let drained = found.iter().filter(|finding| drains(finding));
-    drained.flat_map(|finding| finding.affected.iter().map(|object| object.name.clone())).collect()
+/// The nodes that the fixes of findings remove.
+pub(super) fn removed_nodes(found: &[Finding]) -> BTreeSet<String> {
+    nodes_of(found.iter().filter(|finding| removes(finding)))
+}
+
+fn nodes_of<'f>(findings: impl Iterator<Item = &'f Finding>) -> BTreeSet<String> {
+    let objects = findings.flat_map(|finding| &finding.affected);
+    objects.map(|object| object.name.clone()).collect()
 }
 
 fn names(owners: &BTreeSet<String>) -> String {
@@ -76,10 +83,26 @@ fn name_spot(facts: &Facts, found: &mut [Finding]) {
     }
 }
 
-/// Whether the fix of a finding drains its node.
-pub(super) fn drains(finding: &Finding) -> bool {
+/// Whether the fix of a finding removes its node.
+pub(super) fn removes(finding: &Finding) -> bool {
     let mut changes = finding.changes();
-    DRAINING.contains(&finding.check.id)
+    REMOVING.contains(&finding.check.id)
         && finding.stays.is_empty()
         && !changes.any(|change| matches!(change, PatchChange::Uncordon { .. }))
+}
+
+/// Whether the fix of a finding drains its node, to remove it or for a repair.
+fn drains(view: &View<'_>, finding: &Finding) -> bool {
+    removes(finding) || drains_for_repair(view, finding)
+}
+
+/// Whether the example of a finding drains a node that stays.
+fn drains_for_repair(view: &View<'_>, finding: &Finding) -> bool {
+    let check = finding.check;
+    if REMOVING.contains(&check.id) || !check.fix_example.starts_with(DRAIN) {
+        return false;
+    }
+    let of_pool = || view.pool_kind(finding).and_then(|pool| example(check.id, pool));
+    let own = finding.examples.first().map(String::as_str);
+    own.or_else(of_pool).is_none_or(|example| example.starts_with(DRAIN))
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_model::NodeAvailability;
 
 use super::View;
-use super::drained::{add_risks, drained_nodes, drains};
+use super::drained::{add_risks, removed_nodes, removes};
 use crate::facts::{Autoscaler, Node, ObjectRef, Workload};
 use crate::finding::Finding;
 
@@ -25,15 +25,15 @@ struct Growth<'f> {
 
 /// Adds to the findings that remove nodes which autoscalers may then lack them.
 pub(super) fn name_growth(view: &View<'_>, found: &mut [Finding]) {
-    let removed = drained_nodes(found);
+    let removed = removed_nodes(found);
     let mut growing: Vec<Growth<'_>> = growing(view);
     if removed.is_empty() || growing.is_empty() {
         return;
     }
     let used = used_then(view, found);
     growing.retain(|growth| !growth.has_room(view, &removed, &used));
-    let drained = found.iter_mut().filter(|of| drains(of) && of.object.kind != ADDS_NODES);
-    for finding in drained {
+    let removing = found.iter_mut().filter(|of| removes(of) && of.object.kind != ADDS_NODES);
+    for finding in removing {
         let nodes = finding.affected.iter().filter_map(|of| view.nodes.get(&*of.name).copied());
         let nodes: Vec<&Node> = nodes.collect();
         let may_need = |of: &&Growth<'_>| nodes.iter().any(|node| of.pods_on(node, 0) > 0);

@@ -16,6 +16,7 @@ mod mend;
 mod models;
 mod needed;
 mod pending;
+mod pod_request;
 mod pool_removal;
 mod removal;
 mod request;
@@ -73,7 +74,7 @@ pub fn findings(facts: &Facts, moment: &Moment, for_each: ForEach) -> Vec<Findin
     let mut found: Vec<Finding> = found.flatten().collect();
     needed::keep_given(&mut found);
     pool_removal::settle_pools(&view, &mut found);
-    drained::name_losses(facts, &mut found);
+    drained::name_losses(&view, &mut found);
     growing::name_growth(&view, &mut found);
     grouped(found, &view)
 }

@@ -79,7 +79,9 @@ fn pods_of(job: &Job) -> u64 {
 }
 
 /// Owners of pods that have no node, by namespace and name of the pod.
-fn owners_of_pending<'v>(view: &View<'v>) -> BTreeMap<(&'v str, &'v str), &'v ObjectRef> {
+type PendingOwners<'v> = BTreeMap<(&'v str, &'v str), &'v ObjectRef>;
+
+fn owners_of_pending<'v>(view: &View<'v>) -> PendingOwners<'v> {
     let owned = view.gpu_workloads().flat_map(|workload| {
         let pods = workload.pods.iter().filter(|pod| pod.node.is_none());
         let owner = &workload.owner;
@@ -90,7 +92,7 @@ fn owners_of_pending<'v>(view: &View<'v>) -> BTreeMap<(&'v str, &'v str), &'v Ob
 
 /// What people call the job: the owner of pods that exist; pods that do not exist yet have the name
 /// of their object and a number.
-fn made_by(job: &Job, owners: &BTreeMap<(&str, &str), &ObjectRef>) -> String {
+fn made_by(job: &Job, owners: &PendingOwners<'_>) -> String {
     let place = place_of(job);
     if let Some(owner) = owners.get(&place) {
         return format!("{} {}", owner.kind, owner.name);
@@ -106,6 +108,7 @@ fn made_by(job: &Job, owners: &BTreeMap<(&str, &str), &ObjectRef>) -> String {
 /// SCH-13: gangs that would start with a few more nodes.
 pub(super) fn lacks_nodes(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let is_gang = |job: &Job| job.pod_sets.iter().map(|set| set.min).sum::<u32>() > 1;
+    let owners = owners_of_pending(view);
     for (demand, PendingProbe { world, starts_now }) in worlds(view) {
         let waits =
             |job: &&Job| job.start_ms.is_none() && is_gang(job) && !starts_now.contains(&job.id);
@@ -127,11 +130,39 @@ pub(super) fn lacks_nodes(view: &View<'_>, check: &'static Check, found: &mut Ve
             let Some((count, kind)) = starts.get(&job.id) else { continue };
             let nodes = if *count == 1 { "node" } else { "nodes" };
             let text = format!("{count} more {nodes} like {}", kinds[*kind].name);
-            let mut finding = Finding::new(check, &owner(view, job)).with("starts with", text);
+            let owner = || owner(view, &owners, demand, job);
+            let object = gang_object(demand, job).unwrap_or_else(owner);
+            let mut finding = Finding::new(check, &object).with("starts with", text);
+            finding = naming_gang(view, &owners, (demand, job), finding);
             finding.claims = free_for(view, &demand.resource, FreeCause::GangShort);
             found.push(finding);
         }
     }
+}
+
+/// Adds to the finding of a gang what kubectl calls it, its pending pods, and what lets it start
+/// with fewer pods.
+fn naming_gang(
+    view: &View<'_>,
+    owners: &PendingOwners<'_>,
+    (demand, job): (&PendingDemand, &Job),
+    finding: Finding,
+) -> Finding {
+    let Some(gang) = demand.gangs.get(&job.id) else { return finding };
+    let (namespace, _) = place_of(job);
+    let pods = gang.pods.iter().filter(|pod| owners.contains_key(&(namespace, pod.as_str())));
+    let pods = pods.map(|pod| ObjectRef::new("Pod", namespace, pod));
+    let mut finding = finding.affecting(pods);
+    if let Some(object) = &gang.object {
+        let text = format!("{}/{} in namespace {namespace}", gang.resource, object.name);
+        finding = finding.with("gang", text);
+    }
+    let nodes = match view.pool_kind(&finding) {
+        Some("Node") => "add nodes",
+        _ => "add nodes to the pool",
+    };
+    let size = gang.size;
+    finding.for_example(format!("{nodes}, or lower {size} if the program runs with fewer pods"))
 }
 
 /// Pending jobs that start, some of their pods on nodes that are there, as nodes of a kind join one
@@ -159,6 +190,7 @@ fn started_by_more(
 
 /// SCH-14: jobs that would start on free GPUs that their selectors or models exclude.
 pub(super) fn excludes_models(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let owners = owners_of_pending(view);
     for (demand, PendingProbe { world, starts_now }) in worlds(view) {
         let mut world = world.clone();
         let waiting = world.jobs.iter_mut().filter(|job| job.start_ms.is_none());
@@ -183,7 +215,8 @@ pub(super) fn excludes_models(view: &View<'_>, check: &'static Check, found: &mu
             let models = requirement.map(|of| &of.gpu_models).into_iter().flatten();
             let models: Vec<&str> = models.map(|model| &**model).collect();
             let only = if models.is_empty() { labels_asked(job) } else { models.join(", ") };
-            let mut finding = Finding::new(check, &owner(view, job)).with("accepts only", only);
+            let owner = owner(view, &owners, demand, job);
+            let mut finding = Finding::new(check, &owner).with("accepts only", only);
             (finding.claims, finding.most_milli) = taken_by(view, demand, job, &plan);
             let of_job = plan.iter().filter(|(id, _)| *id == job.id);
             finding.starts_on = of_job.map(|(_, node)| node.clone()).collect();
@@ -196,10 +229,11 @@ pub(super) fn excludes_models(view: &View<'_>, check: &'static Check, found: &mu
 /// one, so enough are free, but not on one node. One that quota alone would start lacks quota and
 /// nothing else.
 pub(super) fn in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let owners = owners_of_pending(view);
     for (demand, PendingProbe { world, starts_now }) in worlds(view) {
         let mut world = world.clone();
         let waits = |job: &&mut Job| job.start_ms.is_none() && !starts_now.contains(&job.id);
-        let to_come = |job: &&mut Job| owner(view, job).kind == "Namespace";
+        let to_come = |job: &&mut Job| owner_of_pods(view, &owners, demand, job).is_none();
         world.queues.clear();
         world.jobs.iter_mut().for_each(|job| job.queue.clear());
         let starts_with_quota: BTreeSet<JobId> = match demand.world.queues.is_empty() {
@@ -222,7 +256,8 @@ pub(super) fn in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<
                 .map(|(_, node)| node.as_str())
                 .collect();
             let (namespace, name) = place_of(job);
-            let object = ObjectRef::new("Namespace", "", namespace);
+            let of_namespace = || ObjectRef::new("Namespace", "", namespace);
+            let object = gang_object(demand, job).unwrap_or_else(of_namespace);
             let nodes: BTreeSet<&str> = bound.iter().copied().collect();
             if nodes.len() < 2 {
                 continue;
@@ -417,22 +452,50 @@ fn another(kind: &WorldNode, number: usize) -> WorldNode {
     node
 }
 
-/// Namespace and name of a job; pods that do not exist yet say in brackets why.
+/// Namespace and name of a job. Gangs say before it what they are (`jobset ml/run`), and after it
+/// which of several (`ml/run group 0`); pods that do not exist yet say in brackets why.
 fn place_of(job: &Job) -> (&str, &str) {
     let name = job.name.split(" (").next().unwrap_or(&job.name);
-    name.split_once('/').unwrap_or(("", name))
+    let Some((before, name)) = name.split_once('/') else { return ("", name) };
+    let namespace = before.rsplit(' ').next().unwrap_or(before);
+    (namespace, name.split(" group ").next().unwrap_or(name))
 }
 
-/// The owner of a job's pods; its namespace where no pod of it is there.
-fn owner(view: &View<'_>, job: &Job) -> ObjectRef {
+/// The object that describes a gang.
+fn gang_object(demand: &PendingDemand, job: &Job) -> Option<ObjectRef> {
+    demand.gangs.get(&job.id)?.object.clone()
+}
+
+/// The owner of a job's pods. Where none of them is there, the object of the gang, or else the
+/// namespace.
+fn owner(
+    view: &View<'_>,
+    owners: &PendingOwners<'_>,
+    demand: &PendingDemand,
+    job: &Job,
+) -> ObjectRef {
+    let of_namespace = || ObjectRef::new("Namespace", "", place_of(job).0);
+    let of_pods = owner_of_pods(view, owners, demand, job);
+    of_pods.or_else(|| gang_object(demand, job)).unwrap_or_else(of_namespace)
+}
+
+/// The owner of a job's pods, if one of them is there.
+fn owner_of_pods(
+    view: &View<'_>,
+    owners: &PendingOwners<'_>,
+    demand: &PendingDemand,
+    job: &Job,
+) -> Option<ObjectRef> {
     let (namespace, name) = place_of(job);
+    if let Some(gang) = demand.gangs.get(&job.id) {
+        let mut pods = gang.pods.iter();
+        let owner = pods.find_map(|pod| owners.get(&(namespace, pod.as_str())))?;
+        return Some((*owner).clone());
+    }
     let mut of_namespace =
         view.gpu_workloads().filter(|workload| workload.owner.namespace == namespace);
     let found = of_namespace.find(|workload| {
         workload.owner.name == name || workload.pods.iter().any(|pod| pod.name == name)
     });
-    match found {
-        Some(workload) => workload.owner.clone(),
-        None => ObjectRef::new("Namespace", "", namespace),
-    }
+    found.map(|workload| workload.owner.clone())
 }

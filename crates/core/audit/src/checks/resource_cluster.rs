@@ -465,7 +465,7 @@ impl Staying {
 }
 
 /// What one pod uses beside its GPUs of a resource.
-fn resources(template: &PodTemplate, resource: &str) -> Resources {
+pub(super) fn resources(template: &PodTemplate, resource: &str) -> Resources {
     let mut resources = Resources { pod_slots: 1, ..template.requests.clone() };
     resources.extended.remove(resource);
     resources

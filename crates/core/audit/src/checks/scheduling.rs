@@ -1,5 +1,6 @@
 //! SCH: where pods may go.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::DeviceState;
@@ -10,6 +11,7 @@ use dovetail_model::{
 
 use super::consolidation::WHOLE;
 use super::measured::is_idle_server;
+use super::pod_request::{PodRequest, requests_of_own_pods};
 use super::resource_cluster::{ResourceCluster, standing};
 use super::taints::{keeping_away, tolerates};
 use super::{Run, View, claims_on, mend, node_ref, pending, pod_ref, pods_of};
@@ -50,7 +52,7 @@ const REPAIR_FIRST: &str =
 /// Whether a taint lets a workload have a resource. Where its key is the name of the resource,
 /// Kubernetes may add the toleration to pods whose containers ask for that; a pod without it that
 /// is there and pending was not given it.
-fn passes(workload: &Workload, resource: &str, taint: &Taint) -> bool {
+pub(super) fn passes(workload: &Workload, resource: &str, taint: &Taint) -> bool {
     let is_claimed = workload.template.claimed_gpus.contains_key(resource);
     let is_placed =
         || workload.pods.is_empty() || workload.pods.iter().any(|pod| pod.node.is_some());
@@ -179,17 +181,25 @@ fn kept_from(view: &View<'_>, workload: &Workload, resource: &str) -> Vec<Attrib
 fn takes_any_model(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     // An annotation of its scheduler is a choice, and no patch adds to it.
     let chooses = |workload: &&Workload| workload.template.chooses_gpus_by.is_some();
+    let own = LazyCell::new(|| requests_of_own_pods(view.facts));
     for workload in view.gpu_workloads().filter(|workload| !chooses(workload)) {
-        for resource in workload.gpus_per_pod().into_keys() {
-            // A taint that keeps it off a model is a choice too.
-            let nodes = open_nodes(view, workload, resource);
-            let nodes: Vec<&Node> = nodes.collect();
+        for request in PodRequest::all_of(workload) {
+            let resource = request.resource;
+            // A taint that keeps it off a model is a choice too, and a model whose nodes are too
+            // small is none that it may use.
+            let mut nodes: Vec<&Node> = request.open_nodes(view).collect();
+            let model = |node: &Node| node.gpus[resource].model.clone();
             // Labels spell one model in several ways.
-            let models: BTreeSet<String> = nodes
-                .iter()
-                .filter_map(|node| node.gpus[resource].model.as_deref())
-                .map(canonical_gpu_model)
-                .collect();
+            let names = |nodes: &[&Node]| -> BTreeSet<String> {
+                let models = nodes.iter().filter_map(|node| model(node));
+                models.map(|model| canonical_gpu_model(&model)).collect()
+            };
+            if names(&nodes).len() < 2 {
+                continue;
+            }
+            let models = request.models_with_room(view, &nodes, &own);
+            nodes.retain(|node| model(node).is_some_and(|model| models.contains(&*model)));
+            let models = names(&nodes);
             if models.len() > 1 {
                 let models: Vec<String> = models.into_iter().collect();
                 let mut finding = Finding::new(check, &workload.owner)
@@ -204,16 +214,6 @@ fn takes_any_model(view: &View<'_>, check: &'static Check, found: &mut Vec<Findi
             }
         }
     }
-}
-
-/// Nodes with the resource that neither labels nor taints keep a workload from.
-fn open_nodes<'v>(
-    view: &'v View<'_>,
-    workload: &'v Workload,
-    resource: &'v str,
-) -> impl Iterator<Item = &'v Node> {
-    let open = |node: &&Node| keeping_away(node).all(|taint| passes(workload, resource, taint));
-    view.nodes_meant_for(workload, resource).filter(open)
 }
 
 /// Values of taints that only say that there is one.
@@ -363,14 +363,13 @@ fn inference_without_priority(view: &View<'_>, check: &'static Check, found: &mu
     }
 }
 
-/// Resources that a workload asks for, with the nodes on which it can get them.
+/// Resources that a workload asks for, with the nodes that could hold a pod of it.
 fn places<'v>(view: &'v View<'_>, workload: &'v Workload) -> Vec<(&'v str, &'v str)> {
-    let resources = workload.gpus_per_pod().into_keys();
-    let of_resource = |resource: &'v str| {
-        let nodes = open_nodes(view, workload, resource);
-        nodes.map(move |node| (resource, &*node.node.name)).collect::<Vec<_>>()
+    let of_resource = |request: PodRequest<'v>| {
+        let nodes = request.open_nodes(view);
+        nodes.map(move |node| (request.resource, &*node.node.name)).collect::<Vec<_>>()
     };
-    resources.flat_map(of_resource).collect()
+    PodRequest::all_of(workload).flat_map(of_resource).collect()
 }
 
 /// A pod with several GPUs, and not all of its node, gets any of them.

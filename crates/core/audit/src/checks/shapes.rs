@@ -5,7 +5,7 @@ use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
-use dovetail_model::{MigTable, NodeAvailability, labels};
+use dovetail_model::{MigTable, NodeAvailability, labels, to_nearest};
 
 use super::scheduling::free_gpus;
 use super::taints::{keeping_away, tolerates};
@@ -49,7 +49,7 @@ pub(super) fn instances_of_no_layout(
                     let states = check.reach.states();
                     finding.claims = claims_on(node, None, states, view.facts.period);
                     let lacking = wanted - free;
-                    finding.most_milli = Some(lacking.saturating_mul(milli_of(node, profile)));
+                    finding.most_milli = Some(milli_of(node, profile, lacking));
                     finding
                         .for_example(check.fix_example)
                         .with("node that could provide them", &node.node.name)
@@ -80,12 +80,14 @@ impl<'f> Layouts<'f> {
     }
 }
 
-/// What an instance of a profile is of a node's GPU, by compute slices, in milli-GPU.
-fn milli_of(node: &Node, profile: &str) -> i64 {
+/// What so many instances of a profile are of a node's GPUs, by compute slices, in milli-GPU: all
+/// of them together are rounded once.
+fn milli_of(node: &Node, profile: &str, instances: i64) -> i64 {
     let model = node.gpus.values().find_map(|gpus| gpus.model.as_deref());
     let Some(table) = model.and_then(MigTable::of_model) else { return 0 };
     let slices = table.profile(profile).map_or(0, |place| table.profiles[place].compute_slices);
-    WHOLE_DEVICE_MILLI * i64::from(slices) / i64::from(table.compute_slices).max(1)
+    let milli = (WHOLE_DEVICE_MILLI * i64::from(slices)).saturating_mul(instances);
+    to_nearest(milli, i64::from(table.compute_slices).max(1))
 }
 
 fn with_most(table: &MigTable, profile: &str) -> Option<String> {
@@ -150,7 +152,7 @@ pub(super) fn unused_profiles(view: &View<'_>, check: &'static Check, found: &mu
                 .with("not used", format!("{free} × {profile} on {}", node.node.name))
                 .affecting([node_ref(node)]);
             finding.claims = claims_on(node, None, check.reach.states(), view.facts.period);
-            finding.most_milli = Some(free.saturating_mul(milli_of(node, profile)));
+            finding.most_milli = Some(milli_of(node, profile, free));
             finding.needs_waste = true;
             finding.since_ms = node.free_since_ms;
             found.push(finding);

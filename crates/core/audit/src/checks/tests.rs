@@ -10,6 +10,8 @@ mod patched;
 mod pending;
 mod pools;
 mod priced;
+mod repaired;
+mod requested;
 mod scaled;
 mod seen;
 mod shared;

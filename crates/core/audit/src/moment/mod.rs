@@ -147,8 +147,24 @@ pub struct PendingDemand {
     /// Waiting jobs of which a scheduler of their own says that they fit nowhere, with the
     /// namespaces and names of their pods.
     pub refused: BTreeMap<JobId, Vec<String>>,
+    /// Waiting jobs that are gangs.
+    pub gangs: BTreeMap<JobId, PendingGang>,
     /// What waits beside the world.
     pub untold: Untold,
+}
+
+/// Pods that start together and wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PendingGang {
+    /// The object that describes it, its kind with the API group where several have the same name;
+    /// `None` where its pods alone do, by labels.
+    pub object: Option<ObjectRef>,
+    /// What kubectl calls objects of this kind, with the API group: `jobsets.jobset.x-k8s.io`.
+    pub resource: String,
+    /// What a person lowers so that it starts with fewer pods.
+    pub size: &'static str,
+    /// Names of its pods that wait; they have its namespace.
+    pub pods: Vec<String>,
 }
 
 /// How many units of a resource are waited for by pods that nobody can hold against nodes: why so

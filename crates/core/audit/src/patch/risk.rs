@@ -279,7 +279,10 @@ pub(crate) fn lost_by_drain(workload: &Workload) -> Option<String> {
          --delete-emptydir-data"
             .to_owned()
     });
-    let lost: Vec<String> = of_pod.into_iter().chain(of_volume).collect();
+    let is_alone = workload.owner.kind == "Pod";
+    let of_drain =
+        is_alone.then(|| "kubectl evicts pods without a controller only with --force".to_owned());
+    let lost: Vec<String> = of_pod.into_iter().chain(of_volume).chain(of_drain).collect();
     (!lost.is_empty()).then(|| lost.join("; "))
 }
 

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_audit::{Gpus, Node as FactNode, PendingDemand, Untold};
+use dovetail_audit::{Gpus, Node as FactNode, PendingDemand, PendingGang, Untold};
 use dovetail_cluster::world::{Change, Patience, Settings, World};
 use dovetail_model::{Bounds, Job, JobId, NodeAvailability, Queue, Snapshot, is_gpu_resource};
 use dovetail_objects::{Kind, Object, Pod};
@@ -13,6 +13,7 @@ use dovetail_translate::{NotYet, Rules};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::claims::UntoldPod;
+use super::gangs::pending_gang;
 use super::inventory::Inventory;
 use super::pods::PodRecord;
 use super::shown_by;
@@ -68,6 +69,7 @@ pub(super) fn worlds(
         let unjudged: Vec<Unjudged> =
             refused_pods.chain(short.into_iter().flat_map(|of| of.pods)).collect();
         let refused = objects.refused_by_their_own(resource, &world);
+        let gangs = objects.pending_gangs(resource, &world);
         let kept = objects.kept_for_quota(&world);
         let mut snapshot = world.into_snapshot(now_ms);
         keep_for_quota(&mut snapshot, &kept);
@@ -77,7 +79,7 @@ pub(super) fn worlds(
             node.condition = conditions.get(&*node.name).copied().unwrap_or_default();
         }
         let resource = resource.to_owned();
-        (PendingDemand { resource, world: snapshot, refused, untold }, unjudged)
+        (PendingDemand { resource, world: snapshot, refused, gangs, untold }, unjudged)
     };
     // Side by side, but no more of them at a time than there are processors: each needs memory
     // while it is made.
@@ -342,6 +344,23 @@ impl SnapshotObjects {
             }
         }
         refused
+    }
+
+    /// Waiting jobs of a world that are gangs, with their pods.
+    fn pending_gangs(&self, resource: &str, world: &World) -> BTreeMap<JobId, PendingGang> {
+        let mut gangs: BTreeMap<JobId, PendingGang> = BTreeMap::new();
+        let waiting = self.waiting.iter().map(|waiting| &waiting.pod);
+        for pod in waiting.filter(|pod| wants(pod, resource)) {
+            let (namespace, name) = (&*pod.meta.namespace, &*pod.meta.name);
+            let pods = world.pods();
+            if let Some(job) = pods.job_of(namespace, name)
+                && let Some(gang) = pods.gang_of(namespace, name)
+            {
+                let of_job = gangs.entry(job).or_insert_with(|| pending_gang(gang));
+                of_job.pods.push(name.to_owned());
+            }
+        }
+        gangs
     }
 
     /// Waiting jobs of a world for which there is no quota.

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::{GangCounts, Workload};
-use dovetail_objects::{Object, Pod, WorkloadKind, labels};
+use dovetail_audit::{GangCounts, ObjectRef, PendingGang, Workload};
+use dovetail_objects::{Kind, Object, Pod, WorkloadKind, labels};
 use dovetail_translate::gang::{GangName, GangSource, gang_of};
 
 use super::inventory::Inventory;
@@ -70,6 +70,41 @@ pub(super) fn lacking_workers(
         *lacking.entry(workload).or_default() += size - there;
     }
     lacking
+}
+
+/// A gang that waits, without its pods.
+pub(super) fn pending_gang(gang: &GangName) -> PendingGang {
+    let kind = Kind::ALL.into_iter().find(|kind| GangSource::of(*kind) == Some(gang.source));
+    PendingGang {
+        object: kind.map(|kind| ObjectRef::new(kind.name(), &gang.namespace, &gang.name)),
+        resource: kind.map(Kind::resource).unwrap_or_default(),
+        size: size_words(gang.source),
+        pods: Vec::new(),
+    }
+}
+
+/// What a person lowers so that a gang of a source starts with fewer pods.
+fn size_words(source: GangSource) -> &'static str {
+    match source {
+        GangSource::Native => "minCount of the PodGroup",
+        GangSource::Plain => "the annotation dovetail.dev/min-members of its pods",
+        GangSource::SchedulerPlugins | GangSource::Kai => "minMember of the PodGroup",
+        GangSource::Volcano => "minMember of the PodGroup (minAvailable of a Volcano Job)",
+        GangSource::Kueue => "the number of its pods and kueue.x-k8s.io/pod-group-total-count",
+        GangSource::Workload(kind) => match kind {
+            WorkloadKind::Job => "parallelism of the Job",
+            WorkloadKind::JobSet => "parallelism or replicas in replicatedJobs of the JobSet",
+            WorkloadKind::LeaderWorkerSet => "leaderWorkerTemplate.size of the LeaderWorkerSet",
+            WorkloadKind::RayCluster => "replicas in workerGroupSpecs of the RayCluster",
+            WorkloadKind::PyTorchJob
+            | WorkloadKind::TfJob
+            | WorkloadKind::TrainingMpiJob
+            | WorkloadKind::MpiJob
+            | WorkloadKind::XgBoostJob
+            | WorkloadKind::PaddleJob
+            | WorkloadKind::JaxJob => "replicas of its workers",
+        },
+    }
 }
 
 /// How many pods start together by an object; `None` if it does not say.

@@ -46,8 +46,13 @@ fn sources() -> Vec<Source> {
 /// together: nothing can start, though both would fit. Without the group both would, and their GPUs
 /// were kept for them.
 fn objects(source: &Source) -> Vec<Value> {
+    with_pods(source, &["run-0", "run-1"])
+}
+
+/// The same with these pods.
+fn with_pods(source: &Source, pods: &[&str]) -> Vec<Value> {
     let mut objects = vec![node("g1", 4), node("g2", 4), source.object.clone()];
-    for name in ["run-0", "run-1"] {
+    for name in pods {
         let mut waits = pod(name, "", 4, "");
         for (key, value) in source.labels.as_object().unwrap() {
             waits["metadata"]["labels"][key] = value.clone();
@@ -89,6 +94,27 @@ fn every_kind_of_group_counts_in_a_dump_in_a_collection_and_in_an_anonymised_one
         assert_eq!(expected.get("free_reserved"), None, "{expected:?} {}", source.object);
         assert_eq!(expected, of(&kept(&dump)), "{}", source.object);
         assert_eq!(expected, of(&anonymous), "{}", source.object);
+    }
+}
+
+/// Findings name the group by its API group, with the pods that wait.
+#[test]
+fn a_gang_that_waits_has_its_object_and_its_pods() {
+    for source in sources() {
+        let found = gathered(&with_pods(&source, &["run-0", "run-1", "run-2"]));
+        let gangs = found.moment.demand.iter().flat_map(|demand| demand.gangs.values());
+        let gangs: Vec<_> = gangs.collect();
+        let [gang] = gangs[..] else { panic!("{}", source.object) };
+        let version = source.object["apiVersion"].as_str().unwrap();
+        let group = version.split('/').next().unwrap();
+        let object = gang.object.as_ref().unwrap();
+        assert_eq!(object.kind, format!("PodGroup.{group}"));
+        assert_eq!((&*object.namespace, &*object.name), ("research", "run"));
+        assert_eq!(gang.resource, format!("podgroups.{group}"));
+        let mut pods = gang.pods.clone();
+        pods.sort();
+        assert_eq!(pods, ["run-0", "run-1", "run-2"]);
+        assert!(gang.size.starts_with("minMember"), "{}", gang.size);
     }
 }
 

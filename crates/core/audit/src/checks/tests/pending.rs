@@ -8,7 +8,7 @@ use dovetail_model::{
 };
 
 use super::*;
-use crate::moment::{GangCounts, HeldGpus, HeldState, PendingDemand};
+use crate::moment::{GangCounts, HeldGpus, HeldState, PendingDemand, PendingGang};
 
 /// Checks that read pending pods.
 pub(super) const OF_PENDING: [&str; 5] = ["SCH-13", "SCH-14", "SCH-15", "SHR-08", "GOV-05"];
@@ -22,6 +22,13 @@ fn found(nodes: usize, pods: u32, change: impl FnOnce(&mut Snapshot)) -> Vec<Fin
 
 /// The same with the findings of all checks. No node has had a pod for hours.
 fn all_found(nodes: usize, pods: u32, change: impl FnOnce(&mut Snapshot)) -> Vec<Finding> {
+    let (facts, mut demand) = waiting(nodes, pods);
+    change(&mut demand.world);
+    audit_at(&facts, &Moment { demand: vec![demand], ..Moment::default() })
+}
+
+/// The nodes, and the job that waits.
+fn waiting(nodes: usize, pods: u32) -> (Facts, PendingDemand) {
     let mut facts = Facts { now_ms: NOW_MS, ..Facts::default() };
     let mut world = Snapshot { now_ms: 5_000, ..Snapshot::default() };
     for number in 0..nodes {
@@ -41,10 +48,8 @@ fn all_found(nodes: usize, pods: u32, change: impl FnOnce(&mut Snapshot)) -> Vec
     let mut job = Job::single(JobId(1), "ml/run", 0, Arc::new(requirement));
     (job.pod_sets[0].min, job.pod_sets[0].max) = (pods, pods);
     world.jobs.push(job);
-    change(&mut world);
     let demand = PendingDemand { resource: GPU.to_owned(), world, ..PendingDemand::default() };
-    let moment = Moment { demand: vec![demand], ..Moment::default() };
-    audit_at(&facts, &moment)
+    (facts, demand)
 }
 
 fn told(found: &[Finding]) -> Vec<(&str, String, usize)> {
@@ -63,6 +68,46 @@ fn a_gang_that_lacks_one_node_is_found_and_one_that_fits_is_not() {
     assert_eq!(told(&found(2, 2, |_| {})), []);
     // Five nodes more are no small step, and nothing is claimed.
     assert_eq!(told(&found(1, 6, |_| {})), []);
+}
+
+/// SCH-13 for a JobSet of three pods of eight GPUs, or for a gang that only labels describe; so
+/// many of its pods are there.
+fn of_gang(there: u32, has_object: bool) -> Finding {
+    let (mut facts, mut demand) = waiting(2, 3);
+    demand.world.jobs[0].name = "jobset ml/run group 1".to_owned();
+    let object = ObjectRef::new("JobSet", "ml", "run");
+    let gang = PendingGang {
+        object: has_object.then_some(object),
+        resource: "jobsets.jobset.x-k8s.io".to_owned(),
+        size: "replicas of the JobSet",
+        pods: (0..3).map(|number| format!("w-{number}")).collect(),
+    };
+    demand.gangs.insert(JobId(1), gang);
+    if there > 0 {
+        let mut workers = workload(ObjectRef::new("JobSet", "ml", "w"), 8, there, "");
+        workers.pods.iter_mut().for_each(|pod| pod.node = None);
+        facts.workloads.push(workers);
+    }
+    let found = audit_at(&facts, &Moment { demand: vec![demand], ..Moment::default() });
+    found.into_iter().find(|finding| finding.check.id == "SCH-13").expect("a finding")
+}
+
+#[test]
+fn a_pending_gang_is_named_by_its_object_with_its_pods_and_its_own_fix() {
+    let gang = of_gang(2, true);
+    assert_eq!(gang.object, ObjectRef::new("JobSet", "ml", "run"));
+    let pods = ["w-0", "w-1"].map(|name| ObjectRef::new("Pod", "ml", name));
+    assert_eq!(gang.affected, pods);
+    let named = "jobsets.jobset.x-k8s.io/run in namespace ml";
+    assert!(gang.evidence.iter().any(|of| of.what == "gang" && of.value == named), "{gang:?}");
+    let fix = gang.fix_example();
+    assert!(fix.contains("lower replicas of the JobSet") && !fix.contains("minMember"), "{fix}");
+    // Labels describe it: the owner of its pods is the object, and else its namespace.
+    let labelled = of_gang(2, false);
+    assert_eq!(labelled.object, ObjectRef::new("JobSet", "ml", "w"));
+    let unmade = of_gang(0, false);
+    assert_eq!(unmade.object, ObjectRef::new("Namespace", "", "ml"));
+    assert_eq!(unmade.affected, []);
 }
 
 #[test]
@@ -181,7 +226,7 @@ fn a_job_that_lacks_only_quota_is_not_one_whose_gpus_are_on_different_nodes() {
     for (holding, number) in world.holdings.iter_mut().zip(0..) {
         holding.id = HoldingId(number);
     }
-    let found = |gpus: u16, has_quota: bool| {
+    let objects = |gpus: u16, has_quota: bool, gang: Option<PendingGang>| {
         let device = DeviceRequest::Whole { count: gpus, same_island: false };
         let requirement = Requirement { device, ..Requirement::default() };
         let mut job = Job::single(JobId(1), "ml/run", 0, Arc::new(requirement));
@@ -191,18 +236,32 @@ fn a_job_that_lacks_only_quota_is_not_one_whose_gpus_are_on_different_nodes() {
             let limit = Bounds::gpus(Some(0));
             world.queues.push(Queue { limit, ..Queue::named("research") });
         }
+        if gang.is_some() {
+            job.name = "podgroup.scheduling.volcano.sh ml/run".to_owned();
+        }
+        let gangs = gang.into_iter().map(|gang| (JobId(1), gang)).collect();
         world.jobs.push(job);
-        let demand = PendingDemand { resource: GPU.to_owned(), world, ..PendingDemand::default() };
-        let moment = Moment { demand: vec![demand], ..Moment::default() };
-        let found = audit_at(&facts, &moment);
-        let ids = found.iter().map(|finding| finding.check.id);
-        ids.filter(|id| ["SCH-08", "GOV-05"].contains(id)).collect::<Vec<_>>()
+        let resource = GPU.to_owned();
+        let demand = PendingDemand { resource, world, gangs, ..PendingDemand::default() };
+        let mut found = audit_at(&facts, &Moment { demand: vec![demand], ..Moment::default() });
+        found.retain(|finding| ["SCH-08", "GOV-05"].contains(&finding.check.id));
+        found.into_iter().map(|finding| (finding.check.id, finding.object)).collect::<Vec<_>>()
+    };
+    let found = |gpus: u16, has_quota: bool| {
+        let found = objects(gpus, has_quota, None).into_iter();
+        found.map(|(check, _)| check).collect::<Vec<_>>()
     };
     // Two and four are free.
     assert_eq!(found(4, false), ["GOV-05"]);
     assert_eq!(found(6, false), ["SCH-08"]);
     assert_eq!(found(6, true), ["SCH-08"]);
     assert_eq!(found(7, true), [""; 0]);
+    let object = ObjectRef::new("PodGroup.scheduling.volcano.sh", "ml", "run");
+    let group = |object: Option<ObjectRef>| Some(PendingGang { object, ..PendingGang::default() });
+    assert_eq!(objects(6, true, group(Some(object.clone()))), [("SCH-08", object)]);
+    let namespace = ObjectRef::new("Namespace", "", "ml");
+    assert_eq!(objects(6, true, group(None)), [("SCH-08", namespace.clone())]);
+    assert_eq!(objects(4, false, group(None)), [("GOV-05", namespace)]);
 }
 
 #[test]
@@ -233,9 +292,8 @@ fn pods_that_ask_for_a_mig_instance_find_the_node_and_the_layout_that_would_serv
             let example = finding.fix_example();
             assert_eq!(example.starts_with("dovetail partition plan"), has_node, "{example}");
             assert_eq!(example.contains("toleration"), !has_node, "{example}");
-            // Each instance that is missing is two of seven compute slices of a GPU.
-            let lacking = 2 - free;
-            assert_eq!(finding.most_milli, has_node.then_some(lacking * 285), "{example}");
+            // The instance that is missing is two of seven compute slices of a GPU.
+            assert_eq!(finding.most_milli, has_node.then_some(286), "{example}");
         }
         let evidence = found.iter().flat_map(|finding| &finding.evidence);
         evidence.map(|of| of.value.clone()).collect::<Vec<_>>()

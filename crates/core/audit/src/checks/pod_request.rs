@@ -1,0 +1,123 @@
+//! Nodes that could hold a pod if no other work ran there: neither labels nor taints keep it away,
+//! and it requests no more than the node has.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_model::Resources;
+
+use super::View;
+use super::resource_cluster::resources;
+use super::scheduling::passes;
+use super::taints::keeping_away;
+use crate::facts::{Facts, Node, Workload};
+
+/// What one pod of a workload requests of a resource that counts GPUs.
+#[derive(Clone, Copy)]
+pub(super) struct PodRequest<'v> {
+    workload: &'v Workload,
+    pub(super) resource: &'v str,
+    gpus: i64,
+}
+
+impl<'v> PodRequest<'v> {
+    /// One for each resource of its pods.
+    pub(super) fn all_of(workload: &'v Workload) -> impl Iterator<Item = PodRequest<'v>> {
+        let each = workload.gpus_per_pod().into_iter();
+        each.map(move |(resource, gpus)| PodRequest { workload, resource, gpus })
+    }
+
+    /// One node of each kind that could hold the pod, by its GPUs and by the most CPU and memory
+    /// of a node of the kind.
+    pub(super) fn open_nodes(self, view: &'v View<'_>) -> impl Iterator<Item = &'v Node> {
+        let asks = resources(&self.workload.template, self.resource);
+        let is_open = move |node: &&Node| {
+            let has = &node.node.allocatable;
+            self.has_gpus(node)
+                && asks.cpu_milli <= has.cpu_milli
+                && asks.memory_bytes <= has.memory_bytes
+                && self.passes_taints(node)
+        };
+        view.nodes_meant_for(self.workload, self.resource).filter(is_open)
+    }
+
+    /// The models of these nodes, as labels spell them, of which a node has all that the pod
+    /// requests, beside pods that belong to the node (`own`).
+    pub(super) fn models_with_room(
+        self,
+        view: &'v View<'_>,
+        nodes: &[&'v Node],
+        own: &BTreeMap<&str, Resources>,
+    ) -> BTreeSet<&'v str> {
+        let asks = resources(&self.workload.template, self.resource);
+        let mut open: BTreeSet<&str> =
+            nodes.iter().filter_map(|node| self.model_of(node)).collect();
+        let mut with_room = BTreeSet::new();
+        for node in &view.facts.nodes {
+            if open.is_empty() {
+                break;
+            }
+            let Some(model) = self.model_of(node).filter(|model| open.contains(model)) else {
+                continue;
+            };
+            // A pod of a DaemonSet is one of those that belong to the node.
+            let own = own.get(&*node.node.name).filter(|_| !self.workload.belongs_to_nodes());
+            let mut conditions = self.workload.template.node_conditions.iter();
+            if self.has_gpus(node)
+                && has_room(&node.node.allocatable, &asks, own)
+                && conditions.all(|condition| condition.accepts(&node.node))
+                && self.passes_taints(node)
+            {
+                open.remove(model);
+                with_room.insert(model);
+            }
+        }
+        with_room
+    }
+
+    fn model_of<'n>(self, node: &'n Node) -> Option<&'n str> {
+        node.gpus.get(self.resource)?.model.as_deref()
+    }
+
+    /// Whether the node has so many GPUs, and gives them to such a pod. GPUs that pods share now
+    /// could be whole ones.
+    fn has_gpus(self, node: &Node) -> bool {
+        node.gpus.get(self.resource).is_some_and(|gpus| {
+            gpus.allocatable > 0
+                && gpus.allocatable.saturating_add(gpus.set_apart) >= self.gpus
+                && self.workload.can_get(self.resource, gpus)
+        })
+    }
+
+    fn passes_taints(self, node: &Node) -> bool {
+        keeping_away(node).all(|taint| passes(self.workload, self.resource, taint))
+    }
+}
+
+/// Whether a node has what a pod requests beside pods that use so much of it.
+fn has_room(has: &Resources, asks: &Resources, own: Option<&Resources>) -> bool {
+    let fits = |amount: fn(&Resources) -> i64| {
+        let asked = amount(asks);
+        asked <= 0 || asked.saturating_add(own.map_or(0, amount)) <= amount(has)
+    };
+    let extended = |of: &Resources, name: &str| of.extended.get(name).copied().unwrap_or(0);
+    let fits_extended = |(name, asked): (&String, &i64)| {
+        let used = own.map_or(0, |own| extended(own, name));
+        *asked <= 0 || asked.saturating_add(used) <= extended(has, name)
+    };
+    fits(|of| of.cpu_milli)
+        && fits(|of| of.memory_bytes)
+        && fits(|of| of.ephemeral_bytes)
+        && asks.extended.iter().all(fits_extended)
+}
+
+/// What pods that belong to their node request there, by node: pods of DaemonSets and static ones.
+pub(super) fn requests_of_own_pods(facts: &Facts) -> BTreeMap<&str, Resources> {
+    let mut requests: BTreeMap<&str, Resources> = BTreeMap::new();
+    for workload in facts.workloads.iter().filter(|workload| workload.belongs_to_nodes()) {
+        let of_pod = resources(&workload.template, "");
+        for node in workload.pods.iter().filter_map(|pod| pod.node.as_deref()) {
+            requests.entry(node).or_default().add_times(&of_pod, 1);
+        }
+    }
+    requests
+}
