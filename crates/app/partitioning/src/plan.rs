@@ -97,7 +97,7 @@ fn document_of(fleet: &Fleet, planned: &PartitionPlan, prices: &HourPrices) -> D
         created: planned.created(),
         removed: planned.removed(),
         unavailable_gpu_s: planned.unavailable_gpu_ms() as f64 / 1e3,
-        usd_per_month: priced.map(|priced| priced.iter().sum()),
+        usd_per_month: priced.map(|priced| sum(priced.into_iter())),
         demand,
         steps: planned.steps,
         is_proved_best: planned.is_best,
@@ -110,6 +110,11 @@ fn document_of(fleet: &Fleet, planned: &PartitionPlan, prices: &HourPrices) -> D
     }
 }
 
+/// A sum that is 0 of nothing: the standard library's is -0.
+fn sum(amounts: impl Iterator<Item = f64>) -> f64 {
+    amounts.sum::<f64>() + 0.0
+}
+
 /// Writes down a plan, for which pods may move.
 pub fn document(planned: &Planned, prices: &HourPrices) -> Document {
     let before = document_of(&planned.fleet, &planned.plan, prices);
@@ -120,7 +125,7 @@ pub fn document(planned: &Planned, prices: &HourPrices) -> Document {
     }
     after.left_alone = before.left_alone;
     after.moves = moved.change.moves.iter().map(MoveRow::of).collect();
-    after.moved_gpu_s = after.moves.iter().map(|row| row.lost_gpu_s).sum();
+    after.moved_gpu_s = sum(after.moves.iter().map(|row| row.lost_gpu_s));
     let held_back = moved.change.held_back.as_ref();
     after.moves_held_back = held_back.map(|why| why.trim_start_matches("planned: ").to_owned());
     after

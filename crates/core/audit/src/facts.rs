@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use dovetail_account::device_time::Span;
-use dovetail_model::{CounterRule, NodeCondition, Resources, Toleration, is_gpu_resource};
+use dovetail_model::{
+    CounterRule, NodeCondition, Resources, Toleration, is_gpu_resource, labels,
+};
 
 use crate::hang::Hang;
 use crate::node_removal::RemovalRule;
@@ -182,7 +184,26 @@ impl Node {
 
     /// Whether it offers MIG instances by names of their own.
     pub fn has_mig_instances(&self) -> bool {
-        self.gpus.keys().any(|name| name.starts_with(dovetail_model::labels::NVIDIA_MIG))
+        self.gpus.keys().any(|name| name.starts_with(labels::NVIDIA_MIG))
+    }
+
+    /// Whether its MIG layout is being changed, as mig-manager's label says: its GPUs offer nothing
+    /// meanwhile, and that ends by itself. A change that is stuck does not.
+    pub(crate) fn is_changing_layout(&self) -> bool {
+        let state = self.node.label(labels::NVIDIA_MIG_STATE);
+        matches!(state, Some("pending" | "rebooting")) && self.stuck_since_ms.is_none()
+    }
+
+    /// Whether the requested MIG layout is not there, for whatever reason: then no GPU that offers
+    /// nothing is the fault of a device plugin.
+    pub(crate) fn is_between_layouts(&self) -> bool {
+        self.is_changing_layout() || self.has_failed_layout()
+    }
+
+    /// Whether a change of its layout failed or is stuck.
+    pub(crate) fn has_failed_layout(&self) -> bool {
+        let state = self.node.label(labels::NVIDIA_MIG_STATE);
+        state == Some("failed") || self.stuck_since_ms.is_some()
     }
 }
 

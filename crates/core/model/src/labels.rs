@@ -43,6 +43,8 @@ pub const KARPENTER_NODE_POOL: &str = "karpenter.sh/nodepool";
 pub const STOPPED: &str = "dovetail.dev/stopped";
 /// When a notebook of Kubeflow was stopped, by its user or by a culler.
 pub const NOTEBOOK_STOPPED: &str = "kubeflow-resource-stopped";
+/// Class of a workload, where its owner says it.
+pub const CLASS: &str = "dovetail.dev/class";
 /// Name of the gang of a pod.
 pub const GANG: &str = "dovetail.dev/gang";
 /// Fewest pods of a gang that start together.

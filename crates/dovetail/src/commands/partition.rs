@@ -415,7 +415,11 @@ fn asked(text: &str) -> Result<(String, u64)> {
     let parts = text.split_once('=');
     let count = parts.and_then(|(_, count)| count.parse().ok()).filter(|count| *count > 0);
     match (parts, count) {
-        (Some((profile, _)), Some(count)) => Ok((profile.to_owned(), count)),
+        (Some((name, _)), Some(count)) => {
+            // Pods request `nvidia.com/mig-1g.10gb`.
+            let profile = name.strip_prefix("nvidia.com/").unwrap_or(name);
+            Ok((profile.strip_prefix("mig-").unwrap_or(profile).to_owned(), count))
+        }
         _ => {
             let text = format!("--demand {text}: write PROFILE=COUNT, such as 1g.10gb=50");
             Err(UsageError(text).into())

@@ -20,6 +20,11 @@ fn fifty_tenants_need_eight_gpus() {
     );
     let text = folder.call(call).out;
     assert!(text.contains("8 × A100-80GB (proven minimum): $3,801.60 a month"), "{text}");
+    // The names that pods use.
+    for name in ["mig-1g.10gb", "nvidia.com/mig-1g.10gb"] {
+        let of_name = folder.json(&call.replace("1g.10gb", name));
+        assert_eq!((&of_name["gpus"], &of_name["demand"]), (&size["gpus"], &size["demand"]));
+    }
 }
 
 #[test]
@@ -39,6 +44,10 @@ fn a_world_is_planned_around_what_is_in_use() {
     // 13 of 21 slices of GPUs at two dollars, for 720 hours.
     let dollars = plan["usd_per_month"].as_f64().unwrap();
     assert!((dollars - 13.0 / 7.0 * 2.0 * 720.0).abs() < 0.01, "{dollars}");
+    let empty = r#"{"gpus": [], "demand": {"1g.5gb": 1}}"#;
+    folder.write("empty.json", empty);
+    let nothing = folder.call("partition plan --world empty.json --output json").out;
+    assert!(!nothing.contains("-0.0"), "{nothing}");
     let text = folder.call(call).out;
     for told in ["6 of 6", "13 (no plan serves more)", "6 created, 0 removed", "[3g]"] {
         assert!(text.contains(told), "{told}: {text}");

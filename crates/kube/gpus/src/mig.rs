@@ -27,6 +27,9 @@ pub(super) struct OnGpus {
     pub(super) instances: Vec<Vec<i64>>,
     /// What the layouts leave over, in milli-GPU.
     pub(super) rest_milli: i64,
+    /// GPUs that have no instance, however the instances lie: all that these leave over is in
+    /// `rest_milli`.
+    pub(super) empty: i64,
 }
 
 /// Puts instances, by the name of their profile, on GPUs: on so many where somebody counts those
@@ -57,7 +60,18 @@ pub(super) fn on_gpus(
         of_place[*place].drain(..count).collect()
     });
     let instances = taken.collect();
-    Some(OnGpus { gpus: layouts.len() as i64, instances, rest_milli })
+    let empty = empty(&all, &layouts, &known);
+    Some(OnGpus { gpus: layouts.len() as i64, instances, rest_milli, empty })
+}
+
+/// How many GPUs have no instance. Instances that fill GPUs lie on these alone; others may be
+/// spread, each on a GPU of its own.
+fn empty(all: &Layout, layouts: &[Layout], known: &BTreeMap<&Layout, (Vec<Vec<i64>>, i64)>) -> i64 {
+    let used = layouts.iter().filter(|layout| has_any(layout)).count() as i64;
+    let are_full = known.iter().all(|(layout, (_, rest))| *rest == 0 || !has_any(layout));
+    let instances: i64 = all.iter().map(|count| i64::from(*count)).sum();
+    let most_used = if are_full { used } else { instances };
+    (layouts.len() as i64 - most_used).max(0)
 }
 
 /// The instances of one GPU by profile, in milli-GPU, and what they leave over: together one GPU.
@@ -74,6 +88,10 @@ fn one_gpu(table: &MigTable, layout: &Layout) -> (Vec<Vec<i64>>, i64) {
         (0..*count).map(|_| next(i64::from(profile.compute_slices))).collect()
     });
     (instances.collect(), next(rest as i64))
+}
+
+fn has_any(layout: &Layout) -> bool {
+    layout.iter().any(|count| *count > 0)
 }
 
 /// One layout for each GPU, which together have all instances.
@@ -207,9 +225,24 @@ mod tests {
         let half = cut("A30", &[("1g.6gb", 4)], Some(2));
         assert_eq!((half.gpus, half.rest_milli), (2, 1000));
         let empty = cut("A30", &[("4g.24gb", 1)], Some(2));
-        assert_eq!((empty.gpus, empty.rest_milli), (2, 1000));
+        assert_eq!((empty.gpus, empty.rest_milli, empty.empty), (2, 1000, 1));
         let table = MigTable::of_model("A30").unwrap();
         assert_eq!(on_gpus(&table, &[("4g.24gb", 3)], Some(2)), None);
         assert_eq!(on_gpus(&table, &[("3g.20gb", 1)], None), None);
+    }
+
+    #[test]
+    fn gpus_without_instances_are_those_that_no_spread_of_the_instances_reaches() {
+        let empty = |instances: &[(&str, i64)], gpus| cut("A100-80GB", instances, Some(gpus)).empty;
+        assert_eq!(empty(&[("7g.80gb", 5)], 8), 3);
+        // Seven slices are one GPU, which is full.
+        assert_eq!(empty(&[("1g.10gb", 7)], 2), 1);
+        assert_eq!(empty(&[("1g.10gb", 14)], 2), 0);
+        // Nine of them may lie on eight GPUs, and two on no more than two.
+        assert_eq!(empty(&[("3g.40gb", 9)], 8), 0);
+        assert_eq!(empty(&[("3g.40gb", 8)], 8), 0);
+        assert_eq!(empty(&[("3g.40gb", 1), ("2g.20gb", 1)], 8), 6);
+        // The plugin offers none.
+        assert_eq!(empty(&[("1g.10gb", 0)], 2), 2);
     }
 }

@@ -38,6 +38,9 @@ pub struct NodeGpus {
     pub units: Vec<GpuUnits>,
     /// What MIG layouts leave over, in milli-GPU.
     pub layout_rest_milli: i64,
+    /// GPUs in MIG mode, beside others that have instances, that have none; they are in
+    /// `layout_rest_milli`, too.
+    pub without_instances: i64,
     /// GPUs that are counted and that no plugin offers: lost devices.
     pub missing: i64,
 }
@@ -113,6 +116,7 @@ pub fn node_gpus(node: &Node, hami: Option<&str>) -> Option<NodeGpus> {
         model,
         count: GpuCount { gpus, by, others },
         layout_rest_milli: found.cut.as_ref().map_or(0, |cut| cut.rest_milli),
+        without_instances: found.cut.as_ref().map_or(0, |cut| cut.empty),
         missing: if found.is_cut_unknown { 0 } else { (counted - main).max(0) },
         units: found.units,
     })

@@ -167,8 +167,6 @@ pub const RESTART_COST: &str = "dovetail.dev/restart-cost";
 pub const SAVE_ON_NOTICE: &str = "dovetail.dev/save-on-notice";
 /// When a workload last saved its progress.
 pub const LAST_CHECKPOINT: &str = "dovetail.dev/last-checkpoint";
-/// Class of a workload, where its owner says it.
-pub const CLASS: &str = "dovetail.dev/class";
 /// Classes whose pods may share the GPUs of a node, separated by commas: those that its
 /// SharingPolicy names.
 pub const SHARED_CLASSES: &str = "dovetail.dev/shared-classes";

@@ -1,7 +1,7 @@
 //! Policies that cannot be followed: two on one node, profiles that no GPU has, layouts that a
 //! node's GPUs cannot have. Nothing changes under such a policy.
 
-use dovetail_model::labels::AMD_PRODUCT;
+use dovetail_model::labels::{AMD_PRODUCT, NVIDIA_PRODUCT};
 use dovetail_model::{MigTable, gpu_model};
 use dovetail_objects::Labels;
 use thiserror::Error;
@@ -191,10 +191,14 @@ fn alone(policy: &SharingPolicy, nodes: &[GpuNode<'_>], tables: &[MigTable]) -> 
             && spec.profiles.iter().all(|profile| table.profile(profile).is_none())
     };
     let mut impossible = known.filter(|(_, table)| cannot(table));
-    impossible.next().map(|(node, table)| Problem::ImpossibleLayout {
-        node: node.name.to_owned(),
-        model: table.name.clone(),
-        profiles: spec.profiles.join(", "),
+    impossible.next().map(|(node, table)| {
+        // A table is named for one of the models that it is of.
+        let model = node.labels.get(NVIDIA_PRODUCT).and_then(gpu_model);
+        Problem::ImpossibleLayout {
+            node: node.name.to_owned(),
+            model: model.unwrap_or(&table.name).to_owned(),
+            profiles: spec.profiles.join(", "),
+        }
     })
 }
 
@@ -239,6 +243,15 @@ mod tests {
         );
         let impossible = &told(&[("x", with("1g.5gb"))])[0];
         assert!(impossible.starts_with("node n-a: A100-80GB supports none of the profiles 1g.5gb"));
+        // One table is of both models.
+        let product = json!({"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"});
+        let product: Labels = serde_json::from_value(product).expect("labels");
+        let h100 = [GpuNode { name: "h", labels: &product, table: table.as_ref() }];
+        let policies = [policy("x", with("1g.5gb"))];
+        let told_of_h100 =
+            problems(&policies, &h100, &tables)[0].clone().expect("it is impossible");
+        let told_of_h100 = told_of_h100.to_string();
+        assert!(told_of_h100.starts_with("node h: H100 supports none"), "{told_of_h100}");
         let wrong = |spec: Value, start: &str| {
             let problem = &told(&[("x", spec)])[0];
             assert!(problem.starts_with(start), "{problem}");

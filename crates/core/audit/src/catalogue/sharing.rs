@@ -1,6 +1,6 @@
 //! Several pods on one GPU.
 
-use super::reach::{IDLE, LAYOUT_REST, MISMATCHED, NOT_APPLIED, UNAVAILABLE, UNWANTED};
+use super::reach::{IDLE, LAYOUT_REST, NOT_APPLIED, UNAVAILABLE, UNWANTED};
 use super::{Check, FixKind, Layer, Reach, Severity, Worth};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -121,7 +121,7 @@ pub(super) const CHECKS: &[Check] = &[
         layer: Layer::Share,
         worth: Worth::Capacity,
         is_inferred: false,
-        reach: Reach::Cluster(MISMATCHED),
+        reach: Reach::Cluster(UNWANTED),
     },
     Check {
         id: "SHR-09",

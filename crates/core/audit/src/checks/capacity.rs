@@ -18,9 +18,12 @@ pub(super) const RUNS: &[Run] = &[
 ];
 
 fn not_offered(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    // A node that starts gets its device plugin soon; one that is not ready has its own finding.
+    // A node that starts gets its device plugin soon, and so does one that changes its MIG layout;
+    // one that is not ready has its own finding.
     let is_up = |node: &&Node| {
-        !matches!(node.node.condition, NodeAvailability::NotReady | NodeAvailability::Starting)
+        let condition = node.node.condition;
+        !matches!(condition, NodeAvailability::NotReady | NodeAvailability::Starting)
+            && !node.is_changing_layout()
     };
     let busy = view.nodes_of_gpu_pods();
     for node in view.facts.nodes.iter().filter(is_up) {
@@ -65,7 +68,9 @@ fn not_ready(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
 
 fn not_counted(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let is_up = |node: &&Node| node.node.condition != NodeAvailability::NotReady;
-    let is_meant = |node: &&Node| node.uncounted_gpus > 0 && !lacks_instances(node);
+    let is_meant = |node: &&Node| {
+        node.uncounted_gpus > 0 && !lacks_instances(node) && !node.is_between_layouts()
+    };
     for node in view.facts.nodes.iter().filter(is_up).filter(is_meant) {
         let missing = format!("{} on {}", node.uncounted_gpus, node.node.name);
         let mut finding = Finding::new(check, &node.pool)

@@ -33,7 +33,8 @@ pub(super) struct Needs {
     pub(super) last_ms: Option<u64>,
 }
 
-/// A node on whose free GPUs a fix of another finding would start pending pods is not removed.
+/// A node on whose free GPUs a fix of another finding would start pending pods is not removed, and
+/// not offered to other work.
 pub(super) fn keep_given(found: &mut Vec<Finding>) {
     let giving = found.iter().flat_map(|of| {
         let check = of.check.id;
@@ -45,7 +46,7 @@ pub(super) fn keep_given(found: &mut Vec<Finding>) {
         named.find_map(|name| given.get_key_value(name))
     };
     found.retain_mut(|finding| match (finding.check.id, of_node(finding)) {
-        ("AUT-07", Some(_)) => false,
+        ("AUT-07" | "CAP-06", Some(_)) => false,
         ("AUT-03", Some((node, check))) => {
             finding.claims.clear();
             finding.stays.insert(node.clone());

@@ -1,7 +1,9 @@
 //! SHR-08 and SHR-11: pending pods ask for MIG instances of which too few are free, and another
 //! layout of a GPU has them; instances of a profile are free for long.
+//!
+//! A node that another layout lets serve waiting pods is needed: as many of them as the pods lack
+//! instances are neither removed nor offered to other work.
 
-use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
@@ -11,7 +13,7 @@ use super::scheduling::free_gpus;
 use super::taints::{keeping_away, tolerates};
 use super::{View, claims_on, node_ref, pod_ref};
 use crate::catalogue::Check;
-use crate::facts::{Node, Workload};
+use crate::facts::{Node, Pod, Workload};
 use crate::finding::Finding;
 
 const HOUR_MS: u64 = 3_600_000;
@@ -22,10 +24,10 @@ pub(super) fn instances_of_no_layout(
     found: &mut Vec<Finding>,
 ) {
     let free = free_gpus(view, NodeAvailability::Ready);
-    let mut layouts = Layouts::default();
-    let pods_on = LazyCell::new(|| gpu_pods_by_node(view));
+    let mut suppliers = Suppliers::default();
+    let waits = |pod: &&Pod| pod.node.is_none() && pod.should_be_gone_ms.is_none();
     for workload in view.gpu_workloads() {
-        let pending: Vec<_> = workload.pods.iter().filter(|pod| pod.node.is_none()).collect();
+        let pending: Vec<&Pod> = workload.pods.iter().filter(waits).collect();
         if pending.is_empty() {
             continue;
         }
@@ -39,64 +41,145 @@ pub(super) fn instances_of_no_layout(
                 continue;
             }
             let asked = format!("{} that request {resource}, {free} free", pending.len());
-            let mut finding = Finding::new(check, &workload.owner)
+            let finding = Finding::new(check, &workload.owner)
                 .with("pending pods", asked)
                 .affecting(pending.iter().map(|pod| pod_ref(workload, pod)));
-            finding = match node_for(view, workload, profile, (&mut layouts, &pods_on)) {
-                Some((node, layout, pods)) => {
-                    // What is free there is of other profiles; the pods need no more of it than
-                    // the instances that they lack.
-                    let states = check.reach.states();
-                    finding.claims = claims_on(node, None, states, view.facts.period);
-                    let lacking = wanted - free;
-                    finding.most_milli = Some(milli_of(node, profile, lacking));
-                    finding
-                        .for_example(check.fix_example)
-                        .with("node that could provide them", &node.node.name)
-                        .with("layout of one of its GPUs", layout)
-                        .with("pods with GPUs on that node", pods)
-                }
-                None => {
-                    let none =
-                        "none: no GPU on a node that these pods may use supports this profile";
-                    let example = "nodes whose GPUs support the profile; or a toleration in the pods for nodes that \
-                                   have it (see SCH-04)";
-                    finding.with("node that could provide them", none).for_example(example)
-                }
-            };
-            found.push(finding);
+            let lacks = (profile, wanted - free);
+            let nodes = suppliers.nodes_for(view, workload, lacks);
+            found.push(with_nodes(view, finding, lacks, &nodes));
         }
     }
 }
 
-/// The layout with the most instances of a profile, by model and profile.
-#[derive(Default)]
-struct Layouts<'f>(BTreeMap<(&'f str, String), Option<String>>);
+/// What a finding says of the nodes that could provide so many instances of a profile.
+fn with_nodes(
+    view: &View<'_>,
+    mut finding: Finding,
+    (profile, lacking): (&str, i64),
+    nodes: &[Supplier<'_>],
+) -> Finding {
+    let Some(first) = nodes.first() else {
+        finding.most_milli = Some(0);
+        let none = "none: no GPU on a node that these pods may use supports this profile";
+        let example = "nodes whose GPUs support the profile; or a toleration in the pods for nodes that have it (see \
+                       SCH-04)";
+        return finding.with("node that could provide them", none).for_example(example);
+    };
+    // What is free there is of other profiles; the pods need no more of it than the instances that
+    // they lack.
+    let states = finding.check.reach.states();
+    let period = view.facts.period;
+    finding.claims = nodes.iter().flat_map(|of| claims_on(of.node, None, states, period)).collect();
+    finding.most_milli = Some(milli_of(first.node, profile, lacking));
+    finding.starts_on = nodes.iter().map(|of| of.node.node.name.to_string()).collect();
+    // The pods need these nodes, in whatever layout: none of them leaves the bill.
+    finding.stays.extend(finding.starts_on.iter().cloned());
+    let example = finding.check.fix_example;
+    finding = finding
+        .for_example(example)
+        .with("node that could provide them", &first.node.node.name)
+        .with("layout of one of its GPUs", &first.layout)
+        .with("pods with GPUs on that node", first.pods);
+    let more = &nodes[1..];
+    more.iter().fold(finding, |finding, of| {
+        finding.with("node that could provide them", &of.node.node.name)
+    })
+}
 
-impl<'f> Layouts<'f> {
-    fn with_most(&mut self, model: &'f str, profile: &str) -> Option<String> {
-        let known = self.0.entry((model, profile.to_owned()));
-        known.or_insert_with(|| with_most(&MigTable::of_model(model)?, profile)).clone()
+/// A node of which another layout has instances of a profile.
+#[derive(Clone)]
+struct Supplier<'f> {
+    node: &'f Node,
+    /// That layout of one of its GPUs, and how many of the instances it has.
+    layout: String,
+    of_each: i64,
+    /// How many pods have GPUs there.
+    pods: usize,
+}
+
+/// Which nodes can provide what pods lack, and what pods that came before need of them.
+#[derive(Default)]
+struct Suppliers<'f> {
+    /// The layout with the most instances of a profile, and their number, by model and profile.
+    layouts: BTreeMap<(&'f str, String), Option<(String, i64)>>,
+    /// Pods with GPUs on each node, once somebody has asked.
+    pods_on: Option<BTreeMap<&'f str, usize>>,
+    /// How much of each node is taken, in milli-GPU.
+    taken_milli: BTreeMap<&'f str, i64>,
+}
+
+impl<'f> Suppliers<'f> {
+    /// The nodes that together have so many instances of a profile once they are cut for it, those
+    /// with the fewest pods in the way first. At least one where any GPU supports the profile.
+    fn nodes_for(
+        &mut self,
+        view: &View<'f>,
+        workload: &Workload,
+        (profile, lacking): (&str, i64),
+    ) -> Vec<Supplier<'f>> {
+        let able = self.able(view, workload, profile);
+        let (mut left, mut nodes) = (lacking, Vec::new());
+        for of in &able {
+            if left <= 0 {
+                break;
+            }
+            let all_milli = of.node.devices.len().max(1) as i64 * WHOLE_DEVICE_MILLI;
+            let taken_milli = self.taken_milli.entry(&of.node.node.name).or_default();
+            let room = (all_milli - *taken_milli).max(0) * of.of_each / WHOLE_DEVICE_MILLI;
+            let gets = left.min(room);
+            if gets > 0 {
+                *taken_milli += (gets * WHOLE_DEVICE_MILLI + of.of_each - 1) / of.of_each;
+                left -= gets;
+                nodes.push(of.clone());
+            }
+        }
+        if nodes.is_empty() {
+            nodes.extend(able.into_iter().next());
+        }
+        nodes
+    }
+
+    /// All nodes that can have instances of a profile and that pods may use.
+    fn able(&mut self, view: &View<'f>, workload: &Workload, profile: &str) -> Vec<Supplier<'f>> {
+        let pods_on = self.pods_on.get_or_insert_with(|| gpu_pods_by_node(view));
+        let facts = view.facts;
+        let nodes = facts.nodes.iter().filter(|node| is_cut(node) && may_use(workload, node));
+        let able = nodes.filter_map(|node| {
+            let model = node.gpus.values().find_map(|gpus| gpus.model.as_deref())?;
+            let known = self.layouts.entry((model, profile.to_owned()));
+            let known =
+                known.or_insert_with(|| with_most(&MigTable::of_model(model)?, profile)).clone();
+            let (layout, of_each) = known?;
+            let pods = pods_on.get(&*node.node.name).copied().unwrap_or(0);
+            Some(Supplier { node, layout, of_each, pods })
+        });
+        let mut able: Vec<Supplier<'f>> = able.collect();
+        able.sort_by(|one, other| {
+            let [one, other] = [one, other].map(|of| (of.pods, &*of.node.node.name));
+            one.cmp(&other)
+        });
+        able
     }
 }
 
-/// What so many instances of a profile are of a node's GPUs, by compute slices, in milli-GPU: all
-/// of them together are rounded once.
-fn milli_of(node: &Node, profile: &str, instances: i64) -> i64 {
+/// What so many instances of a profile are of a node's GPUs, by compute slices, in milli-GPU.
+fn milli_of(node: &Node, profile: &str, count: i64) -> i64 {
     let model = node.gpus.values().find_map(|gpus| gpus.model.as_deref());
     let Some(table) = model.and_then(MigTable::of_model) else { return 0 };
     let slices = table.profile(profile).map_or(0, |place| table.profiles[place].compute_slices);
-    let milli = (WHOLE_DEVICE_MILLI * i64::from(slices)).saturating_mul(instances);
-    to_nearest(milli, i64::from(table.compute_slices).max(1))
+    let milli_slices = count.saturating_mul(WHOLE_DEVICE_MILLI * i64::from(slices));
+    to_nearest(milli_slices, i64::from(table.compute_slices).max(1))
 }
 
-fn with_most(table: &MigTable, profile: &str) -> Option<String> {
+/// The layout with the most instances of a profile, in words, and how many of them it has.
+fn with_most(table: &MigTable, profile: &str) -> Option<(String, i64)> {
     let place = table.profile(profile)?;
     let layouts = table.fullest_layouts().into_iter().filter(|layout| layout[place] > 0);
     let best = layouts.max_by_key(|layout| (layout[place], table.compute_of(layout)))?;
+    let of_each = i64::from(best[place]);
     let of_profile = table.profiles.iter().zip(best).filter(|(_, count)| *count > 0);
     let texts = of_profile.map(|(profile, count)| format!("{count} × {}", profile.name));
-    Some(texts.collect::<Vec<_>>().join(", "))
+    Some((texts.collect::<Vec<_>>().join(", "), of_each))
 }
 
 fn gpu_pods_by_node<'f>(view: &View<'f>) -> BTreeMap<&'f str, usize> {
@@ -107,23 +190,6 @@ fn gpu_pods_by_node<'f>(view: &View<'f>) -> BTreeMap<&'f str, usize> {
         }
     }
     pods
-}
-
-/// The node that could be cut so with the fewest pods in the way, the layout, and how many pods
-/// have GPUs there.
-fn node_for<'f>(
-    view: &View<'f>,
-    workload: &Workload,
-    profile: &str,
-    (layouts, pods_on): (&mut Layouts<'f>, &BTreeMap<&str, usize>),
-) -> Option<(&'f Node, String, usize)> {
-    let of_node = view.facts.nodes.iter().filter(|node| is_cut(node) && may_use(workload, node));
-    let able = of_node.filter_map(|node| {
-        let model = node.gpus.values().find_map(|gpus| gpus.model.as_deref())?;
-        let layout = layouts.with_most(model, profile)?;
-        Some((node, layout, pods_on.get(&*node.node.name).copied().unwrap_or(0)))
-    });
-    able.min_by_key(|(node, _, pods)| (*pods, &*node.node.name))
 }
 
 /// Whether GPUs of a node are in MIG mode, as far as its resources and labels say.
@@ -152,10 +218,24 @@ pub(super) fn unused_profiles(view: &View<'_>, check: &'static Check, found: &mu
                 .with("not used", format!("{free} × {profile} on {}", node.node.name))
                 .affecting([node_ref(node)]);
             finding.claims = claims_on(node, None, check.reach.states(), view.facts.period);
-            finding.most_milli = Some(milli_of(node, profile, free));
+            finding.most_milli = Some(all_of(view, node, resource, free));
             finding.needs_waste = true;
             finding.since_ms = node.free_since_ms;
             found.push(finding);
+        }
+    }
+}
+
+/// What all instances of a profile are of a node's GPUs, in milli-GPU: as much as the ledger counts
+/// for them, which depends on the layouts of these GPUs.
+fn all_of(view: &View<'_>, node: &Node, resource: &str, count: i64) -> i64 {
+    let gpus = view.moment.nodes.iter().find(|gpus| *gpus.node == *node.node.name);
+    let units = gpus.and_then(|gpus| gpus.units.iter().find(|of| of.resource == resource));
+    match units {
+        Some(units) => units.parts.milli(0, count),
+        None => {
+            let profile = resource.strip_prefix(labels::NVIDIA_MIG).unwrap_or(resource);
+            milli_of(node, profile, count)
         }
     }
 }

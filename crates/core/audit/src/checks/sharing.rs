@@ -1,6 +1,6 @@
 //! SHR: several pods on one GPU.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::DeviceState;
 use dovetail_model::labels;
@@ -37,6 +37,10 @@ const WHOLE: &str = labels::NVIDIA_GPU;
 /// What to do about a node whose change is stuck: nothing goes on by itself there.
 const REPAIR: &str = "repair the GPUs of the node (see its events), then: dovetail partition \
                       rollback --node NODE  # removes the taint dovetail.dev/repartition";
+
+/// What to do about GPUs that did not get the instances of their node's layout.
+const SET_AGAIN: &str = "kubectl label node NODE nvidia.com/mig.config-  # then set the label again: mig-manager \
+                         creates the missing instances; if this does not help, replace the GPUs";
 
 /// How many units a plugin makes of each GPU of a node, by its label; 1 where it makes none.
 fn replicas(node: &Node) -> u32 {
@@ -90,12 +94,9 @@ fn replicas_as_gpus(view: &View<'_>, check: &'static Check, found: &mut Vec<Find
 }
 
 fn layout_not_applied(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    for node in &view.facts.nodes {
+    for node in view.facts.nodes.iter().filter(|node| node.has_failed_layout()) {
         let label = |key: &str| node.node.labels.get(key).map(String::as_str);
         let failed = label(MIG_STATE).filter(|state| *state == "failed");
-        if failed.is_none() && node.stuck_since_ms.is_none() {
-            continue;
-        }
         let mut finding = Finding::new(check, &node.pool);
         if let Some(state) = failed {
             finding = finding
@@ -114,7 +115,8 @@ fn layout_not_applied(view: &View<'_>, check: &'static Check, found: &mut Vec<Fi
 }
 
 fn left_over_by_layout(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    for node in view.facts.nodes.iter().filter(|node| node.layout_rest_milli > 0) {
+    let lacks = |node: &&Node| node.layout_rest_milli > 0 && !node.is_changing_layout();
+    for node in view.facts.nodes.iter().filter(lacks) {
         let gpus = gpu_count(node.layout_rest_milli);
         let mut finding = Finding::new(check, &node.pool)
             .with("GPUs left over", format!("{gpus} on {}", node.node.name))
@@ -127,7 +129,9 @@ fn left_over_by_layout(view: &View<'_>, check: &'static Check, found: &mut Vec<F
 
 /// GPUs of a node that is cut into MIG instances of which no instance is offered.
 fn without_instances(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    let is_up = |node: &&Node| node.node.condition != NodeAvailability::NotReady;
+    let is_up = |node: &&Node| {
+        node.node.condition != NodeAvailability::NotReady && !node.is_between_layouts()
+    };
     for node in view.facts.nodes.iter().filter(is_up).filter(|node| lacks_instances(node)) {
         let config = node.node.labels.get(MIG_CONFIG).map_or("unknown", String::as_str);
         let mut finding = Finding::new(check, &node.pool)
@@ -137,6 +141,10 @@ fn without_instances(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
             )
             .with("requested layout", config)
             .affecting([node_ref(node)]);
+        // To set the label to what it says changes nothing.
+        if node.has_mig_instances() && node.node.labels.contains_key(MIG_CONFIG) {
+            finding = finding.for_example(SET_AGAIN);
+        }
         finding.claims = claims_on(node, None, &[DeviceState::Unavailable], view.facts.period);
         found.push(finding);
     }
@@ -152,30 +160,51 @@ pub(super) fn lacks_instances(node: &Node) -> bool {
 }
 
 fn mixed_classes(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    type OfNode<'f> = (BTreeMap<WorkloadClass, &'f str>, Vec<ObjectRef>);
-    let mut by_node: BTreeMap<&str, OfNode<'_>> = BTreeMap::new();
+    let mut by_node: BTreeMap<&str, SharedNode<'_>> = BTreeMap::new();
     for workload in view.gpu_workloads() {
-        let Some(class) = workload.class else { continue };
+        let label = workload.template.labels.get(labels::CLASS).map(String::as_str);
+        let label = label.filter(|label| !label.is_empty());
+        let Some(name) = label.or(workload.class.map(named)) else { continue };
         for (pod, node) in view.pods_on_gpu_nodes(workload) {
             if node.time_slices <= 1 {
                 continue;
             }
-            let (classes, pods) = by_node.entry(&node.node.name).or_default();
-            classes.entry(class).or_insert(&workload.owner.name);
-            pods.push(pod);
+            let shared = by_node.entry(&node.node.name).or_default();
+            shared.labels.extend(label);
+            shared.kinds.extend(workload.class);
+            shared.owners.entry(name).or_insert(&workload.owner.name);
+            shared.pods.push(pod);
         }
     }
-    for (name, (classes, pods)) in by_node {
+    for (name, shared) in by_node {
         // Inference on time slices is a finding of its own, whatever is beside it.
-        if classes.len() < 2 || classes.contains_key(&WorkloadClass::Inference) {
+        if !shared.is_mixed() || shared.kinds.contains(&WorkloadClass::Inference) {
             continue;
         }
         let mixed: Vec<String> =
-            classes.iter().map(|(class, owner)| format!("{} ({owner})", named(*class))).collect();
+            shared.owners.iter().map(|(class, owner)| format!("{class} ({owner})")).collect();
         let finding = Finding::new(check, &view.nodes[name].pool)
             .with("kinds of work", format!("{} on {name}", mixed.join(", ")))
-            .affecting(pods);
+            .affecting(shared.pods);
         found.push(finding);
+    }
+}
+
+/// Who shares the GPUs of a node in turns.
+#[derive(Default)]
+struct SharedNode<'f> {
+    /// Classes by label, of any value, as the scheduler compares them.
+    labels: BTreeSet<&'f str>,
+    kinds: BTreeSet<WorkloadClass>,
+    /// The name of an owner by the name of its class.
+    owners: BTreeMap<&'f str, &'f str>,
+    pods: Vec<ObjectRef>,
+}
+
+impl SharedNode<'_> {
+    /// A class of one's own beside a kind of work that is only known by its owner may be the same.
+    fn is_mixed(&self) -> bool {
+        self.labels.len() > 1 || self.kinds.len() > 1
     }
 }
 

@@ -92,10 +92,15 @@ impl<'f> Times<'f> {
     }
 
     /// Of GPUs that a node has lost: since when nobody knows, but not before there was the node.
+    /// Those of a node that changes its MIG layout come back.
     pub(super) fn lost(&self, node: &str) -> Lasting {
         let now_ms = self.facts.now_ms;
         let is_young = |joined_ms: &u64| now_ms.saturating_sub(*joined_ms) < LEAST_MS;
-        let joined_ms = self.nodes.get(node).and_then(|node| node.joined_ms).filter(is_young);
+        let node = self.nodes.get(node);
+        if node.is_some_and(|node| node.is_changing_layout()) {
+            return Lasting { since_ms: None, goes_on: false };
+        }
+        let joined_ms = node.and_then(|node| node.joined_ms).filter(is_young);
         Lasting { since_ms: joined_ms, goes_on: joined_ms.is_none() }
     }
 
@@ -115,6 +120,9 @@ impl<'f> Times<'f> {
             FreeCause::DrainingOrCordoned => {
                 let minutes = self.thresholds().cordoned_minutes;
                 Lasting::after(node.cordoned_since_ms, now_ms, minutes)
+            }
+            FreeCause::LayoutRest if node.is_changing_layout() => {
+                Lasting { since_ms: None, goes_on: false }
             }
             FreeCause::LayoutRest => Lasting::after(node.joined_ms, now_ms, some_minutes),
             FreeCause::NoDemand => Lasting::after(node.free_since_ms, now_ms, some_minutes),

@@ -88,13 +88,14 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
     let clamped = clamped(object);
     let read = node_gpus(object, detail.metadata.annotation(HAMI_GPUS));
     let is_offered = |read: &gpus::NodeGpus| read.units.iter().any(|units| units.built_in > 0);
-    let uncounted_gpus = read.as_ref().map_or(0, |read| read.missing);
+    // A layout that makes no instance of a GPU leaves nothing over: no pod can request anything.
+    let uncounted_gpus = read.as_ref().map_or(0, |read| read.missing + read.without_instances);
     let waits_for_plugin = uncounted_gpus > 0 && !read.as_ref().is_some_and(is_offered);
     // The driver and the plugin come up after the node does.
     if waits_for_plugin && age_ms < STARTING_MS && node.condition == NodeAvailability::Ready {
         node.condition = NodeAvailability::Starting;
     }
-    let layout_rest_milli = read.as_ref().map_or(0, |read| read.layout_rest_milli);
+    let layout_rest_milli = read.as_ref().map_or(0, rest_of_instances);
     ReadNode {
         count: read.as_ref().map(|read| read.count.clone()),
         gpus: read.map(|read| of_audit(&name, read)),
@@ -270,9 +271,15 @@ fn condition(
     }
 }
 
+/// What layouts leave over of GPUs that have instances, in milli-GPU.
+fn rest_of_instances(read: &gpus::NodeGpus) -> i64 {
+    (read.layout_rest_milli - 1000 * read.without_instances).max(0)
+}
+
 /// GPUs as the audit counts them.
 fn of_audit(node: &str, read: gpus::NodeGpus) -> NodeGpus {
-    let unavailable_milli = read.unavailable_milli();
+    let unavailable_milli = read.unavailable_milli() + 1000 * read.without_instances;
+    let layout_rest_milli = rest_of_instances(&read);
     let units = read.units.into_iter().map(|units| Units {
         resource: units.resource,
         count: units.usable,
@@ -285,7 +292,7 @@ fn of_audit(node: &str, read: gpus::NodeGpus) -> NodeGpus {
         model: read.model,
         gpus: read.count.gpus,
         unavailable_milli: unavailable_milli.clamp(0, read.count.gpus * 1000),
-        layout_rest_milli: read.layout_rest_milli,
+        layout_rest_milli,
         unknown_milli: 0,
         units: units.collect(),
     }

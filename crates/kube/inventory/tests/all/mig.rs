@@ -7,7 +7,7 @@ use dovetail_audit::device_states;
 use dovetail_model::MigTable;
 use serde_json::{Value, json};
 
-use crate::facts::{gathered, node, pod};
+use crate::facts::{gathered, node, pod, states};
 
 const GPU: &str = "nvidia.com/gpu";
 
@@ -357,4 +357,34 @@ fn renamed_replicas_are_parts_of_the_gpus_that_the_machine_has() {
     let mig = [("nvidia.com/mig-3g.20gb.shared", 64)];
     let a100 = [of_type("p4d.24xlarge")[0], ("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB")];
     assert_eq!(gpus(&mig, &a100), 8);
+}
+
+/// GPUs on which no instance lies, beside GPUs that are full or whole: pods can request nothing of
+/// them, as if the plugin did not report them.
+#[test]
+fn gpus_without_instances_are_unavailable_and_no_rest_of_a_layout() {
+    let of = |gpus: i64, amounts: &[(&str, i64)]| {
+        let mut made = node("m", 0);
+        made["metadata"]["labels"]["nvidia.com/gpu.product"] = json!("NVIDIA-A100-SXM4-80GB");
+        made["metadata"]["labels"]["nvidia.com/gpu.count"] = json!(gpus.to_string());
+        for field in ["capacity", "allocatable"] {
+            made["status"][field] = json!({"cpu": "96", "memory": "2000Gi", "pods": "110"});
+            for (resource, count) in amounts {
+                made["status"][field][*resource] = json!(count.to_string());
+            }
+        }
+        let found = gathered(&[made]);
+        let read = &found.facts.nodes[0];
+        let (uncounted, rest) = (read.uncounted_gpus, read.layout_rest_milli);
+        let states = states(found);
+        (uncounted, rest, states.get("unavailable").copied().unwrap_or(0))
+    };
+    assert_eq!(of(8, &[("nvidia.com/mig-7g.80gb", 5)]), (3, 0, 3_000));
+    assert_eq!(of(2, &[("nvidia.com/mig-1g.10gb", 7)]), (1, 0, 1_000));
+    assert_eq!(of(8, &[("nvidia.com/mig-7g.80gb", 3), (GPU, 2)]), (3, 0, 3_000));
+    assert_eq!(of(1, &[("nvidia.com/mig-1g.10gb", 0)]), (1, 0, 1_000));
+    // These may lie on all GPUs.
+    let (uncounted, rest, unavailable) = of(2, &[("nvidia.com/mig-3g.40gb", 2)]);
+    assert_eq!((uncounted, unavailable), (0, 0));
+    assert!(rest > 0);
 }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use dovetail_account::device_time::DeviceState;
 use dovetail_model::{
-    Bounds, DeviceAmount, DeviceRequest, Holding, HoldingId, HoldingPhase, Job, JobId, Owner,
-    Queue, Requirement, Resources, Snapshot,
+    Bounds, DeviceAmount, DeviceRequest, FreeCause, Holding, HoldingId, HoldingPhase, Job, JobId,
+    Owner, Queue, Requirement, Resources, Snapshot,
 };
 
 use super::*;
@@ -292,8 +293,9 @@ fn pods_that_ask_for_a_mig_instance_find_the_node_and_the_layout_that_would_serv
             let example = finding.fix_example();
             assert_eq!(example.starts_with("dovetail partition plan"), has_node, "{example}");
             assert_eq!(example.contains("toleration"), !has_node, "{example}");
-            // The instance that is missing is two of seven compute slices of a GPU.
-            assert_eq!(finding.most_milli, has_node.then_some(286), "{example}");
+            // Each instance that is missing is two of seven compute slices of a GPU.
+            let most_milli = if free == 1 { 286 } else { 571 };
+            assert_eq!(finding.most_milli, Some(if has_node { most_milli } else { 0 }));
         }
         let evidence = found.iter().flat_map(|finding| &finding.evidence);
         evidence.map(|of| of.value.clone()).collect::<Vec<_>>()
@@ -305,4 +307,57 @@ fn pods_that_ask_for_a_mig_instance_find_the_node_and_the_layout_that_would_serv
     let none = "none: no GPU on a node that these pods may use supports this profile";
     assert_eq!(found("nvidia.com/mig-2g.20gb", 0, true), [&asked(0), none]);
     assert_eq!(found("nvidia.com/gpu", 0, false), [""; 0]);
+}
+
+/// Two empty nodes of halves, two nodes of sevenths of which one is in use, and pods that wait for
+/// so many sevenths: each of the halves has seven of them on each of its eight GPUs.
+fn waiting_for_sevenths(count: i64) -> Vec<Finding> {
+    let mut facts = Facts { now_ms: NOW_MS, ..Facts::default() };
+    facts.period = Span { from_ms: 0, to_ms: NOW_MS };
+    let model = Some("NVIDIA-A100-SXM4-80GB".to_owned());
+    let of_nodes = [("h1", "3g.40gb", 16), ("h2", "3g.40gb", 16), ("s1", "1g.10gb", 56)];
+    for (number, (name, profile, units)) in (0..).zip(of_nodes) {
+        let mut node = gpu_node(name, "NVIDIA-A100-SXM4-80GB");
+        node.node.taints.clear();
+        node.pool = ObjectRef::new("Node", "", name);
+        node.devices = (8 * number..8 * (number + 1)).collect();
+        let gpus =
+            Gpus { model: model.clone(), built_in: units, allocatable: units, ..Gpus::default() };
+        node.gpus = map(&[(&*format!("nvidia.com/mig-{profile}"), gpus)]);
+        node.free_since_ms = Some(NOW_MS - 9 * HOUR_MS);
+        node.without_gpu_pods_since_ms = (name != "s1").then_some(NOW_MS - 9 * HOUR_MS);
+        facts.nodes.push(node);
+    }
+    let with = |name: &str, count: i64, node: Option<&str>| {
+        let mut of = workload(ObjectRef::new("Deployment", "prod", name), 0, 1, "");
+        of.template.containers[0].limits = map(&[("nvidia.com/mig-1g.10gb", count)]);
+        of.pods[0].node = node.map(str::to_owned);
+        of
+    };
+    facts.workloads.push(with("holds", 56, Some("s1")));
+    facts.workloads.push(with("waits", count, None));
+    audit(&facts)
+}
+
+#[test]
+fn a_node_that_another_layout_lets_serve_waiting_pods_is_not_removed() {
+    let removed = |found: &[Finding]| {
+        let of_check = found.iter().filter(|finding| finding.check.id == "AUT-03");
+        let removed = of_check.filter(|finding| !finding.claims.is_empty());
+        removed.map(|finding| finding.object.name.clone()).collect::<Vec<_>>()
+    };
+    // One node serves 56 of them, and the other is needed for one more.
+    let some = waiting_for_sevenths(56);
+    assert_eq!(removed(&some), ["h2"]);
+    assert_eq!(removed(&waiting_for_sevenths(57)), [""; 0]);
+    let waits = some.iter().find(|finding| finding.check.id == "SHR-08").expect("it is found");
+    assert_eq!((waits.claims.len(), waits.most_milli), (8, Some(8_000)));
+    assert!(waits.claims.iter().all(|claim| {
+        let free = [FreeCause::NoDemand, FreeCause::TypeMismatch];
+        free.map(|cause| DeviceState::Free(Some(cause))).iter().all(|of| claim.states.contains(of))
+    }));
+    let mut of_h1 = some.iter().filter(|finding| finding.object.name == "h1");
+    let kept = of_h1.find(|finding| finding.check.id == "AUT-03").expect("it is found");
+    assert!(kept.stays.contains("h1") && waits.stays.contains("h1"), "{kept:?}");
+    assert!(kept.fix_example().starts_with("keep the node"), "{}", kept.fix_example());
 }

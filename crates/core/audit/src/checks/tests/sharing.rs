@@ -139,6 +139,49 @@ fn a_node_none_of_whose_gpus_has_an_instance_is_found_by_its_layout() {
     }
 }
 
+/// Two kinds of work by classes of one's own, which only the label tells.
+#[test]
+fn classes_of_any_name_are_mixed_on_time_slices() {
+    let told = |classes: [&str; 2]| {
+        let mut facts = healthy();
+        facts.nodes.iter_mut().for_each(|node| node.time_slices = 4);
+        offered_as(&mut facts, "nvidia.com/gpu.shared");
+        for (workload, class) in [SERVE, TRAIN].into_iter().zip(classes) {
+            facts.workloads[workload].class = None;
+            let labels = &mut facts.workloads[workload].template.labels;
+            labels.insert("dovetail.dev/class".into(), class.into());
+        }
+        let found = audit(&facts);
+        let evidence = found.iter().flat_map(|finding| &finding.evidence);
+        evidence.map(|of| of.value.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(told(["team-a", "team-b"]), ["team-a (serve), team-b (train) on g1"]);
+    assert_eq!(told(["team-a", "team-a"]), [""; 0]);
+}
+
+/// No plugin offers GPUs while their layout changes, and none after a change that failed.
+#[test]
+fn no_device_plugin_is_blamed_for_a_layout_that_is_not_there() {
+    let found = |state: &str, instances: bool| {
+        let mut facts = healthy();
+        label(&mut facts, "nvidia.com/mig.config", "all-1g.10gb");
+        label(&mut facts, "nvidia.com/mig.config.state", state);
+        facts.nodes[0].uncounted_gpus = 8;
+        if instances {
+            let none = Gpus::default();
+            facts.nodes[0].gpus.insert("nvidia.com/mig-1g.10gb".into(), none);
+        }
+        ids(&facts)
+    };
+    for instances in [false, true] {
+        for state in ["pending", "rebooting"] {
+            assert_eq!(found(state, instances), [""; 0], "{state}");
+        }
+        assert_eq!(found("failed", instances), ["SHR-04"]);
+        assert_eq!(found("success", instances), ["SHR-09"]);
+    }
+}
+
 /// Neither layout came: mig-manager may say nothing about it, as it does of replicas.
 #[test]
 fn a_node_whose_change_is_stuck_is_found_with_its_time_and_the_way_out() {
