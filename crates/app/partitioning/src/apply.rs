@@ -83,18 +83,12 @@ struct Apply<'a> {
 impl<'a> Apply<'a> {
     async fn new(app: &'a App, options: &'a Options, tables: &'a [MigTable]) -> Result<Self> {
         let server = Server::connect(&options.connection, &options.operator_namespace).await?;
-        let cluster_policy = match options.is_dry_run {
-            true => None,
-            false => server.cluster_policy().await?,
-        };
+        let cluster_policy = server.cluster_policy().await?;
         Ok(Self { app, options, tables, server, cluster_policy })
     }
 
     /// Sees to it that a component reads the layouts that it is to be asked for.
     async fn check(&self, by: Component) -> Result<()> {
-        if self.options.is_dry_run {
-            return Ok(());
-        }
         if by == Component::DeviceConfigManager {
             return setup_amd::check(self.server.device_configs().await?);
         }
@@ -116,7 +110,7 @@ impl<'a> Apply<'a> {
     /// The same before a change begins.
     async fn check_new(&self, by: Component) -> Result<()> {
         self.check(by).await?;
-        let policy = self.cluster_policy.as_ref().filter(|_| !self.options.is_dry_run);
+        let policy = self.cluster_policy.as_ref();
         if let Some(why) = policy.and_then(|policy| setup::kept_away(policy, by)) {
             bail!(
                 "the pods of the GPU Operator could not start again during a change ({why}): apply the output of \
@@ -186,23 +180,29 @@ impl<'a> Apply<'a> {
     }
 
     /// Brings changes that were cut off to their end; whether there were any. One that cannot go on
-    /// does not keep the others. A node that is stuck is told of until somebody sees to it.
+    /// does not keep the others. A node that is stuck, or whose record cannot be read, is told of
+    /// until somebody sees to it.
     async fn resume(&self, objects: &Objects, document: &mut Document) -> bool {
         let mut has_changed = false;
         for (node, seen) in &objects.nodes {
-            let Some(record) = seen.record() else { continue };
+            let Some(record) = seen.record() else {
+                let unreadable = seen.unreadable_record();
+                document.nodes.extend(unreadable.map(|why| NodeRow::stays(node.clone(), why)));
+                continue;
+            };
             if record.step == Step::Stuck {
                 document.nodes.push(NodeRow::stuck(node, &record));
             }
             if record.step.is_over() {
                 continue;
             }
-            if self.options.is_dry_run {
-                document.nodes.push(NodeRow::of(node, &record, record.step.word()));
-                continue;
-            }
-            has_changed = true;
-            match self.resume_node(node, seen, record.by).await {
+            let is_dry_run = self.options.is_dry_run;
+            has_changed |= !is_dry_run;
+            let resumed = match is_dry_run {
+                true => self.check(record.by).await.map(|()| record.clone()),
+                false => self.resume_node(node, seen, record.by).await,
+            };
+            match resumed {
                 Ok(record) => document.nodes.push(NodeRow::ended(node, &record)),
                 Err(error) => {
                     let row = NodeRow::of(node, &record, record.step.word());
@@ -245,13 +245,17 @@ impl<'a> Apply<'a> {
                 wanted(objects, &policy.spec, &fleet, now_ms())
             }
         };
-        let stays = wanted.stays.into_iter().map(|(node, why)| NodeRow::stays(node, why));
-        document.nodes.extend(stays);
+        // A record that cannot be read was told of before.
+        let is_news = |(node, _): &(String, String)| {
+            objects.nodes.get(node).is_none_or(|seen| seen.unreadable_record().is_none())
+        };
+        let stays = wanted.stays.into_iter().filter(is_news);
+        document.nodes.extend(stays.map(|(node, why)| NodeRow::stays(node, why)));
         let mut planned = wanted.changes.into_iter();
         let mut mine = BTreeSet::new();
         let mut room = Room::of(policy, objects, &mine);
         if self.options.is_dry_run {
-            document.nodes.extend(would_change(planned, &room));
+            self.would_change(policy, planned, room, document).await;
             return Ok((None, false));
         }
         while let Some(change) = planned.next() {
@@ -259,12 +263,7 @@ impl<'a> Apply<'a> {
                 // Others may have changed nodes in the meantime.
                 room = room.with(Room::of(policy, &self.objects().await?, &mine));
             }
-            let held_back = match (policy.spec.apply, room.left) {
-                (false, _) => Some("planned: the policy does not set `apply: true`".to_owned()),
-                (_, 0) => Some(room.why.clone()),
-                _ => change.held_back.clone(),
-            };
-            if let Some(why) = held_back {
+            if let Some(why) = held_back(policy, &room, &change) {
                 let why = &*why;
                 let next = NextChange {
                     node: change.node.clone(),
@@ -288,6 +287,47 @@ impl<'a> Apply<'a> {
             document.nodes.push(row);
         }
         Ok((None, has_changed))
+    }
+
+    /// What a call that is no dry run would do.
+    async fn would_change(
+        &self,
+        policy: &SharingPolicy,
+        changes: impl Iterator<Item = NodeChange>,
+        mut room: Room,
+        document: &mut Document,
+    ) {
+        for change in changes {
+            let why = match held_back(policy, &room, &change) {
+                Some(why) => Some(why),
+                None => self.eviction_refused(&change).await,
+            };
+            room.left = room.left.saturating_sub(1);
+            let why = why.unwrap_or_else(|| "planned".to_owned());
+            document.nodes.push(NodeRow::planned(change, &why));
+        }
+    }
+
+    /// The first pod of a change that may not be evicted now, and why: the change begins and then
+    /// waits for it.
+    async fn eviction_refused(&self, change: &NodeChange) -> Option<String> {
+        for one in change.moves.iter().filter(|one| one.waits_until_ms.is_none()) {
+            match self.server.refuses_eviction(one).await {
+                Ok(None) => {}
+                Ok(Some(why)) => {
+                    return Some(format!(
+                        "planned: pod {} cannot be evicted now ({why}): `apply` taints the node and \
+                         waits for up to --move-wait",
+                        one.pod
+                    ));
+                }
+                Err(error) => {
+                    let of = format!("PodDisruptionBudgets of pod {}", one.pod);
+                    self.app.note(&format!("{of} were not checked: {error:#}"));
+                }
+            }
+        }
+        None
     }
 
     async fn change(
@@ -394,18 +434,13 @@ impl<'a> Apply<'a> {
     }
 }
 
-/// What a call that is no dry run would do.
-fn would_change(
-    changes: impl Iterator<Item = NodeChange>,
-    room: &Room,
-) -> impl Iterator<Item = NodeRow> {
-    changes.enumerate().map(|(place, change)| match place < room.left || !room.is_guarded {
-        true => {
-            let why = change.held_back.clone().unwrap_or_else(|| "planned".to_owned());
-            NodeRow::planned(change, &why)
-        }
-        false => NodeRow::planned(change, &room.why),
-    })
+/// Why a change does not begin now, after its outcome; `None` if it begins.
+fn held_back(policy: &SharingPolicy, room: &Room, change: &NodeChange) -> Option<String> {
+    match (policy.spec.apply, room.left) {
+        (false, _) => Some("planned: the policy does not set `apply: true`".to_owned()),
+        (_, 0) => Some(room.why.clone()),
+        _ => change.held_back.clone(),
+    }
 }
 
 /// Nodes with GPUs that a policy selects.

@@ -18,8 +18,14 @@ pub(crate) struct NodeChange {
     pub(crate) served: BTreeMap<String, u64>,
     /// Pods that move off the node first.
     pub(crate) moves: Vec<PodMove>,
-    /// Why the budget for moves does not allow it now.
+    /// Why the budget for moves does not allow it now, after the outcome.
     pub(crate) held_back: Option<String>,
+}
+
+/// Why a change does not begin, without the outcome before it.
+pub(crate) fn reason(held_back: &str) -> &str {
+    let outcomes = ["planned: ", "stays: "];
+    outcomes.iter().find_map(|outcome| held_back.strip_prefix(outcome)).unwrap_or(held_back)
 }
 
 pub(crate) fn present(fleet: &Fleet) -> BTreeMap<String, NodeLayout> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_console::app::App;
 use dovetail_gpus::node_gpus;
 use dovetail_model::labels::NVIDIA_MIG;
-use dovetail_model::{MigTable, gpu_model};
+use dovetail_model::{MigTable, canonical_gpu_model, gpu_model};
 use dovetail_partition::{Instance, PartitionInput, Rules, WorldError};
 use dovetail_settings::errors::BadInput;
 
@@ -40,8 +40,13 @@ pub fn model_of<'t>(tables: &'t [MigTable], label: &str) -> Option<(String, &'t 
     if let Some(table) = named(label) {
         return Some((gpu_model(label).unwrap_or(&table.name).to_owned(), table));
     }
-    let table = named(&MigTable::of_model(label)?.name)?;
-    Some((gpu_model(label)?.to_owned(), table))
+    if let Some(built_in) = MigTable::of_model(label) {
+        return Some((gpu_model(label)?.to_owned(), named(&built_in.name)?));
+    }
+    // Without a built-in table, the spellings of a model are one name: Tesla-T4 is T4.
+    let model = canonical_gpu_model(label);
+    let table = tables.iter().find(|table| canonical_gpu_model(&table.name) == model)?;
+    Some((model, table))
 }
 
 /// The table of the GPUs of a node of a cluster; `None` if they cannot be cut.

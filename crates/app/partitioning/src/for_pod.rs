@@ -19,6 +19,7 @@ use dovetail_units::duration::duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::changes::reason;
 use crate::cluster::YOUNG_MS;
 use crate::fleet::{table_of, tables};
 use crate::objects::SeenNode;
@@ -174,7 +175,7 @@ impl Cluster {
                 from: Some(from),
                 to: Some(to),
                 step: policy.status["step"].as_str().map(|step| plain(step).to_string()),
-                why: text("why").unwrap_or_default().trim_start_matches("planned: ").to_owned(),
+                why: reason(&text("why").unwrap_or_default()).to_owned(),
             })
         })
     }

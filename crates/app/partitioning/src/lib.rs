@@ -8,7 +8,8 @@
 //! | `objects`, `cluster`, `eligible` | the nodes and pods of a cluster, as a world |
 //! | `together` | pods that a plan serves on one node fit there together |
 //! | `several` | pods that ask for several instances get all of them on one node |
-//! | `policy` | what a `SharingPolicy` in a file allows |
+//! | `policy`, `field_line` | what a `SharingPolicy` in a file allows; on which line of it a field is |
+//! | `budgets` | whether PodDisruptionBudgets let a pod be evicted |
 //! | `planned` | what is planned for a fleet |
 //! | `plan`, `size`, `show` | answers as documents, and as text |
 //! | `move_row` | a pod that moves, in answers |
@@ -29,11 +30,13 @@ mod amd;
 mod amd_gpus;
 pub mod apply;
 mod asked;
+mod budgets;
 mod changes;
 pub mod cluster;
 mod eligible;
 mod ends;
 mod example;
+mod field_line;
 pub mod fleet;
 pub mod for_pod;
 mod gpu_users;

@@ -42,7 +42,8 @@ impl Mover {
 
     /// Makes it wait for the new layout of its node, which takes so long.
     pub(crate) fn wait(&mut self, change_ms: u64) {
-        self.one.lost_gpu_ms += gpu_ms(self.gpu_milli, change_ms);
+        let lost_ms = self.one.lost_gpu_ms + gpu_ms(self.gpu_milli, change_ms);
+        self.one.lost_gpu_ms = in_whole_seconds(lost_ms);
     }
 }
 
@@ -56,6 +57,11 @@ pub(crate) fn idle_gpu_ms(gpus: usize, movers: &[Mover], now_ms: u64) -> u64 {
     };
     let all_ms = (gpus as u64).saturating_mul(last_ms.saturating_sub(now_ms));
     all_ms.saturating_sub(movers.iter().map(used).sum())
+}
+
+/// What a pod loses counts in whole GPU-seconds, so that budgets, totals and rows say the same.
+fn in_whole_seconds(gpu_ms: u64) -> u64 {
+    gpu_ms.next_multiple_of(1_000)
 }
 
 fn gpu_ms(gpu_milli: i64, ms: u64) -> u64 {
@@ -166,7 +172,8 @@ fn mover(
     let is_replica = movable == Movable::Replica;
     let may_wait = !is_replica || ready(&|other| other.node != pod.node) > 0;
     let started_ms = pod.scheduled_ms.max(pod.meta.created_ms);
-    let lost_gpu_ms = gpu_ms(gpu_milli, facts.lost_ms(movable, started_ms, now_ms));
+    let lost_ms = gpu_ms(gpu_milli, facts.lost_ms(movable, started_ms, now_ms));
+    let lost_gpu_ms = in_whole_seconds(lost_ms);
     let uid = pod.meta.uid.to_string();
     let (pod_name, to, evicted_ms) = (name.to_owned(), String::new(), None);
     Ok(Mover {

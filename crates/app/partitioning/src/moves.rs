@@ -47,13 +47,13 @@ pub(crate) fn left_of_budget(objects: &Objects, policy: &PolicySpec, now_ms: u64
     all_ms.saturating_sub(moved_gpu_ms(records.iter(), now_ms))
 }
 
-/// Whether the budget lets pods move, and if not, why.
+/// Whether the budget lets pods move; if not the outcome, and why.
 pub(crate) fn held_back(moves: &[PodMove], left_ms: u64) -> Option<String> {
     let lost_ms: u64 = moves.iter().map(|one| one.lost_gpu_ms).sum();
     (lost_ms > left_ms).then(|| {
         let (lost, left) = (lost_ms.div_ceil(1_000), left_ms / 1_000);
         format!(
-            "planned: its pods would lose {lost} GPU-seconds, and \
+            "stays: its pods would lose {lost} GPU-seconds, and \
              budget.movedGpuSecondsPerHour has {left} left"
         )
     })

@@ -58,6 +58,14 @@ impl SeenNode {
         Record::read(self.annotations.get(RECORD)?).ok()
     }
 
+    /// Why its record cannot be read, and what to do; `None` if it can be, or there is none.
+    pub(crate) fn unreadable_record(&self) -> Option<String> {
+        let error = Record::read(self.annotations.get(RECORD)?).err()?;
+        Some(format!(
+            "annotation {RECORD} is invalid ({error}); if no change is under way, remove it"
+        ))
+    }
+
     /// A node out of its object; `None` if that is invalid.
     pub(crate) fn read(object: &Value) -> Option<Self> {
         let node = Node::deserialize(object).ok()?;

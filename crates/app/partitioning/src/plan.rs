@@ -8,6 +8,7 @@ use dovetail_partition::{GpuPlan, Instance, PartitionPlan};
 use dovetail_units::amount::usd;
 use serde::Serialize;
 
+use crate::changes::reason;
 use crate::fleet::Fleet;
 use crate::move_row::{MoveRow, move_lines};
 use crate::planned::Planned;
@@ -127,7 +128,7 @@ pub fn document(planned: &Planned, prices: &HourPrices) -> Document {
     after.moves = moved.change.moves.iter().map(MoveRow::of).collect();
     after.moved_gpu_s = sum(after.moves.iter().map(|row| row.lost_gpu_s));
     let held_back = moved.change.held_back.as_ref();
-    after.moves_held_back = held_back.map(|why| why.trim_start_matches("planned: ").to_owned());
+    after.moves_held_back = held_back.map(|why| reason(why).to_owned());
     after
 }
 

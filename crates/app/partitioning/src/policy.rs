@@ -10,6 +10,8 @@ use dovetail_sharing::{Mode, PolicySpec, SharingPolicy, of_spec};
 use dovetail_units::place::{FilePosition, bad_json};
 use serde::Deserialize;
 
+use crate::field_line::line_of;
+
 /// The version of the API that is read.
 pub(crate) const VERSION: &str = "dovetail.dev/v1alpha1";
 
@@ -32,32 +34,52 @@ struct Metadata {
     name: String,
 }
 
+/// A file, for messages about what it says.
+struct PolicyFile {
+    name: String,
+    text: String,
+    is_json: bool,
+}
+
+impl PolicyFile {
+    fn read(path: &Path) -> Result<Self> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path);
+        let text = text.with_context(|| format!("{name}: cannot be read"))?;
+        let is_json = text.trim_start().starts_with('{');
+        Ok(Self { name, text, is_json })
+    }
+
+    /// A policy that may have no name.
+    fn policy(&self, tables: &[MigTable]) -> Result<SharingPolicy> {
+        let object = match self.is_json {
+            true => from_json(&self.name, &self.text),
+            false => from_yaml(&self.name, &self.text),
+        };
+        let object = object.map_err(|problem| BadInput(plain(&problem)))?;
+        policy(object, tables).map_err(|(field, why)| self.wrong(&field, &why))
+    }
+
+    /// A field with the rule that it breaks.
+    fn wrong(&self, field: &str, why: &str) -> anyhow::Error {
+        let place = FilePosition::line(&self.name, line_of(&self.text, self.is_json, field));
+        BadInput(plain(&format!("{place}: field `{field}`: {why}"))).into()
+    }
+}
+
 /// Reads a policy.
 ///
 /// # Errors
 /// A file that cannot be read, or a field with the rule it breaks.
 pub fn read(path: &Path, tables: &[MigTable]) -> Result<SharingPolicy> {
-    let policy = read_any(path, tables)?;
+    let file = PolicyFile::read(path)?;
+    let policy = file.policy(tables)?;
     if policy.name.is_empty() {
-        let problem = "field `metadata.name`: missing: name the policy, as in \
-                       {\"metadata\": {\"name\": \"shared\"}}; nodes record it with each change";
-        return Err(BadInput(format!("{}: {problem}", plain(&path.display().to_string()))).into());
+        let why = "missing: name the policy, as in {\"metadata\": {\"name\": \"shared\"}}; nodes \
+                   record it with each change";
+        return Err(file.wrong("metadata.name", why));
     }
     Ok(policy)
-}
-
-/// A policy that may have no name.
-fn read_any(path: &Path, tables: &[MigTable]) -> Result<SharingPolicy> {
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("{}: cannot be read", path.display()))?;
-    let name = path.display().to_string();
-    let wrong = |problem: String| BadInput(format!("{name}: {}", plain(&problem)));
-    let object = match text.trim_start().starts_with('{') {
-        true => from_json(&name, &text),
-        false => from_yaml(&name, &text),
-    };
-    let object = object.map_err(|problem| BadInput(plain(&problem)))?;
-    policy(object, tables).map_err(|problem| wrong(problem).into())
 }
 
 fn from_json(name: &str, text: &str) -> Result<Object, String> {
@@ -97,29 +119,33 @@ fn from_yaml(name: &str, text: &str) -> Result<Object, String> {
 /// # Errors
 /// As [`read`]; a policy of another mode.
 pub fn read_mig(path: &Path, tables: &[MigTable]) -> Result<PolicySpec> {
-    let spec = read_any(path, tables)?.spec;
+    let file = PolicyFile::read(path)?;
+    let spec = file.policy(tables)?.spec;
     if spec.mode != Mode::Mig {
-        let problem = format!(
-            "{}: field `spec.mode`: `{}`: only mode `mig` has layouts to plan; to see what another mode changes, \
-             run `dovetail partition apply --dry-run --policy FILE`",
-            path.display(),
+        let why = format!(
+            "`{}`: only mode `mig` has layouts to plan; to see what another mode changes, run \
+             `dovetail partition apply --dry-run --policy FILE`",
             spec.mode.word()
         );
-        return Err(BadInput(problem).into());
+        return Err(file.wrong("spec.mode", &why));
     }
     Ok(spec)
 }
 
-fn policy(object: Object, tables: &[MigTable]) -> Result<SharingPolicy, String> {
+/// # Errors
+/// A field, and the rule that it breaks.
+fn policy(object: Object, tables: &[MigTable]) -> Result<SharingPolicy, (String, String)> {
     if object.kind != "SharingPolicy" || object.api_version != VERSION {
         let (version, kind) = (object.api_version, object.kind);
-        return Err(format!(
-            "field `kind`: `{version} {kind}`: expected `{VERSION} SharingPolicy`"
-        ));
+        let why = format!("`{version} {kind}`: expected `{VERSION} SharingPolicy`");
+        return Err(("kind".to_owned(), why));
     }
     let spec = object.spec;
     if let Some(problem) = of_spec(&spec, tables) {
-        return Err(format!("field {problem}"));
+        let told = problem.to_string();
+        let field = problem.field().unwrap_or_else(|| "spec".to_owned());
+        let why = told.strip_prefix(&format!("{field}: ")).unwrap_or(&told).to_owned();
+        return Err((field, why));
     }
     let (name, uid) = (object.metadata.name, String::new());
     Ok(SharingPolicy { name, uid, spec, status: serde_json::Value::Null })
@@ -128,6 +154,46 @@ fn policy(object: Object, tables: &[MigTable]) -> Result<SharingPolicy, String> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The rules of the CustomResourceDefinition, which no API server has checked.
+    #[test]
+    fn a_value_outside_the_rules_of_the_definition_is_refused_with_its_line() {
+        let folder = std::env::temp_dir().join(format!("dovetail-rules-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let refused = |name: &str, text: String| {
+            let file = folder.join(name);
+            std::fs::write(&file, text).expect("a file");
+            read_mig(&file, &[]).expect_err("a broken rule").to_string()
+        };
+        let labels = |count: usize| -> String {
+            (0..count).map(|key| format!(" k{key}: v")).collect::<Vec<_>>().join(",")
+        };
+        let long = "x".repeat(4_097);
+        for (field, value, told) in [
+            ("budget: {percentPerDay", "0}", "`spec.budget.percentPerDay`: 0: must be 1 to 100"),
+            ("budget: {percentPerDay", "101}", "`spec.budget.percentPerDay`: 101: must be 1"),
+            ("keepWhole", "2000000", "`spec.keepWhole`: 2000000: must be 0 to 1000000"),
+            ("waitMinutes", "1441", "`spec.waitMinutes`: 1441: must be 0 to 1440"),
+            ("guard: {query", &format!("{long}}}"), "`spec.guard.query`: 4097 characters: must be"),
+            (
+                "nodeSelector",
+                &format!("{{{}}}", labels(17)),
+                "`spec.nodeSelector`: 17 keys: must be at most 16",
+            ),
+        ] {
+            let head = format!("apiVersion: {VERSION}\nkind: SharingPolicy\n");
+            let yaml = format!("{head}spec:\n  mode: mig\n  {field}: {value}\n");
+            let error = refused("policy.yaml", yaml);
+            assert!(error.contains(&format!("policy.yaml:5: field {told}")), "{error}");
+        }
+        let json = format!(
+            "{{\"apiVersion\": \"{VERSION}\", \"kind\": \"SharingPolicy\",\n\"spec\": {{\"mode\": \
+             \"mig\",\n\"budget\":\n{{\"percentPerDay\": 0}}}}}}"
+        );
+        let error = refused("policy.json", json);
+        assert!(error.contains("policy.json:4: field `spec.budget.percentPerDay`: 0:"), "{error}");
+        std::fs::remove_dir_all(&folder).expect("it is there");
+    }
 
     #[test]
     fn a_policy_to_apply_has_a_name_and_one_to_plan_with_needs_none() {

@@ -9,7 +9,7 @@ use dovetail_console::plain::plain;
 use dovetail_control::answer::message;
 use dovetail_control::request::{ApiRequest, Method, RequestClass};
 use dovetail_model::MigTable;
-use dovetail_objects::Pod;
+use dovetail_objects::{DisruptionBudget, Pod};
 use dovetail_sharing::config_map::Layouts;
 use dovetail_sharing::names::DEFAULT_CONFIG_MAP;
 use dovetail_sharing::{
@@ -21,6 +21,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::asked::WorkloadName;
+use crate::budgets::refusing;
 
 pub(crate) const POLICIES: &str = "/apis/dovetail.dev/v1alpha1/sharingpolicies";
 
@@ -90,6 +91,40 @@ impl Server {
 
     /// Evicts a pod of this UID, or only asks whether that would be allowed.
     pub(crate) async fn evict(&self, pod: &str, uid: &str, is_trial: bool) -> Result<Eviction> {
+        let (code, bytes) = self.ask_to_evict(pod, uid, is_trial).await?;
+        evicted(pod, code, &bytes)
+    }
+
+    /// Why a pod may not be evicted now; `None` if it may. Credentials that may not evict read the
+    /// PodDisruptionBudgets instead.
+    pub(crate) async fn refuses_eviction(&self, one: &PodMove) -> Result<Option<String>> {
+        let (code, bytes) = self.ask_to_evict(&one.pod, &one.uid, true).await?;
+        if code == 403 {
+            return self.refused_by_budget(one).await;
+        }
+        match evicted(&one.pod, code, &bytes)? {
+            Eviction::Accepted => Ok(None),
+            Eviction::Refused(why) => Ok(Some(why)),
+        }
+    }
+
+    async fn refused_by_budget(&self, one: &PodMove) -> Result<Option<String>> {
+        let (namespace, _) = one.pod.split_once('/').unwrap_or_default();
+        let pods = self.pods_in(namespace).await?;
+        let Some(pod) = pods.iter().find(|pod| pod["metadata"]["uid"] == *one.uid) else {
+            return Ok(None);
+        };
+        let pod = Pod::deserialize(pod).with_context(|| format!("pod {}", one.pod))?;
+        let path = format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets");
+        let list = self.get(path).await?.unwrap_or_default();
+        let items = list["items"].as_array().into_iter().flatten();
+        let budgets: Result<Vec<_>, _> = items.map(DisruptionBudget::deserialize).collect();
+        let budgets = budgets.with_context(|| format!("a budget of namespace {namespace}"))?;
+        Ok(refusing(&budgets, &pod))
+    }
+
+    /// Code and body of the answer to an eviction.
+    async fn ask_to_evict(&self, pod: &str, uid: &str, is_trial: bool) -> Result<(u16, Vec<u8>)> {
         let (namespace, name) = pod.split_once('/').unwrap_or_default();
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/eviction");
         let mut options = json!({"preconditions": {"uid": uid}});
@@ -98,14 +133,7 @@ impl Server {
         }
         let body = json!({"apiVersion": "policy/v1", "kind": "Eviction",
             "metadata": {"name": name, "namespace": namespace}, "deleteOptions": options});
-        let what = format!("eviction of pod {pod}");
-        match answer(self.evictions()?, Method::Post, path, Some((JSON, &body))).await? {
-            // Another pod has its name now.
-            (200..300 | 404 | 409, _) => Ok(Eviction::Accepted),
-            // More than one disruption budget is a 500.
-            (429 | 500, bytes) => Ok(Eviction::Refused(told(&bytes))),
-            (code, bytes) => Err(refused(&what, code, &bytes)),
-        }
+        answer(self.evictions()?, Method::Post, path, Some((JSON, &body))).await
     }
 
     /// An object; `None` if there is none.
@@ -335,6 +363,17 @@ impl Server {
         let path = format!("/api/v1/nodes/{node}");
         let (code, _) = self.send(Method::Patch, path, Some((MERGE, patch))).await?;
         Ok(code == 200)
+    }
+}
+
+/// What an answer says about the eviction of a pod.
+fn evicted(pod: &str, code: u16, bytes: &[u8]) -> Result<Eviction> {
+    match code {
+        // Another pod has its name now.
+        200..300 | 404 | 409 => Ok(Eviction::Accepted),
+        // More than one disruption budget is a 500.
+        429 | 500 => Ok(Eviction::Refused(told(bytes))),
+        _ => Err(refused(&format!("eviction of pod {pod}"), code, bytes)),
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use dovetail_console::app::App;
+use dovetail_console::plain::plain;
 use dovetail_console::table::{table, wrapped};
 use dovetail_gpus::{NodeGpus, model_label, node_gpus};
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG};
@@ -47,6 +48,9 @@ pub struct NodeRow {
     pub stays: Option<String>,
     /// Its last change by dovetail.
     pub change: Option<ChangeRow>,
+    /// Why the record of its change cannot be read; also in `stays`.
+    #[serde(skip)]
+    unreadable_record: Option<String>,
 }
 
 /// A GPU.
@@ -131,6 +135,7 @@ fn document_of(objects: &Objects, tables: &[MigTable], now_ms: u64) -> Document 
             pods: pods.copied().map(|one| pod(&one)).collect(),
             stays: why_stays,
             change: record.map(change),
+            unreadable_record: seen.unreadable_record(),
         });
     }
     Document { nodes }
@@ -204,6 +209,9 @@ pub fn text(document: &Document) -> String {
     let (mut rows, mut notes) = (Vec::new(), String::new());
     for node in &document.nodes {
         rows.extend(node_rows(node));
+        if let Some(why) = &node.unreadable_record {
+            notes += &wrapped(&format!("node {}: {}", node.node, plain(why)), 0);
+        }
         if let Some(change) = node.change.as_ref().filter(|change| change.step != "Done") {
             let problem = if change.problem.is_empty() { "" } else { ": " };
             let text = format!(

@@ -2,8 +2,7 @@
 
 use dovetail_objects::Pod;
 use dovetail_sharing::guard::{foreign_taint, other_master, rests};
-use dovetail_sharing::names::RECORD;
-use dovetail_sharing::{PolicySpec, Record, uses_gpus};
+use dovetail_sharing::{PolicySpec, uses_gpus};
 
 use crate::objects::{Objects, SeenNode};
 
@@ -42,15 +41,10 @@ pub(crate) fn stays_without_pods(
     now_ms: u64,
 ) -> Option<String> {
     let label = |key: &str| seen.node.meta.labels.get(key);
-    let record = seen.annotations.get(RECORD).map(|text| Record::read(text));
-    let record = match record.transpose() {
-        Ok(record) => record,
-        Err(error) => {
-            return Some(format!(
-                "annotation {RECORD} is invalid ({error}); if no change is under way, remove it"
-            ));
-        }
-    };
+    if let Some(why) = seen.unreadable_record() {
+        return Some(why);
+    }
+    let record = seen.record();
     if let Some(master) = other_master(&seen.annotations, label, record.as_ref()) {
         return Some(master);
     }

@@ -62,7 +62,11 @@ pub(crate) fn read_file(named: Option<&Path>) -> Result<(PathBuf, FileSettings)>
 
 /// What the text of a file says.
 pub(crate) fn settings_of(path: &Path, text: &str) -> Result<FileSettings> {
-    let mut settings = parse(&TomlFile::of(path, text)).map_err(UsageError)?;
+    let file = TomlFile::of(path, text);
+    if super::mig::has_broken_syntax(&file, text) {
+        super::mig::tables(path, text)?;
+    }
+    let mut settings = parse(&file).map_err(UsageError)?;
     if settings.has_mig {
         settings.mig_tables = super::mig::tables(path, text)?;
     }
@@ -133,6 +137,25 @@ mod tests {
         assert!(parse("sed = 7").unwrap_err().contains("unknown field `sed`"));
         assert!(parse("threads = 0").unwrap_err().contains("from 1 to 4096"));
         assert!(parse("output = \"xml\"").unwrap_err().contains("xml"));
+    }
+
+    /// Tables of GPUs are data: their mistakes are bad input, those of settings are usage errors.
+    #[test]
+    fn broken_syntax_within_a_table_of_gpus_is_bad_input() {
+        let error = |text: &str| settings_of(Path::new("d.toml"), text).unwrap_err();
+        for text in [
+            "seed = 7\n[[mig.table\nname = \"X\"\n",
+            "[[mig.table]]\nname = \"X\n",
+            "[[mig.table]]\nname = \"X\"\nprofiles = [\n  [0,\n",
+            "[[mig.table]]\nname = \"X\"\nname = \"Y\"\n",
+        ] {
+            let error = error(text);
+            assert!(error.is::<crate::errors::BadInput>(), "{text}: {error}");
+            assert!(error.to_string().starts_with("d.toml:"), "{error}");
+        }
+        for text in ["seed = \n[[mig.table]]\n", "[[mig.table]]\n[cost\n", "[migrate\n"] {
+            assert!(error(text).is::<UsageError>(), "{text}");
+        }
     }
 
     #[test]

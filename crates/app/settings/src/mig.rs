@@ -41,6 +41,23 @@ struct Profile {
     starts: Spanned<Vec<u8>>,
 }
 
+/// Whether the syntax of a settings file is broken within the section: there is no table then that
+/// says to what a mistake belongs, so the last header above it does.
+pub(crate) fn has_broken_syntax(file: &TomlFile, text: &str) -> bool {
+    let Some(start) = file.broken_at() else { return false };
+    let rest = text.get(start..).unwrap_or_default();
+    let end = start + rest.find('\n').unwrap_or(rest.len());
+    let lines = text.get(..end).unwrap_or(text).lines().map(str::trim_start);
+    let name = |line: &str| -> Option<String> {
+        let name = line.strip_prefix('[')?.trim_start_matches(['[', ' ', '\t', '"', '\'']);
+        let is_part = |letter: &char| letter.is_alphanumeric() || "_-".contains(*letter);
+        Some(name.chars().take_while(is_part).collect())
+    };
+    // A line of a list begins with a bracket, too.
+    let is_name = |name: &String| name.starts_with(char::is_alphabetic);
+    lines.filter_map(name).filter(is_name).next_back().is_some_and(|name| name == "mig")
+}
+
 /// The tables of a settings file.
 ///
 /// # Errors

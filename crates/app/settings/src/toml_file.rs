@@ -67,6 +67,12 @@ impl TomlFile {
         T::deserialize(Deserializer::from(table)).map_err(|error| told(&error))
     }
 
+    /// Where its syntax is broken; `None` if it is not.
+    pub(crate) fn broken_at(&self) -> Option<usize> {
+        let error = DeTable::parse(&self.text).err()?;
+        Some(error.span().map_or(0, |span| span.start))
+    }
+
     /// The keys that lead to what stands at a place.
     fn field_at(&self, start: usize) -> Option<String> {
         let table = DeTable::parse(&self.text).ok()?;

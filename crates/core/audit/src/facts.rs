@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use dovetail_account::device_time::Span;
-use dovetail_model::{
-    CounterRule, NodeCondition, Resources, Toleration, is_gpu_resource, labels,
-};
+use dovetail_model::{CounterRule, NodeCondition, Resources, Toleration, is_gpu_resource, labels};
 
 use crate::hang::Hang;
 use crate::node_removal::RemovalRule;

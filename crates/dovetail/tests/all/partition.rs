@@ -364,19 +364,19 @@ fn bad_policies_and_tables_end_with_exit_code_three_and_name_the_field() {
             "p.json",
             r#"{"kind": "SharingPolicy", "apiVersion": "dovetail.dev/v1alpha1", "spec": {"mode": "mps"}}"#,
             "--from dump.json --policy p.json",
-            "p.json: field spec.replicas: mode mps needs",
+            "p.json:1: field `spec.replicas`: mode mps needs",
         ),
         (
             "p.json",
             r#"{"kind": "SharingPolicy", "apiVersion": "dovetail.dev/v1alpha1", "spec": {"mode": "whole"}}"#,
             "--from dump.json --policy p.json",
-            "p.json: field `spec.mode`: `whole`: only mode `mig` has layouts to plan",
+            "p.json:1: field `spec.mode`: `whole`: only mode `mig` has layouts to plan",
         ),
         (
             "p.json",
             r#"{"kind": "SharingPolicy", "apiVersion": "dovetail.dev/v1alpha1", "spec": {"mode": "mig", "profiles": ["1g.10gb", "1g.10gb"]}}"#,
             "--from dump.json --policy p.json",
-            "p.json: field spec.profiles[1]: 1g.10gb is listed twice",
+            "p.json:1: field `spec.profiles[1]`: 1g.10gb is listed twice",
         ),
         (
             "p.json",
@@ -384,6 +384,13 @@ fn bad_policies_and_tables_end_with_exit_code_three_and_name_the_field() {
             "--from dump.json --policy p.json",
             "unknown field `kepWhole`",
         ),
+        (
+            "p.yaml",
+            "kind: SharingPolicy\napiVersion: dovetail.dev/v1alpha1\nspec:\n  mode: mig\n  keepWhole: 2000000\n",
+            "--from dump.json --policy p.yaml",
+            "p.yaml:5: field `spec.keepWhole`: 2000000: must be 0 to 1000000",
+        ),
+        ("dovetail.toml", "[[mig.table\nname = \"X\"\n", "--from dump.json", ": mig.table: "),
         (
             "dovetail.toml",
             "[[mig.table]]\nname = \"X\"\nmemory_slices = 0\ncompute_slices = 4\nprofiles = []\n",
@@ -488,6 +495,37 @@ fn a_table_of_the_settings_describes_another_gpu() {
     let size = folder.json("partition size --gpu x1 --demand 1g.6gb=9");
     assert_eq!((&size["gpus"], &size["lower_bound"]), (&json!(3), &json!(3)));
     assert_eq!(size["usd_per_month"], Value::Null);
+    // Whichever way a table and a flag spell a model.
+    for (table, gpu) in [("Tesla-T4", "T4"), ("T4", "Tesla-T4"), ("NVIDIA-T4", "tesla-t4")] {
+        folder.write(
+            "dovetail.toml",
+            &format!(
+                "[[mig.table]]\nname = \"{table}\"\nmemory_slices = 4\ncompute_slices = 4\nprofiles = [\
+                 {{ name = \"1g.4gb\", compute_slices = 1, memory_slices = 1, starts = [0, 1] }}]\n"
+            ),
+        );
+        let size = folder.json(&format!("partition size --gpu {gpu} --demand 1g.4gb=4"));
+        assert_eq!((&size["gpu"], &size["gpus"]), (&json!("T4"), &json!(2)), "{table}: {size}");
+    }
+}
+
+/// A record that cannot be read is named with what to do.
+#[test]
+fn a_node_with_an_unreadable_record_is_named() {
+    let folder = Folder::new();
+    let offers = json!({"nvidia.com/mig-1g.10gb": "7"});
+    let mut one = node("n0", &offers, &json!({"nvidia.com/gpu.count": "1"}));
+    let call = "partition show --from dump.json --at 2026-11-20T12:00:00Z";
+    for (record, is_named) in [(Value::Null, false), (json!("garbage"), true)] {
+        one["metadata"]["annotations"] = json!({"dovetail.dev/partition": record});
+        if record.is_null() {
+            one["metadata"]["annotations"] = json!({});
+        }
+        folder.write("dump.json", &json!({"kind": "List", "items": [one]}).to_string());
+        let shown = folder.call(call).out;
+        let told = "node n0: annotation dovetail.dev/partition is invalid";
+        assert_eq!(shown.contains(told), is_named, "{shown}");
+    }
 }
 
 /// A built-in table is replaced with a note, and a node with an instance that the own table lacks

@@ -277,16 +277,27 @@ fn tells_of_a_stuck_node(setting: &Setting) {
         assert!(text.contains("node n0: mig-manager reported `failed`"), "{told:?}");
         assert!(text.contains("`dovetail partition rollback --node n0`"), "{told:?}");
     }
+    // A record that cannot be read is named, too.
+    setting.kubectl(&["annotate", "--overwrite", "node", "n0", "dovetail.dev/partition=garbage"]);
+    for flag in ["", "--dry-run"] {
+        let row = &setting.apply(flag)["nodes"][0];
+        let why = row["problem"].as_str().unwrap_or_default();
+        assert_eq!((&row["node"], &row["outcome"]), (&json!("n0"), &json!("stays")), "{row}");
+        assert!(why.contains("annotation dovetail.dev/partition is invalid"), "{why}");
+        assert!(why.contains("remove it"), "{why}");
+    }
 }
 
 /// The operator reads another ConfigMap at first: nothing is changed, and the way out is named.
 fn points_the_operator_at_our_layouts(setting: &Setting) {
     let kubeconfig = &setting.kubeconfig;
-    let refused = setting.folder.call(&format!("partition apply --kubeconfig {kubeconfig}"));
-    assert!(
-        refused.code == Some(1) && refused.err.contains("dovetail partition setup"),
-        "{refused:?}"
-    );
+    let refused = ["", "--dry-run"].map(|flag| {
+        setting.folder.call(&format!("partition apply {flag} --kubeconfig {kubeconfig}"))
+    });
+    for one in &refused {
+        assert!(one.code == Some(1) && one.err.contains("dovetail partition setup"), "{one:?}");
+    }
+    assert_eq!(refused[0].err, refused[1].err);
     let admin = setting.control_plane.kubeconfig().display().to_string();
     let manifest = setting.folder.call(&format!("partition setup --kubeconfig {admin}")).out;
     assert!(
@@ -304,9 +315,13 @@ fn points_the_operator_at_our_layouts(setting: &Setting) {
     assert_eq!(keys(&tolerations), ["nvidia.com/gpu", "dovetail.dev/repartition"]);
     let theirs = json!({"spec": {"daemonsets": {"tolerations": [tolerations[0]]}}});
     setting.kubectl(&[&object[..], &[&theirs.to_string()]].concat());
-    let refused = setting.folder.call(&format!("partition apply --kubeconfig {kubeconfig}"));
+    let call = |flag: &str| {
+        setting.folder.call(&format!("partition apply {flag} --kubeconfig {kubeconfig}"))
+    };
+    let (refused, dry) = (call(""), call("--dry-run"));
     let says = "spec.daemonsets.tolerations does not tolerate the taint dovetail.dev/repartition";
     assert!(refused.code == Some(1) && refused.err.contains(says), "{refused:?}");
+    assert!(dry.code == Some(1) && dry.err.contains(says), "{dry:?}");
     setting.set_up();
 }
 
@@ -314,6 +329,9 @@ fn points_the_operator_at_our_layouts(setting: &Setting) {
 fn reports_without_apply_and_where_policies_overlap(setting: &Setting) {
     let reported = setting.apply("");
     assert_eq!(reported["nodes"][0]["outcome"], "planned", "{reported}");
+    let dry = setting.apply("--dry-run");
+    assert_eq!(dry["nodes"][0]["problem"], "the policy does not set `apply: true`", "{dry}");
+    assert_eq!(dry["nodes"][0]["problem"], reported["nodes"][0]["problem"]);
     assert!(!tainted(&setting.node()));
     let shared = setting.get(&["sharingpolicy", "shared"]);
     assert_eq!(shared["status"]["next"]["node"], "n0", "{shared}");

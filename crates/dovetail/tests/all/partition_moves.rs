@@ -91,7 +91,7 @@ fn a_replica_moves_to_another_node_once_its_budget_allows_it_and_its_node_is_cut
     restartable(10);
     let spent = setting.apply("");
     let row = &spent["nodes"][0];
-    assert_eq!((&row["node"], &row["outcome"]), (&json!("n0"), &json!("planned")), "{spent}");
+    assert_eq!((&row["node"], &row["outcome"]), (&json!("n0"), &json!("stays")), "{spent}");
     let why = row["problem"].as_str().unwrap_or_default();
     assert!(why.contains("would lose 18 GPU-seconds") && why.contains("has 10 left"), "{why}");
     restartable(100);
@@ -154,7 +154,11 @@ fn replicas_are_replaced_before_they_are_evicted(setting: &Setting) {
 
 fn plans_say_what_moves(setting: &Setting, moved: &str) {
     let dry = setting.apply("--dry-run");
-    let row = &dry["nodes"][0]["moves"][0];
+    let planned = &dry["nodes"][0];
+    assert_eq!(planned["outcome"], "planned", "{dry}");
+    let why = planned["problem"].as_str().unwrap_or_default();
+    assert!(why.contains("cannot be evicted now") && why.contains("budget chat needs 2"), "{why}");
+    let row = &planned["moves"][0];
     assert_eq!((&row["pod"], &row["to"]), (&json!(format!("default/{moved}")), &json!("n1")));
     let object = setting.get(&["sharingpolicy", "shared"]);
     let mut object = policy("shared", object["spec"].clone());
@@ -170,7 +174,7 @@ fn plans_say_what_moves(setting: &Setting, moved: &str) {
     assert_eq!(plan["moves"], json!([row]), "{plan}");
     assert_eq!(plan["accepted"], json!({"7g.80gb": 1}), "{plan}");
     let text = setting.folder.call(&call).out;
-    assert!(text.contains("to node n1: 17 GPU-seconds lost"), "{text}");
+    assert!(text.contains("to node n1: 18 GPU-seconds lost"), "{text}");
 }
 
 fn is_killed_while_it_waits(setting: &Setting) {

@@ -3,7 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | `policy`, `definition`, `status` | the SharingPolicy object: its fields, its CustomResourceDefinition, what it reports |
-//! | `verdict` | policies that contradict each other or their nodes |
+//! | `verdict`, `spec_rules` | policies that contradict each other or their nodes; values that the definition does not allow |
 //! | `layout` | the MIG layout of a node, as NVIDIA's mig-parted and as device plugins write it |
 //! | `amd` | how AMD's GPUs are partitioned |
 //! | `replicas` | how many pods share a whole GPU, as the device plugin reads it |
@@ -62,6 +62,7 @@ mod requests_change;
 mod requests_record;
 mod requests_write;
 mod side;
+mod spec_rules;
 mod status;
 mod step;
 mod verdict;

@@ -9,6 +9,7 @@ use thiserror::Error;
 use crate::amd::Partition;
 use crate::latency_query;
 use crate::policy::{Mode, Moves, PolicySpec, SharingPolicy};
+use crate::spec_rules::broken_rule;
 
 /// A node with GPUs.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +53,15 @@ pub enum Problem {
 }
 
 impl Problem {
+    /// The field that it is about; `None` if it is about several, or about nodes.
+    pub fn field(&self) -> Option<String> {
+        match self {
+            Self::UnknownProfile { place, .. } => Some(format!("spec.profiles[{place}]")),
+            Self::WrongField { field, .. } => Some(format!("spec.{field}")),
+            _ => None,
+        }
+    }
+
     /// The reason of the condition.
     pub fn reason(&self) -> &'static str {
         match self {
@@ -100,12 +110,11 @@ pub fn of_spec(spec: &PolicySpec, tables: &[MigTable]) -> Option<Problem> {
         |field: &str, why: String| Some(Problem::WrongField { field: field.to_owned(), why });
     let mode = spec.mode.word();
     let is_shared = matches!(spec.mode, Mode::TimeSlicing | Mode::Mps);
-    match spec.replicas {
-        None if is_shared => {
-            return wrong("replicas", format!("mode {mode} needs the number of pods on a GPU"));
-        }
-        Some(2..=48) | None => {}
-        Some(count) => return wrong("replicas", format!("{count}: must be 2 to 48")),
+    if let Some((field, why)) = broken_rule(spec) {
+        return wrong(&field, why);
+    }
+    if is_shared && spec.replicas.is_none() {
+        return wrong("replicas", format!("mode {mode} needs the number of pods on a GPU"));
     }
     if !is_shared && (spec.replicas.is_some() || !spec.classes.is_empty()) {
         let field = if spec.replicas.is_some() { "replicas" } else { "classes" };
@@ -117,21 +126,9 @@ pub fn of_spec(spec: &PolicySpec, tables: &[MigTable]) -> Option<Problem> {
     if let Some(problem) = of_partition(spec) {
         return Some(problem);
     }
-    let moved = spec.budget.moved_gpu_seconds_per_hour;
-    if !(1..=1_000_000).contains(&moved) {
-        let why = format!("{moved}: must be 1 to 1000000");
-        return wrong("budget.movedGpuSecondsPerHour", why);
-    }
-    if spec.wait_minutes > 1_440 {
-        return wrong("waitMinutes", format!("{}: must be 0 to 1440", spec.wait_minutes));
-    }
-    if let Some(guard) = &spec.guard {
-        if !(2..=24).contains(&guard.hours) {
-            return wrong("guard.hours", format!("{}: must be 2 to 24", guard.hours));
-        }
-        if let Some(problem) = latency_query::problem(&guard.query) {
-            return wrong("guard.query", problem);
-        }
+    let query = spec.guard.as_ref().and_then(|guard| latency_query::problem(&guard.query));
+    if let Some(problem) = query {
+        return wrong("guard.query", problem);
     }
     for (place, profile) in spec.profiles.iter().enumerate() {
         if tables.iter().all(|table| table.profile(profile).is_none()) {

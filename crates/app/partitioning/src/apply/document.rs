@@ -182,22 +182,29 @@ impl Document {
 /// Longest line of a layout.
 const LAYOUT_LINE: usize = 22;
 
-/// A layout in lines that end at its blanks: the outcome has room beside it.
+/// A layout in lines that end at its blanks or between two instances of a GPU: the outcome has room
+/// beside it.
 fn in_lines(layout: &str) -> String {
     let (mut text, mut line) = (String::new(), 0);
     for word in layout.split(' ') {
-        let length = word.chars().count();
-        // A count stays with what it counts.
-        let is_after_count = text.ends_with('×') || word == "×";
-        if line > 0 && line + 1 + length > LAYOUT_LINE && !is_after_count {
-            text.push('\n');
-            line = 0;
-        } else if line > 0 {
-            text.push(' ');
-            line += 1;
+        for (place, part) in word.split_inclusive(']').enumerate() {
+            let length = part.chars().count();
+            let blank = usize::from(place == 0 && line > 0);
+            // A count stays with what it counts, a comma with what it follows.
+            let is_bound = match place {
+                0 => text.ends_with('×') || word == "×",
+                _ => !part.starts_with('['),
+            };
+            if line > 0 && line + blank + length > LAYOUT_LINE && !is_bound {
+                text.push('\n');
+                line = 0;
+            } else if blank > 0 {
+                text.push(' ');
+                line += 1;
+            }
+            text += part;
+            line += length;
         }
-        text += word;
-        line += length;
     }
     text
 }
@@ -269,5 +276,13 @@ mod tests {
             assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
             assert!(text.contains("8 × 48 replicas"), "{text}");
         }
+        let layout = |profile: &str| format!("1 × {}, 1 × whole", profile.repeat(7));
+        let long =
+            NodeRow { from: layout("[1g.10gb]"), to: layout("[1g.12gb]"), ..row("n0", "planned") };
+        let text = text(&Document { nodes: vec![long], ..Document::default() });
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        assert!(text.contains("1 × [1g.10gb][1g.10gb]"), "{text}");
+        assert_eq!(text.matches("[1g.12gb]").count(), 7, "{text}");
+        assert_eq!(in_lines("1 × [3g.40gb][3g.40gb], 6 × whole").lines().count(), 2);
     }
 }

@@ -18,8 +18,6 @@ const BUDGET: &str = "planned: the policy's budget for today is used up";
 pub(super) struct Room {
     pub(super) left: usize,
     pub(super) why: String,
-    /// The reason is the guard's.
-    pub(super) is_guarded: bool,
     is_canary: bool,
 }
 
@@ -42,7 +40,6 @@ impl Room {
         let of_gate = why_no_more(gate).filter(|_| left_today >= share);
         Self {
             left: left_today.min(share),
-            is_guarded: of_gate.is_some(),
             why: of_gate.map_or_else(|| BUDGET.to_owned(), |why| format!("planned: {why}")),
             is_canary: *gate == Gate::Canary,
         }
@@ -65,7 +62,7 @@ impl Room {
              next run continues",
             row.node
         );
-        Self { left: 0, why, is_guarded: true, ..self }
+        Self { left: 0, why, ..self }
     }
 }
 
@@ -91,7 +88,7 @@ mod tests {
         let refused = NodeRow::refused(&change, "its layout is changing");
         let conflict = NodeRow { is_conflict: true, ..refused.clone() };
         let canary = Room::within(5, &Gate::Canary);
-        assert_eq!((canary.left, canary.is_guarded), (1, true));
+        assert_eq!(canary.left, 1);
         assert!(canary.why.contains("one node changes first"));
         assert_eq!(canary.clone().after(&conflict).left, 0);
         assert!(canary.clone().after(&conflict).why.contains("another run is changing node n0"));
@@ -101,7 +98,7 @@ mod tests {
         assert_eq!(canary.clone().after(&done).left, 0);
         assert_eq!(canary.clone().after(&done).why, canary.why);
         let open = Room::within(5, &Gate::Open);
-        assert_eq!((open.left, open.is_guarded), (5, false));
+        assert_eq!(open.left, 5);
         assert_eq!(open.clone().after(&conflict).left, 5);
     }
 

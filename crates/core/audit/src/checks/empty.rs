@@ -25,8 +25,7 @@ const MOST_NAMED: usize = 3;
 const KEEP_FOR_LATER: &str = "an autoscaled node pool with minimum size 0, which adds the node only while it is needed; \
                               or, if these workloads are no longer needed, delete them";
 /// The same where a pool does: its settings would remove the node before the work comes.
-const KEEP_IN_POOL: &str =
-    "keep the node until no workload needs it; or, if these workloads are no longer needed, delete them";
+const KEEP_IN_POOL: &str = "keep the node until no workload needs it; or, if these workloads are no longer needed, delete them";
 const KEEP_FOR_UNREAD: &str = "keep the node until an audit has read all pods";
 const KEEP_FOR_STAYING: &str = "keep the node until these pods can run on another node";
 
