@@ -65,7 +65,7 @@ pub(crate) fn changes(fleet: &Fleet, planned: &PartitionPlan) -> Vec<NodeChange>
 
 fn layout(fleet: &Fleet, number: usize, instances: &[&[Instance]]) -> GpuLayout {
     let gpu = &fleet.world.gpus[number];
-    let table = &fleet.world.tables[gpu.table];
+    let table = fleet.layout_table(number);
     let mut all: BTreeMap<String, u32> = BTreeMap::new();
     for instance in instances.iter().copied().flatten() {
         *all.entry(table.profiles[instance.profile].name.clone()).or_default() += 1;

@@ -24,9 +24,10 @@ use crate::eligible::{Target, holders, requirement};
 use crate::fleet::{Fleet, model_of};
 use crate::layout::{placed, spread};
 use crate::objects::{Objects, SeenNode, check};
+use crate::profile_names::{Profiles, Spellings, idle_on};
 use crate::several::SeveralInstances;
 use crate::stays::{IN_USE, is_in_use, stays_without_pods};
-use crate::together::{WaitingPods, amounts, set_demand};
+use crate::together::{WaitingPods, amounts, node_of_gpu, set_demand};
 
 /// Pods that have been pending for less are not planned for, in milliseconds.
 pub const YOUNG_MS: u64 = 60_000;
@@ -70,12 +71,14 @@ pub(crate) fn fleet(
     age: Age,
 ) -> Fleet {
     let (holders, fleet) = (holders(objects), Fleet::default());
-    Reader { objects, holders, policy, tables, fleet, age }.read()
+    let spellings = Spellings::default();
+    Reader { objects, holders, policy, tables, fleet, spellings, age }.read()
 }
 
+/// Whether a pod waits for a node. One that is being deleted gets none.
 pub(crate) fn is_pending(pod: &Pod) -> bool {
     use dovetail_objects::PodPhase::{Pending, Unknown};
-    pod.node.is_empty() && matches!(pod.phase, Pending | Unknown)
+    pod.node.is_empty() && !pod.meta.is_deleting() && matches!(pod.phase, Pending | Unknown)
 }
 
 /// Whether a pending pod would start if there was room: no layout helps one whose queue may not
@@ -92,6 +95,7 @@ struct Reader<'o> {
     policy: &'o PolicySpec,
     tables: &'o [MigTable],
     fleet: Fleet,
+    spellings: Spellings,
     age: Age,
 }
 
@@ -117,7 +121,10 @@ impl Reader<'_> {
                 targets.push(Target::of(seen, name, objects, self.held_on(name)));
             }
         }
-        self.demand(&targets);
+        self.spellings.rename(&mut self.fleet);
+        let profiles = Profiles::of(&self.fleet, self.tables);
+        self.fleet.created = profiles.listed(&self.fleet, &self.policy.profiles);
+        self.demand(&targets, &profiles);
         self.keep_whole();
         self.fleet
     }
@@ -160,6 +167,9 @@ impl Reader<'_> {
             };
             counts[place] += u16::try_from(units.usable).unwrap_or(0);
             used[place] += self.used(name, &units.resource);
+            if units.built_in > 0 {
+                self.spellings.see((name, &model), (table_place, table), (place, profile));
+            }
         }
         let is_broken = gpus.units.iter().any(|units| units.usable < units.built_in);
         let broken = (lost > 0 || is_broken).then(|| "GPUs or instances are missing".to_owned());
@@ -310,11 +320,12 @@ impl Reader<'_> {
     }
 
     /// Pending pods by profile, priority, the nodes they may go to, and what they need there.
-    fn demand(&mut self, targets: &[Target]) {
+    fn demand(&mut self, targets: &[Target], profiles: &Profiles<'_>) {
         let mut grouped: BTreeMap<WaitingPods, u32> = BTreeMap::new();
         let objects = self.objects;
+        let idle = idle_on(&self.fleet, &node_of_gpu(&self.fleet));
         for pod in objects.pods.values().filter(|pod| is_pending(pod)) {
-            let instances = match self.asked(pod) {
+            let instances = match self.asked(pod, profiles) {
                 Some(Ok(instances)) => instances,
                 Some(Err(why)) => {
                     self.not_planned(why);
@@ -336,12 +347,26 @@ impl Reader<'_> {
                 self.not_planned(why.to_owned());
                 continue;
             }
+            let mut priority = pod.priority;
+            let not_listed: Vec<&String> =
+                instances.keys().filter(|profile| !self.fleet.may_create(profile)).collect();
+            if !not_listed.is_empty() {
+                let is_idle = |profile: &str| {
+                    idle.get(profile).is_some_and(|on| on.iter().any(|node| nodes[*node]))
+                };
+                if let Some(none) = not_listed.iter().find(|profile| !is_idle(profile)) {
+                    self.not_planned(not_listed_words(none));
+                    continue;
+                }
+                // It starts without a change, and no later one would give it another instance.
+                priority = i32::MAX;
+            }
             let waiting_ms = self.age.now_ms.saturating_sub(pod.meta.created_ms);
             let is_due = waiting_ms >= self.age.young_ms;
             if !is_due {
                 self.not_planned("pending for less than a minute".to_owned());
             }
-            let (priority, each) = (pod.priority, amounts(&needs.resources));
+            let each = amounts(&needs.resources);
             let pod = SeveralInstances { nodes, instances, priority, each };
             match pod.only_instance() {
                 Some(profile) => {
@@ -360,10 +385,14 @@ impl Reader<'_> {
 
     /// How many instances of which profiles a pod asks for, or why nothing is planned for it;
     /// `None` if it asks for none.
-    fn asked(&self, pod: &Pod) -> Option<Result<BTreeMap<String, u32>, String>> {
+    fn asked(
+        &self,
+        pod: &Pod,
+        profiles: &Profiles<'_>,
+    ) -> Option<Result<BTreeMap<String, u32>, String>> {
         let asked = pod.requests.extended.iter();
         let asked = asked.filter(|(name, count)| name.starts_with(NVIDIA_MIG) && **count > 0);
-        let asked: Vec<(&String, &i64)> = asked.collect();
+        let asked: Vec<(&str, i64)> = asked.map(|(name, count)| (&**name, *count)).collect();
         if asked.is_empty() {
             return None;
         }
@@ -373,33 +402,31 @@ impl Reader<'_> {
         if !needs_room(pod) {
             return Some(Err("waits for the quota of its queue".to_owned()));
         }
-        let of_profile = |(resource, count): (&String, &i64)| -> Result<(String, u32), String> {
-            let profile = self.profile(&resource[NVIDIA_MIG.len()..])?;
-            Ok((profile, u32::try_from(*count).unwrap_or(u32::MAX)))
-        };
-        Some(asked.into_iter().map(of_profile).collect())
+        Some(instances(&asked, profiles))
     }
+}
 
-    /// A profile as the tables of the cluster's GPUs spell it, or why nothing is planned for it.
-    fn profile(&self, name: &str) -> Result<String, String> {
-        let allowed = &self.policy.profiles;
-        let used = |gpu: &Gpu| gpu.table;
-        let here: std::collections::BTreeSet<usize> =
-            self.fleet.world.gpus.iter().map(used).collect();
-        let known = here.into_iter().find_map(|place| {
-            let table = &self.tables[place];
-            table.profile(name).map(|profile| (table, table.profiles[profile].name.clone()))
-        });
-        let Some((table, profile)) = known else {
+/// Instances that resources stand for, by profile as the cluster's GPUs offer it.
+fn instances(
+    asked: &[(&str, i64)],
+    profiles: &Profiles<'_>,
+) -> Result<BTreeMap<String, u32>, String> {
+    let mut instances: BTreeMap<String, u32> = BTreeMap::new();
+    for (resource, count) in asked {
+        let name = &resource[NVIDIA_MIG.len()..];
+        let Some(profile) = profiles.requested(name) else {
             return Err(format!("no GPU of the cluster has a profile `{name}`"));
         };
-        let is_allowed = allowed.is_empty()
-            || allowed.iter().any(|name| table.profile(name) == table.profile(&profile));
-        if !is_allowed {
-            return Err(format!("the policy does not list the profile `{profile}`"));
-        }
-        Ok(profile)
+        let known = instances.entry(profile).or_default();
+        *known = known.saturating_add(u32::try_from(*count).unwrap_or(u32::MAX));
     }
+    Ok(instances)
+}
+
+/// Why nothing is planned for a pod that asks for a profile which may not be created, if no
+/// instance of it is left for the pod.
+pub(crate) fn not_listed_words(profile: &str) -> String {
+    format!("the policy does not list the profile `{profile}`")
 }
 
 /// Why nothing is planned for a node whose GPUs are shared by replicas.

@@ -87,6 +87,11 @@ pub struct Fleet {
     pub(crate) pinned: PinnedPods,
     /// CPU, memory, disk and pod slots that each node with GPUs has free, in the order of `names`.
     pub(crate) free: Vec<[i64; 4]>,
+    /// Names of the profiles that may be created; `None`: all.
+    pub(crate) created: Option<BTreeSet<String>>,
+    /// Places of tables of the world that name profiles as the drivers of some nodes do, each with
+    /// the place of the table from which it is made.
+    pub(crate) renamed: BTreeMap<usize, usize>,
 }
 
 /// A world that cannot be is bad input.
@@ -100,9 +105,25 @@ impl Fleet {
         let usual = Rules::default();
         Rules {
             keep_whole: self.keep_whole.clone(),
+            created: self.created.clone(),
             change_s: self.change_s.unwrap_or(usual.change_s),
             ..usual
         }
+    }
+
+    /// Whether instances of a profile may be created.
+    pub(crate) fn may_create(&self, profile: &str) -> bool {
+        self.created.as_ref().is_none_or(|created| created.contains(profile))
+    }
+
+    /// The place of a table of the world among the known ones.
+    pub(crate) fn known_table(&self, place: usize) -> usize {
+        self.renamed.get(&place).copied().unwrap_or(place)
+    }
+
+    /// The table whose names the layouts of a GPU have, whatever its driver calls the profiles.
+    pub(crate) fn layout_table(&self, number: usize) -> &MigTable {
+        &self.world.tables[self.known_table(self.world.gpus[number].table)]
     }
 
     /// The table of the GPUs of a node; `None` if it has none that can be cut.

@@ -229,7 +229,7 @@ impl Cluster {
         let tables = selected.filter_map(|seen| table_of(&self.tables, seen));
         if let Some(profile) = resource.strip_prefix(NVIDIA_MIG) {
             let offering: Vec<_> =
-                tables.filter(|table| table.profile(profile).is_some()).collect();
+                tables.filter(|table| table.named(profile, &self.tables).is_some()).collect();
             if offering.is_empty() {
                 return format!("selects no node whose GPUs support profile {profile}");
             }

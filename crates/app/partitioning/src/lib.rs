@@ -6,6 +6,7 @@
 //! | `fleet` | GPUs with names, as a file or a cluster has them |
 //! | `world_file` | a world in one file |
 //! | `objects`, `cluster`, `eligible` | the nodes and pods of a cluster, as a world |
+//! | `profile_names` | under which names the GPUs of a cluster offer their profiles |
 //! | `together` | pods that a plan serves on one node fit there together |
 //! | `several` | pods that ask for several instances get all of them on one node |
 //! | `policy`, `field_line` | what a `SharingPolicy` in a file allows; on which line of it a field is |
@@ -49,6 +50,7 @@ mod objects;
 pub mod plan;
 pub mod planned;
 pub mod policy;
+mod profile_names;
 mod replicas;
 mod rooms;
 mod server;

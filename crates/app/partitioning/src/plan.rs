@@ -9,6 +9,7 @@ use dovetail_units::amount::usd;
 use serde::Serialize;
 
 use crate::changes::reason;
+use crate::cluster::not_listed_words;
 use crate::fleet::Fleet;
 use crate::move_row::{MoveRow, move_lines};
 use crate::planned::Planned;
@@ -87,8 +88,16 @@ fn document_of(fleet: &Fleet, planned: &PartitionPlan, prices: &HourPrices) -> D
         .map(|number| row(fleet, number, &planned.gpus[number], prices))
         .collect();
     let mut demand: BTreeMap<String, u64> = BTreeMap::new();
-    for asked in &fleet.world.demand {
-        *demand.entry(asked.profile.clone()).or_default() += u64::from(asked.count);
+    let mut not_planned = fleet.not_planned.clone();
+    for (asked, served) in fleet.world.demand.iter().zip(&planned.accepted) {
+        let mut count = asked.count;
+        // They could get idle instances alone, of which there are not enough.
+        if !fleet.may_create(&asked.profile) && served < &count && asked.waiting_ms > 0 {
+            let left = (count - served) as usize;
+            *not_planned.entry(not_listed_words(&asked.profile)).or_default() += left;
+            count = *served;
+        }
+        *demand.entry(asked.profile.clone()).or_default() += u64::from(count);
     }
     let priced: Option<Vec<f64>> = gpus.iter().map(|row| row.usd_per_month).collect();
     Document {
@@ -103,7 +112,7 @@ fn document_of(fleet: &Fleet, planned: &PartitionPlan, prices: &HourPrices) -> D
         steps: planned.steps,
         is_proved_best: planned.is_best,
         left_alone: fleet.left_alone.clone(),
-        not_planned: fleet.not_planned.clone(),
+        not_planned,
         moves: Vec::new(),
         moved_gpu_s: 0.0,
         moves_held_back: None,

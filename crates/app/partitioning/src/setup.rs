@@ -120,8 +120,8 @@ async fn settings(server: &Server, cluster_policy: Option<&Value>) -> Result<(La
 /// them does not have to wait until a kubelet has shown a new ConfigMap to mig-manager.
 fn add_alike(layouts: &mut Layouts, fleet: &Fleet, now_ms: u64) {
     let mut tables: BTreeMap<&str, &MigTable> = BTreeMap::new();
-    for gpu in &fleet.world.gpus {
-        let table = &fleet.world.tables[gpu.table];
+    for number in 0..fleet.world.gpus.len() {
+        let table = fleet.layout_table(number);
         tables.insert(&table.name, table);
     }
     for table in tables.values() {

@@ -38,26 +38,28 @@ pub struct LayoutRow {
     pub gpus: u64,
 }
 
-/// Sizes a list of profiles and counts.
+/// Sizes a list of profiles and counts. `tables`: all that are known.
 ///
 /// # Errors
 /// A profile that the GPU does not have.
 pub fn document(
-    model: &str,
-    table: &MigTable,
+    (model, table): (&str, &MigTable),
+    tables: &[MigTable],
     demand: &[(String, u64)],
     usd_micros_per_gpu_hour: Option<i64>,
 ) -> Result<Document> {
-    let sizing = size(table, demand).map_err(|error| {
-        // A table is named for one of the models that it is of.
-        let error = match error {
-            SizingError::Unknown { profile, known, .. } => {
-                SizingError::Unknown { gpu: model.to_owned(), profile, known }
-            }
-            error => error,
-        };
-        UsageError(format!("--demand: {error}"))
-    })?;
+    let wrong = |error: SizingError| UsageError(format!("--demand: {error}"));
+    // A table is named for one of the models that it is of.
+    let unknown = |profile: String| {
+        let known: Vec<&str> = table.profiles.iter().map(|one| one.name.as_str()).collect();
+        wrong(SizingError::Unknown { gpu: model.to_owned(), profile, known: known.join(", ") })
+    };
+    // What is nearly as large is another model's.
+    let is_unknown = |(name, _): &&(String, u64)| table.named(name, tables).is_none();
+    if let Some((profile, _)) = demand.iter().find(is_unknown) {
+        return Err(unknown(profile.clone()).into());
+    }
+    let sizing = size(table, demand).map_err(wrong)?;
     let named = |layout: &[u16]| {
         let counts = table.profiles.iter().zip(layout).filter(|(_, count)| **count > 0);
         counts.map(|(profile, count)| (profile.name.clone(), u64::from(*count))).collect()

@@ -112,7 +112,7 @@ pub(crate) fn set_demand(fleet: &mut Fleet) {
 }
 
 /// The node of each GPU, by its place among the nodes with GPUs, whose GPUs follow each other.
-fn node_of_gpu(fleet: &Fleet) -> Vec<usize> {
+pub(crate) fn node_of_gpu(fleet: &Fleet) -> Vec<usize> {
     let mut places = Vec::new();
     let groups = fleet.names.chunk_by(|(one, _), (other, _)| one == other);
     for (place, gpus) in groups.enumerate() {

@@ -120,7 +120,7 @@ pub fn read(path: &Path, tables: &[MigTable]) -> Result<Fleet> {
 fn fleet(world: WorldJson, tables: &[MigTable]) -> Result<Fleet, String> {
     let names = world.gpus.iter().flatten().map(|(name, _)| name).chain(world.demand.keys());
     let names: Vec<&String> = names.collect();
-    let has_all = |table: &&MigTable| names.iter().all(|name| table.profile(name).is_some());
+    let has_all = |table: &&MigTable| names.iter().all(|name| table.named(name, tables).is_some());
     let (model, table) = match &world.model {
         Some(model) => model_of(tables, model).ok_or_else(|| {
             format!(
@@ -138,7 +138,7 @@ fn fleet(world: WorldJson, tables: &[MigTable]) -> Result<Fleet, String> {
     };
     let place = |name: &str, field: String| {
         table
-            .profile(name)
+            .named(name, tables)
             .ok_or_else(|| format!("{field}: {} has no profile `{name}`", table.name))
     };
     let mut gpus = Vec::new();

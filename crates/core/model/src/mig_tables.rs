@@ -40,10 +40,6 @@ const FOUR: [Alike; 2] = [
 /// What follows the name of a profile whose instance has the media engines.
 const WITH_MEDIA: &str = "+me";
 
-/// Names of one profile differ by driver in how its memory is rounded, by less than this part of
-/// it: `3g.39gb` is `3g.40gb`.
-const ROUNDED_PERCENT: u64 = 10;
-
 impl MigTable {
     /// How a GPU is cut whose label names this model; `None` where the tables do not say it.
     pub fn of_model(label: &str) -> Option<Self> {
@@ -57,43 +53,12 @@ impl MigTable {
     pub fn all() -> impl Iterator<Item = Self> {
         SEVEN.iter().map(seven).chain(FOUR.iter().map(four))
     }
-
-    /// The place of a profile by its name, as drivers and resources spell it: `1g.10gb+me` and
-    /// `1g.10gb.me` are one, and so are names whose memory is rounded in another way.
-    pub fn profile(&self, name: &str) -> Option<usize> {
-        let asked = ProfileName::read(name)?;
-        let near = |profile: &MigProfile| {
-            let own = ProfileName::read(&profile.name)?;
-            let distance = own.gb.abs_diff(asked.gb);
-            let is_same = own.compute == asked.compute && own.engines == asked.engines;
-            (is_same && distance * 100 <= own.gb * ROUNDED_PERCENT).then_some(distance)
-        };
-        let places = self.profiles.iter().enumerate();
-        let near = places.filter_map(|(place, profile)| Some((near(profile)?, place)));
-        near.min().map(|(_, place)| place)
-    }
 }
 
 impl MigProfile {
     /// Whether its instance has the media engines, of which a GPU has one set.
     pub fn has_media(&self) -> bool {
         self.name.ends_with(WITH_MEDIA)
-    }
-}
-
-/// The parts of a profile's name: `1g.10gb+me`.
-struct ProfileName<'n> {
-    compute: u64,
-    gb: u64,
-    engines: &'n str,
-}
-
-impl<'n> ProfileName<'n> {
-    fn read(name: &'n str) -> Option<Self> {
-        let (compute, memory) = name.split_once("g.")?;
-        let (gb, engines) = memory.split_once("gb")?;
-        let engines = engines.trim_start_matches(['+', '.']);
-        Some(Self { compute: compute.parse().ok()?, gb: gb.parse().ok()?, engines })
     }
 }
 

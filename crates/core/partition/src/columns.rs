@@ -218,14 +218,18 @@ fn serve(context: &Context<'_>, base: &Column, cut: GpuCut, found: &mut BTreeMap
     }
 }
 
-/// Ways to add instances that pods wait for, and as many as there are of `more`, to a GPU: of each
-/// choice of counts the one that leaves most room.
+/// Ways to add instances that pods wait for and that may be created, and as many as there are of
+/// `more`, to a GPU: of each choice of counts the one that leaves most room.
 fn layouts(
     context: &Context<'_>,
     cut: GpuCut,
     more: &[Instance],
 ) -> impl Iterator<Item = (GpuCut, Vec<Instance>)> {
-    let waiting = context.wanted.iter().map(|wanted| wanted.map_or(0, |(_, waiting)| waiting));
+    let wanted = context.wanted.iter().zip(&context.table.profiles);
+    let waiting = wanted.map(|(wanted, profile)| match wanted {
+        Some((_, waiting)) if context.rules.may_create(&profile.name) => *waiting,
+        _ => 0,
+    });
     let more = counts(context, more).into_iter().map(u32::from);
     let most = waiting.zip(more).map(|(waiting, more)| waiting.saturating_add(more)).collect();
     let mut layouts = Layouts { context, most, of: BTreeMap::new(), open: Vec::new() };

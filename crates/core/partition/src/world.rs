@@ -1,6 +1,6 @@
 //! What is planned with: GPUs and their instances, pending demand, and rules.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::MigTable;
 use thiserror::Error;
@@ -64,6 +64,9 @@ pub struct Demand {
 pub struct Rules {
     /// Whole GPUs of each table that stay whole, besides those in use.
     pub keep_whole: BTreeMap<String, u32>,
+    /// Names of the profiles of which instances may be created; `None`: all. Idle instances of
+    /// others serve pods like any, and are made again with a GPU that keeps them.
+    pub created: Option<BTreeSet<String>>,
     /// Seconds for which a GPU is unavailable when its instances change (p90 of own receipts).
     pub change_s: i64,
     /// Seconds for which a new layout is assumed to be used.
@@ -79,10 +82,18 @@ pub struct Rules {
     pub steps: u64,
 }
 
+impl Rules {
+    /// Whether instances of a profile may be created.
+    pub fn may_create(&self, profile: &str) -> bool {
+        self.created.as_ref().is_none_or(|created| created.contains(profile))
+    }
+}
+
 impl Default for Rules {
     fn default() -> Self {
         Self {
             keep_whole: BTreeMap::new(),
+            created: None,
             change_s: 180,
             horizon_s: 3_600,
             gain_percent: 150,

@@ -351,7 +351,7 @@ impl SizeFlags {
         let demand = self.demand.iter().map(|text| asked(text)).collect::<Result<Vec<_>>>()?;
         let prices = hour_prices(app, &self.prices, BTreeSet::from([model.clone()]))?;
         let price = prices.get(&model).copied().flatten();
-        let document = size::document(&model, table, &demand, price)?;
+        let document = size::document((&model, table), &tables, &demand, price)?;
         match output {
             Output::Json => app.print_json(&document),
             _ => app.print(&size::text(&document)),

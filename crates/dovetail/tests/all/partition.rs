@@ -195,6 +195,115 @@ fn a_cluster_is_planned_on_nodes_without_gpu_pods() {
     }
 }
 
+/// A node with one GPU of a product, which offers so many of a resource.
+fn one_gpu(name: &str, product: &str, resource: &str, count: u32) -> Value {
+    let labels = json!({"nvidia.com/gpu.product": product, "nvidia.com/gpu.count": "1"});
+    node(name, &json!({(resource): count.to_string()}), &labels)
+}
+
+/// Nodes that a plan for these objects changes.
+fn changed(plan: &Value) -> Vec<&str> {
+    let rows = plan["gpus"].as_array().unwrap().iter();
+    rows.filter(|row| row["from"] != row["to"]).map(|row| row["node"].as_str().unwrap()).collect()
+}
+
+fn planned(folder: &Folder, items: &[Value], more: &str) -> Value {
+    folder.write("dump.json", &json!({"kind": "List", "items": items}).to_string());
+    folder.json(&format!("{CALL} {more}"))
+}
+
+const A100: &str = "NVIDIA-A100-SXM4-80GB";
+
+/// `1g.18gb` is a profile of the H200. The H100 has one that is nearly as large, under another
+/// name, so the pod would never start there.
+#[test]
+fn a_profile_of_one_model_is_not_made_on_another() {
+    let folder = Folder::new();
+    let h100 = one_gpu("h100", "NVIDIA-H100-80GB-HBM3", "nvidia.com/mig-3g.40gb", 2);
+    let fits = one_gpu("h100", "NVIDIA-H100-80GB-HBM3", "nvidia.com/mig-1g.20gb", 3);
+    let h200 = one_gpu("h200", "NVIDIA-H200", "nvidia.com/mig-7g.141gb", 1);
+    let cut = one_gpu("h200", "NVIDIA-H200", "nvidia.com/mig-1g.18gb", 3);
+    let in_use = pod("runs", "nvidia.com/mig-3g.40gb", 1, Some("h100"), &json!({}));
+    let asks = pod("asks", "nvidia.com/mig-1g.18gb", 1, None, &json!({}));
+    let alone = planned(&folder, &[h100.clone(), asks.clone()], "");
+    assert_eq!((&alone["accepted"], changed(&alone)), (&json!({}), vec![]));
+    assert_eq!(alone["not_planned"], json!({"no GPU of the cluster has a profile `1g.18gb`": 1}));
+    for (items, changes) in [
+        (vec![h100.clone(), h200.clone()], vec!["h200"]),
+        (vec![fits, h200], vec!["h200"]),
+        (vec![h100, in_use, cut], vec![]),
+    ] {
+        let plan = planned(&folder, &[items, vec![asks.clone()]].concat(), "");
+        assert_eq!((&plan["accepted"], changed(&plan)), (&json!({"1g.18gb": 1}), changes));
+        assert_eq!(plan["upper_bound_compute_slices"], 1);
+    }
+    let size = folder.call("partition size --gpu H100 --demand 1g.18gb=1");
+    assert!(size.err.contains("H100 has no profile `1g.18gb`"), "{}", size.err);
+}
+
+/// A driver has one name for a profile, which other nodes with its GPUs show.
+#[test]
+fn pods_get_instances_under_the_name_that_the_driver_gives_them() {
+    let folder = Folder::new();
+    let old = one_gpu("old", A100, "nvidia.com/mig-3g.39gb", 2);
+    let cut = one_gpu("cut", A100, "nvidia.com/mig-1g.10gb", 7);
+    let asks = |name: &str, profile: &str| {
+        pod(name, &format!("nvidia.com/mig-{profile}"), 1, None, &json!({}))
+    };
+    let new = planned(&folder, &[old.clone(), cut.clone(), asks("a", "3g.40gb")], "");
+    assert_eq!((&new["accepted"], changed(&new)), (&json!({}), vec![]));
+    let three = ["a", "b", "c"].map(|name| asks(name, "3g.39gb"));
+    let plan = planned(&folder, &[vec![old, cut], three.to_vec()].concat(), "");
+    assert_eq!((&plan["accepted"], changed(&plan)), (&json!({"3g.39gb": 3}), vec!["cut"]));
+    assert_eq!(profiles(row(&plan, "cut", 0), "to")[0], "3g.39gb");
+    assert_eq!(plan["upper_bound_compute_slices"], 9);
+}
+
+/// A policy lists what may be created: what is there and not listed serves the pods that wait.
+#[test]
+fn idle_instances_that_the_policy_does_not_list_serve_pods() {
+    let folder = Folder::new();
+    let halves = one_gpu("halves", A100, "nvidia.com/mig-3g.40gb", 2);
+    let small = one_gpu("small", A100, "nvidia.com/mig-1g.10gb", 7);
+    let asks = |name: &str, profile: &str| {
+        pod(name, &format!("nvidia.com/mig-{profile}"), 1, None, &json!({}))
+    };
+    let pods = vec![asks("a", "3g.40gb"), asks("b", "3g.40gb"), asks("c", "7g.80gb")];
+    let object = json!({"apiVersion": "dovetail.dev/v1alpha1", "kind": "SharingPolicy",
+        "metadata": {"name": "p"}, "spec": {"mode": "mig", "profiles": ["7g.80gb"]}});
+    folder.write("policy.json", &object.to_string());
+    let plan_of = |nodes: Vec<Value>, pods: Vec<Value>| {
+        planned(&folder, &[nodes, pods].concat(), "--policy policy.json")
+    };
+    let both = plan_of(vec![halves.clone(), small], pods.clone());
+    assert_eq!(both["accepted"], json!({"3g.40gb": 2, "7g.80gb": 1}));
+    assert_eq!((changed(&both), &both["accepted_compute_slices"]), (vec!["small"], &json!(13)));
+    // The pods start there as it is, and no later change would make up for it.
+    let one = plan_of(vec![halves.clone()], pods.clone());
+    assert_eq!(one["accepted"], json!({"3g.40gb": 2, "7g.80gb": 0}));
+    assert_eq!((changed(&one), &one["upper_bound_compute_slices"]), (vec![], &json!(7)));
+    // For a third one nothing is created.
+    let third = plan_of(vec![halves.clone()], [pods, vec![asks("d", "3g.40gb")]].concat());
+    assert_eq!(third["demand"], json!({"3g.40gb": 2, "7g.80gb": 1}));
+    assert_eq!(third["not_planned"], json!({"the policy does not list the profile `3g.40gb`": 1}));
+    // Nothing waits for them.
+    let free = plan_of(vec![halves], vec![asks("c", "7g.80gb")]);
+    assert_eq!((&free["accepted"], changed(&free)), (&json!({"7g.80gb": 1}), vec!["halves"]));
+}
+
+#[test]
+fn a_pod_that_is_being_deleted_causes_no_change() {
+    let folder = Folder::new();
+    let small = one_gpu("small", A100, "nvidia.com/mig-1g.10gb", 7);
+    let mut asks = pod("asks", "nvidia.com/mig-3g.40gb", 1, None, &json!({}));
+    let stays = planned(&folder, &[small.clone(), asks.clone()], "");
+    assert_eq!(changed(&stays), ["small"]);
+    asks["metadata"]["deletionTimestamp"] = json!("2026-11-20T11:30:00Z");
+    asks["metadata"]["finalizers"] = json!(["batch.kubernetes.io/job-tracking"]);
+    let goes = planned(&folder, &[small, asks], "");
+    assert_eq!((&goes["accepted"], changed(&goes)), (&json!({}), vec![]));
+}
+
 #[test]
 fn the_example_shows_a_change_that_is_worth_it() {
     let folder = Folder::new();

@@ -2,6 +2,7 @@
 
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG};
 
+use crate::known_tables::known_tables;
 use crate::policy::SharingPolicy;
 use crate::replicas::shared_resource;
 use crate::verdict::GpuNode;
@@ -32,6 +33,7 @@ pub fn allowed_by<'p>(
             shared_resource()
         ));
     }
+    let known = known_tables(nodes.iter().filter_map(|node| node.table));
     let mut nearest = Miss::NotAllowed;
     for policy in policies.filter(|policy| policy.spec.apply) {
         let miss = if !is_allowed(policy, resource, profile, nodes) {
@@ -40,7 +42,7 @@ pub fn allowed_by<'p>(
             let of_policy = |node: &&GpuNode<'_>| policy.spec.selects(|key| node.labels.get(key));
             let has_gpu = |node: &&GpuNode<'_>| {
                 profile.is_none_or(|profile| {
-                    node.table.is_some_and(|table| table.profile(profile).is_some())
+                    node.table.is_some_and(|table| table.named(profile, &known).is_some())
                 })
             };
             let fitting: Vec<_> = nodes.iter().filter(of_policy).filter(has_gpu).collect();

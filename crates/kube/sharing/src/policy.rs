@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::amd::Partition;
+use crate::known_tables::known_tables;
 use crate::replicas::{Method, Replicas, shared_resource};
 
 /// A SharingPolicy object.
@@ -192,21 +193,20 @@ impl PolicySpec {
         self.node_selector.iter().all(|(key, value)| label(key) == Some(value))
     }
 
-    /// Whether GPUs of these tables may have instances of a profile. Drivers spell profiles in
-    /// several ways.
-    pub fn lists<'t>(
-        &self,
-        profile: &str,
-        tables: impl IntoIterator<Item = &'t MigTable> + Clone,
-    ) -> bool {
+    /// Whether instances of a profile may be created on GPUs of these tables. Drivers spell
+    /// profiles in several ways.
+    pub fn lists<'t>(&self, profile: &str, tables: impl IntoIterator<Item = &'t MigTable>) -> bool {
+        if self.profiles.is_empty() || self.profiles.iter().any(|name| name == profile) {
+            return true;
+        }
+        let known = known_tables(tables);
         let is_same = |name: &String| {
-            name == profile
-                || tables.clone().into_iter().any(|table| {
-                    let place = table.profile(profile);
-                    place.is_some() && table.profile(name) == place
-                })
+            known.iter().any(|table| {
+                let place = table.named(profile, &known);
+                place.is_some() && table.named(name, &known) == place
+            })
         };
-        self.profiles.is_empty() || self.profiles.iter().any(is_same)
+        self.profiles.iter().any(is_same)
     }
 }
 

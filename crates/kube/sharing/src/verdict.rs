@@ -131,7 +131,7 @@ pub fn of_spec(spec: &PolicySpec, tables: &[MigTable]) -> Option<Problem> {
         return wrong("guard.query", problem);
     }
     for (place, profile) in spec.profiles.iter().enumerate() {
-        if tables.iter().all(|table| table.profile(profile).is_none()) {
+        if tables.iter().all(|table| table.named(profile, tables).is_none()) {
             return Some(Problem::UnknownProfile { place, profile: profile.clone() });
         }
         if spec.profiles[..place].contains(profile) {
@@ -185,7 +185,7 @@ fn alone(policy: &SharingPolicy, nodes: &[GpuNode<'_>], tables: &[MigTable]) -> 
     let known = selected.filter_map(|node| Some((node, node.table?)));
     let cannot = |table: &MigTable| {
         !spec.profiles.is_empty()
-            && spec.profiles.iter().all(|profile| table.profile(profile).is_none())
+            && spec.profiles.iter().all(|profile| table.named(profile, tables).is_none())
     };
     let mut impossible = known.filter(|(_, table)| cannot(table));
     impossible.next().map(|(node, table)| {
@@ -249,6 +249,10 @@ mod tests {
             problems(&policies, &h100, &tables)[0].clone().expect("it is impossible");
         let told_of_h100 = told_of_h100.to_string();
         assert!(told_of_h100.starts_with("node h: H100 supports none"), "{told_of_h100}");
+        // The H200 has it, whatever the A100 has that is nearly as large.
+        let of_h200 = &told(&[("x", with("1g.18gb"))])[0];
+        assert!(of_h200.starts_with("node n-a: A100-80GB supports none of the profiles 1g.18gb"));
+        assert_eq!(told(&[("x", with("3g.39gb"))]), [""]);
         let wrong = |spec: Value, start: &str| {
             let problem = &told(&[("x", spec)])[0];
             assert!(problem.starts_with(start), "{problem}");

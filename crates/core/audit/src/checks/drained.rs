@@ -103,6 +103,6 @@ fn drains_for_repair(view: &View<'_>, finding: &Finding) -> bool {
         return false;
     }
     let of_pool = || view.pool_kind(finding).and_then(|pool| example(check.id, pool));
-    let own = finding.examples.first().map(String::as_str);
+    let own = finding.examples.first().map(|example| &*example.edit);
     own.or_else(of_pool).is_none_or(|example| example.starts_with(DRAIN))
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use dovetail_units::duration::duration;
 
 use super::View;
+use crate::example::Example;
 use crate::facts::{Node, ObjectRef};
 use crate::finding::Finding;
 use crate::patch::{PatchChange, is_name, size_without};
@@ -103,7 +104,7 @@ pub(super) fn settle_pools(view: &View<'_>, found: &mut [Finding]) {
             finding.remedies.clear();
         }
         if let Some(plan) = plan.filter(|_| is_kept || goes(view, finding)) {
-            finding.examples = vec![plan.example.clone()];
+            finding.examples = vec![Example::new(&plan.example)];
         }
     }
 }

@@ -5,6 +5,7 @@
 //! instances are neither removed nor offered to other work.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{MigTable, NodeAvailability, labels, to_nearest};
@@ -46,7 +47,7 @@ pub(super) fn instances_of_no_layout(
                 .affecting(pending.iter().map(|pod| pod_ref(workload, pod)));
             let lacks = (profile, wanted - free);
             let nodes = suppliers.nodes_for(view, workload, lacks);
-            found.push(with_nodes(view, finding, lacks, &nodes));
+            found.push(with_nodes(view, finding, &nodes));
         }
     }
 }
@@ -55,7 +56,6 @@ pub(super) fn instances_of_no_layout(
 fn with_nodes(
     view: &View<'_>,
     mut finding: Finding,
-    (profile, lacking): (&str, i64),
     nodes: &[Supplier<'_>],
 ) -> Finding {
     let Some(first) = nodes.first() else {
@@ -70,7 +70,7 @@ fn with_nodes(
     let states = finding.check.reach.states();
     let period = view.facts.period;
     finding.claims = nodes.iter().flat_map(|of| claims_on(of.node, None, states, period)).collect();
-    finding.most_milli = Some(milli_of(first.node, profile, lacking));
+    finding.most_milli = Some(first.lacking_milli);
     finding.starts_on = nodes.iter().map(|of| of.node.node.name.to_string()).collect();
     // The pods need these nodes, in whatever layout: none of them leaves the bill.
     finding.stays.extend(finding.starts_on.iter().cloned());
@@ -86,6 +86,54 @@ fn with_nodes(
     })
 }
 
+/// Under which names GPUs offer their profiles.
+struct ProfileNames<'f> {
+    tables: Vec<MigTable>,
+    /// By model, how such GPUs are cut, and the names that nodes with them offer.
+    models: BTreeMap<&'f str, (MigTable, Vec<&'f str>)>,
+}
+
+impl<'f> ProfileNames<'f> {
+    fn of(view: &View<'f>) -> Self {
+        let mut models: BTreeMap<&str, (MigTable, Vec<&str>)> = BTreeMap::new();
+        for node in &view.facts.nodes {
+            let Some(model) = model_of(node) else { continue };
+            let (_, shown) = match models.entry(model) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => match MigTable::of_model(model) {
+                    Some(table) => new.insert((table, Vec::new())),
+                    None => continue,
+                },
+            };
+            for name in shown_on(node) {
+                if !shown.contains(&name) {
+                    shown.push(name);
+                }
+            }
+        }
+        Self { tables: MigTable::all().collect(), models }
+    }
+
+    /// The table of a node's GPUs, and the place of the profile that they offer, or would offer,
+    /// under a name; `None` if they have no such name.
+    fn on(&self, node: &Node, name: &str) -> Option<(&MigTable, usize)> {
+        let (table, others) = self.models.get(model_of(node)?)?;
+        let here: Vec<&str> = shown_on(node).collect();
+        let place = table.requested(name, [&here, others], &self.tables)?;
+        Some((table, place))
+    }
+}
+
+fn model_of(node: &Node) -> Option<&str> {
+    node.gpus.values().find_map(|gpus| gpus.model.as_deref())
+}
+
+/// The names of the profiles that a node offers.
+fn shown_on(node: &Node) -> impl Iterator<Item = &str> {
+    let offered = node.gpus.iter().filter(|(_, gpus)| gpus.built_in > 0);
+    offered.filter_map(|(resource, _)| resource.strip_prefix(labels::NVIDIA_MIG))
+}
+
 /// A node of which another layout has instances of a profile.
 #[derive(Clone)]
 struct Supplier<'f> {
@@ -93,6 +141,8 @@ struct Supplier<'f> {
     /// That layout of one of its GPUs, and how many of the instances it has.
     layout: String,
     of_each: i64,
+    /// What so many instances as the pods lack are of its GPUs, in milli-GPU.
+    lacking_milli: i64,
     /// How many pods have GPUs there.
     pods: usize,
 }
@@ -100,8 +150,10 @@ struct Supplier<'f> {
 /// Which nodes can provide what pods lack, and what pods that came before need of them.
 #[derive(Default)]
 struct Suppliers<'f> {
-    /// The layout with the most instances of a profile, and their number, by model and profile.
-    layouts: BTreeMap<(&'f str, String), Option<(String, i64)>>,
+    names: Option<ProfileNames<'f>>,
+    /// The layout with the most instances of a profile, and their number, by the name of the GPUs'
+    /// table and the place of the profile.
+    layouts: BTreeMap<(String, usize), Option<(String, i64)>>,
     /// Pods with GPUs on each node, once somebody has asked.
     pods_on: Option<BTreeMap<&'f str, usize>>,
     /// How much of each node is taken, in milli-GPU.
@@ -117,7 +169,7 @@ impl<'f> Suppliers<'f> {
         workload: &Workload,
         (profile, lacking): (&str, i64),
     ) -> Vec<Supplier<'f>> {
-        let able = self.able(view, workload, profile);
+        let able = self.able(view, workload, (profile, lacking));
         let (mut left, mut nodes) = (lacking, Vec::new());
         for of in &able {
             if left <= 0 {
@@ -140,18 +192,23 @@ impl<'f> Suppliers<'f> {
     }
 
     /// All nodes that can have instances of a profile and that pods may use.
-    fn able(&mut self, view: &View<'f>, workload: &Workload, profile: &str) -> Vec<Supplier<'f>> {
+    fn able(
+        &mut self,
+        view: &View<'f>,
+        workload: &Workload,
+        (profile, lacking): (&str, i64),
+    ) -> Vec<Supplier<'f>> {
+        let names = self.names.get_or_insert_with(|| ProfileNames::of(view));
         let pods_on = self.pods_on.get_or_insert_with(|| gpu_pods_by_node(view));
         let facts = view.facts;
         let nodes = facts.nodes.iter().filter(|node| is_cut(node) && may_use(workload, node));
         let able = nodes.filter_map(|node| {
-            let model = node.gpus.values().find_map(|gpus| gpus.model.as_deref())?;
-            let known = self.layouts.entry((model, profile.to_owned()));
-            let known =
-                known.or_insert_with(|| with_most(&MigTable::of_model(model)?, profile)).clone();
-            let (layout, of_each) = known?;
+            let (table, place) = names.on(node, profile)?;
+            let known = self.layouts.entry((table.name.clone(), place));
+            let (layout, of_each) = known.or_insert_with(|| with_most(table, place)).clone()?;
+            let lacking_milli = part_milli(table, place, lacking);
             let pods = pods_on.get(&*node.node.name).copied().unwrap_or(0);
-            Some(Supplier { node, layout, of_each, pods })
+            Some(Supplier { node, layout, of_each, lacking_milli, pods })
         });
         let mut able: Vec<Supplier<'f>> = able.collect();
         able.sort_by(|one, other| {
@@ -162,18 +219,22 @@ impl<'f> Suppliers<'f> {
     }
 }
 
-/// What so many instances of a profile are of a node's GPUs, by compute slices, in milli-GPU.
+/// What so many instances of a profile that a node offers are of its GPUs, in milli-GPU.
 fn milli_of(node: &Node, profile: &str, count: i64) -> i64 {
-    let model = node.gpus.values().find_map(|gpus| gpus.model.as_deref());
-    let Some(table) = model.and_then(MigTable::of_model) else { return 0 };
-    let slices = table.profile(profile).map_or(0, |place| table.profiles[place].compute_slices);
-    let milli_slices = count.saturating_mul(WHOLE_DEVICE_MILLI * i64::from(slices));
+    let Some(table) = model_of(node).and_then(MigTable::of_model) else { return 0 };
+    table.profile(profile).map_or(0, |place| part_milli(&table, place, count))
+}
+
+/// What so many instances of the profile at a place of a table are of GPUs, by compute slices, in
+/// milli-GPU.
+fn part_milli(table: &MigTable, place: usize, count: i64) -> i64 {
+    let slices = i64::from(table.profiles[place].compute_slices);
+    let milli_slices = count.saturating_mul(WHOLE_DEVICE_MILLI * slices);
     to_nearest(milli_slices, i64::from(table.compute_slices).max(1))
 }
 
 /// The layout with the most instances of a profile, in words, and how many of them it has.
-fn with_most(table: &MigTable, profile: &str) -> Option<(String, i64)> {
-    let place = table.profile(profile)?;
+fn with_most(table: &MigTable, place: usize) -> Option<(String, i64)> {
     let layouts = table.fullest_layouts().into_iter().filter(|layout| layout[place] > 0);
     let best = layouts.max_by_key(|layout| (layout[place], table.compute_of(layout)))?;
     let of_each = i64::from(best[place]);

@@ -86,7 +86,12 @@ fn futures(world: &PartitionInput, rules: &Rules, number: usize, waiting: &[u32]
         _ => all - slices(table, &gpu.held),
     };
     let (mut found, mut rooms) = (Futures::new(), Rooms::default());
-    for (kept, created) in changes(table, gpu, waiting) {
+    let created = waiting.iter().zip(&table.profiles).map(|(waiting, profile)| {
+        let is_listed = rules.created.as_ref().is_none_or(|names| names.contains(&profile.name));
+        if is_listed { *waiting } else { 0 }
+    });
+    let created: Vec<u32> = created.collect();
+    for (kept, created) in changes(table, gpu, &created) {
         let gain = slices(table, &created) * rules.horizon_s * 100;
         if !created.is_empty() && gain < free * rules.change_s * rules.gain_percent {
             continue;
@@ -114,8 +119,9 @@ fn futures(world: &PartitionInput, rules: &Rules, number: usize, waiting: &[u32]
     found
 }
 
-/// What may become of a GPU: the idle instances that stay, where they are then, and new ones. Where
-/// all instances are made again, one stays if the new layout has one of its profile.
+/// What may become of a GPU: the idle instances that stay, where they are then, and new ones, of
+/// each profile as many as pods wait for that may be created. Where all instances are made again,
+/// one stays if the new layout has one of its profile.
 fn changes(table: &MigTable, gpu: &Gpu, waiting: &[u32]) -> Vec<(Vec<Instance>, Vec<Instance>)> {
     let mut all = vec![(gpu.idle.clone(), Vec::new())];
     let idle_of = |profile: usize| gpu.idle.iter().filter(|one| one.profile == profile).count();

@@ -76,3 +76,33 @@ fn small_worlds_are_planned_as_brute_force_plans_them() {
     eprintln!("{changed} worlds change, {removed} remove instances, {steps} steps");
     assert!(changed > 500 && removed > 50, "the worlds ask for changes: {changed}, {removed}");
 }
+
+/// Instances of some profiles may not be created, and serve where they are idle.
+#[test]
+fn worlds_in_which_some_profiles_are_not_created_are_planned_as_brute_force_plans_them() {
+    let mut random = Random(7);
+    let (mut changed, mut served) = (0, 0);
+    for number in 0..600 {
+        let (world, mut rules) = drawn(&mut random);
+        let profiles = world.tables[0].profiles.iter().map(|profile| profile.name.clone());
+        let created = profiles.filter(|_| random.below(2) == 0).collect();
+        rules.created = Some(created);
+        let plan = plan(&world, &rules).unwrap();
+        judge(&world, &plan);
+        assert!(plan.is_best, "world {number}: {} steps", plan.steps);
+        let ours = crate::brute::objective(&world, &plan);
+        assert_eq!(ours, best(&world, &rules), "world {number}: {world:?} {rules:?} {plan:?}");
+        assert!(plan.accepted_compute_slices <= plan.upper_bound_compute_slices);
+        for (gpu, planned) in world.gpus.iter().zip(&plan.gpus) {
+            for one in &planned.created {
+                let name = &world.tables[gpu.table].profiles[one.profile].name;
+                assert!(rules.may_create(name), "world {number}: {name}");
+            }
+        }
+        changed += usize::from(plan.gpus.iter().any(|gpu| gpu.is_changed()));
+        let accepted = world.demand.iter().zip(&plan.accepted);
+        let unlisted = accepted.filter(|(demand, _)| !rules.may_create(&demand.profile));
+        served += unlisted.map(|(_, count)| *count).sum::<u32>();
+    }
+    assert!(changed > 50 && served > 20, "the worlds ask for it: {changed}, {served}");
+}

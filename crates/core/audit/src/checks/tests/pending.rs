@@ -361,3 +361,38 @@ fn a_node_that_another_layout_lets_serve_waiting_pods_is_not_removed() {
     assert!(kept.stays.contains("h1") && waits.stays.contains("h1"), "{kept:?}");
     assert!(kept.fix_example().starts_with("keep the node"), "{}", kept.fix_example());
 }
+
+/// An H100 has a profile that is nearly as large as one of the H200, under another name.
+#[test]
+fn a_node_that_could_provide_a_mig_instance_has_it_under_the_requested_name() {
+    let node_for = |resource: &str, nodes: &[(&str, &str, &str)]| {
+        let mut facts = Facts { now_ms: NOW_MS, ..Facts::default() };
+        for (name, model, offers) in nodes {
+            let mut node = gpu_node(name, model);
+            node.node.taints.clear();
+            let model = Some((*model).to_owned());
+            let gpus = Gpus { built_in: 3, allocatable: 3, model, ..Gpus::default() };
+            node.gpus = map(&[(*offers, gpus)]);
+            facts.nodes.push(node);
+        }
+        let mut asks = workload(ObjectRef::new("Deployment", "prod", "rank"), 0, 4, "h100");
+        asks.template.containers[0].limits = map(&[(resource, 1)]);
+        asks.pods.iter_mut().for_each(|pod| pod.node = None);
+        facts.workloads.push(asks);
+        let mut found = audit(&facts);
+        found.retain(|finding| finding.check.id == "SHR-08");
+        found.first().map(|finding| finding.evidence[1].value.clone())
+    };
+    let h100 = ("h100", "NVIDIA-H100-80GB-HBM3", "nvidia.com/mig-1g.20gb");
+    let h200 = ("h200", "NVIDIA-H200", "nvidia.com/mig-7g.141gb");
+    let asked = "nvidia.com/mig-1g.18gb";
+    assert_eq!(node_for(asked, &[h100, h200]).as_deref(), Some("h200"));
+    assert!(node_for(asked, &[h100]).is_some_and(|none| none.starts_with("none: ")));
+    // A driver has one name for a profile, and other nodes show which.
+    let cut = ("cut", "NVIDIA-A100-SXM4-80GB", "nvidia.com/mig-1g.10gb");
+    let shows = ("shows", "NVIDIA-A100-SXM4-80GB", "nvidia.com/mig-3g.39gb");
+    let (old, new) = ("nvidia.com/mig-3g.39gb", "nvidia.com/mig-3g.40gb");
+    assert_eq!(node_for(old, &[cut]).as_deref(), Some("cut"));
+    assert_eq!(node_for(new, &[cut]).as_deref(), Some("cut"));
+    assert!(node_for(new, &[cut, shows]).is_some_and(|none| none.starts_with("none: ")));
+}
