@@ -10,13 +10,7 @@ const SHOWN: usize = 16;
 
 /// Its pods as a table.
 pub(crate) fn text(gang: &GangLine) -> String {
-    let min = match gang.min {
-        // Why is said above.
-        None => ": its minimum number of pods is unknown".to_owned(),
-        Some(u32::MAX) => format!(", {} pods together", how_many(u32::MAX)),
-        Some(min) => format!(", at least {min} pods start together"),
-    };
-    let mut text = format!("{}{min}\n", harmless(&gang.name));
+    let mut text = format!("{}{}\n", harmless(&gang.name), together(gang.min, gang.members.len()));
     if let Some(fitting) = gang.fitting_pods {
         let waiting = gang.count("waits");
         text += &wrapped(&format!("{fitting} of its {waiting} pending pods would fit now"), 0);
@@ -31,4 +25,28 @@ pub(crate) fn text(gang: &GangLine) -> String {
         text += &format!("and {} more\n", gang.members.len() - SHOWN);
     }
     text
+}
+
+/// How many of so many pods start together at least.
+fn together(min: Option<u32>, pods: usize) -> String {
+    match min {
+        // Why is said above.
+        None => ": its minimum number of pods is unknown".to_owned(),
+        Some(u32::MAX) => format!(", {} pods together", how_many(u32::MAX)),
+        Some(0 | 1) if pods <= 1 => String::new(),
+        Some(0 | 1) => ", each pod starts independently".to_owned(),
+        Some(min) => format!(", at least {min} pods start together"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::together;
+
+    #[test]
+    fn pods_start_together_only_where_there_are_two() {
+        assert_eq!(together(Some(0), 1), "");
+        assert_eq!(together(Some(0), 3), ", each pod starts independently");
+        assert_eq!(together(Some(2), 3), ", at least 2 pods start together");
+    }
 }

@@ -40,22 +40,35 @@ pub(crate) fn after(start: &StartLine) -> Option<String> {
         }
         None => format!("on {nodes}"),
     };
-    Some(match named("job", &start.after, 2) {
+    Some(match jobs(&start.after) {
         Some(jobs) => format!("after {jobs}, {place}"),
         None => place,
     })
 }
 
+/// Names of jobs. Those of gangs have the kind of their owner before them.
+fn jobs(names: &[String]) -> Option<String> {
+    let of_jobs = names.iter().map(|name| name.strip_prefix("job ").unwrap_or(name).to_owned());
+    let of_jobs: Vec<String> = of_jobs.collect();
+    match of_jobs.iter().any(|name| name.contains(' ')) {
+        true => listed(names, 2),
+        false => named("job", &of_jobs, 2),
+    }
+}
+
 /// Names behind their kind, beyond so many only how many; `None` without any.
 fn named(kind: &str, names: &[String], most: usize) -> Option<String> {
+    let plural = if names.len() == 1 { "" } else { "s" };
+    listed(names, most).map(|listed| format!("{kind}{plural} {listed}"))
+}
+
+/// Names, beyond so many only how many; `None` without any.
+fn listed(names: &[String], most: usize) -> Option<String> {
     let shown: Vec<_> = names.iter().take(most).map(|name| harmless(name)).collect();
-    let more = names.len() - shown.len();
-    let kind = if names.len() == 1 { kind.to_owned() } else { format!("{kind}s") };
-    match (shown.as_slice(), more) {
+    match (shown.as_slice(), names.len() - shown.len()) {
         ([], _) => None,
-        ([one], 0) => Some(format!("{kind} {one}")),
-        (_, 0) => Some(format!("{kind} {}", shown.join(" and "))),
-        (_, more) => Some(format!("{kind} {} and {more} more", shown.join(", "))),
+        (_, 0) => Some(shown.join(" and ")),
+        (_, more) => Some(format!("{} and {more} more", shown.join(", "))),
     }
 }
 
@@ -99,6 +112,14 @@ mod tests {
         assert_eq!(after(&start).as_deref(), Some("after job team/a, on node n1"));
         start.domain = Some(DomainLine { level: "rack".to_owned(), name: "3".to_owned() });
         assert_eq!(after(&start).as_deref(), Some("after job team/a, in rack 3, on node n1"));
+        for (names_of_jobs, told) in [
+            (&["job team/a"][..], "after job team/a"),
+            (&["job team/a", "team/b"], "after jobs team/a and team/b"),
+            (&["gang team/a", "job team/b"], "after gang team/a and job team/b"),
+        ] {
+            start.after = names(names_of_jobs);
+            assert_eq!(after(&start), Some(format!("{told}, in rack 3, on node n1")));
+        }
         start = StartLine::default();
         assert!(when(&start).starts_with("unknown") && after(&start).is_none());
     }

@@ -7,9 +7,11 @@ use dovetail_control::control::{LogEntry, StepOutput};
 use dovetail_control::learned::{ConfigMapName, LearnedNews};
 use dovetail_control::order::{StepNews, Went};
 use dovetail_control::schedule::{News, Preempts};
+use dovetail_model::PreemptReason;
 use tracing::{debug, error, info, warn};
 
 use super::Metrics;
+use super::metrics::word;
 
 /// Counts and logs what a step tells.
 pub(super) fn show(output: &StepOutput, metrics: &Metrics) {
@@ -113,13 +115,17 @@ fn log_news(news: &News, is_known: bool) {
             info!(%namespace, %pod, %node, waited_ms, "would bind");
         }
         News::Preempts(preempts) => {
-            let Preempts { preemptor, victims, nodes, cost, is_dry_run, .. } = &**preempts;
+            let Preempts { preemptor, victims, nodes, cost, reason, is_dry_run, .. } = &**preempts;
             let victims: Vec<String> =
                 victims.iter().map(|(pod, node)| format!("{pod} on {node}")).collect();
             let (victims, nodes) = (victims.join(", "), nodes.join(", "));
-            let (violations, highest) = (cost.budget_violations, cost.highest_priority);
+            let (violations, highest_priority) = (cost.budget_violations, cost.highest_priority);
             let what = if *is_dry_run { "would preempt" } else { "preempts" };
-            info!(%preemptor, %victims, %nodes, violations, highest, "{what} pods of lower priority");
+            let (which, reason) = (which_pods(*reason), word(*reason));
+            info!(
+                %preemptor, %victims, %nodes, reason, violations, highest_priority,
+                "{what} {which}"
+            );
         }
         News::Receipt { .. } | News::NoReceipt { .. } => log_receipt(news),
         // Who carries out orders has said so; forecasts are for metrics.
@@ -132,6 +138,7 @@ fn log_news(news: &News, is_known: bool) {
         | News::GangGivenUp { .. }
         | News::Preempted { .. } => {}
         News::Pending { pod, reason, .. } => debug!(%pod, ?reason, "pending"),
+        News::PreemptionBlocked { pod, text } => debug!(%pod, "{text}"),
         News::Object(report) => log_object(report),
         News::ChoosesBy { policy } => info!(policy, "the policy that chooses nodes changed"),
         News::Inconsistent(problem) => {
@@ -141,6 +148,15 @@ fn log_news(news: &News, is_known: bool) {
             let (count, first) = (differences.len(), differences.first().map_or("", |it| it));
             error!(count, first, "the engine differs from the objects; this is a bug: report it");
         }
+    }
+}
+
+/// Which pods are preempted for this reason.
+fn which_pods(reason: PreemptReason) -> &'static str {
+    match reason {
+        PreemptReason::Priority => "pods of lower priority",
+        PreemptReason::Order => "pods of equal priority that are expected to finish much later",
+        PreemptReason::Reclaim => "pods of queues that exceed their quota, to reclaim quota",
     }
 }
 
@@ -177,5 +193,17 @@ fn log_receipt(news: &News) {
              this pod and of other such pods are not counted"
         ),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_preemption_by_priority_is_logged_as_one_of_lower_priority() {
+        let is_by_priority = |reason| which_pods(reason) == "pods of lower priority";
+        assert!(is_by_priority(PreemptReason::Priority));
+        assert!(!is_by_priority(PreemptReason::Order) && !is_by_priority(PreemptReason::Reclaim));
     }
 }

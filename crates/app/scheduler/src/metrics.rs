@@ -138,7 +138,7 @@ fn waits() -> Histogram {
 const RESERVED_FOR: [&str; 2] = ["next_job", "reservation"];
 
 /// The reason of a preemption, as a label says it.
-fn word(reason: PreemptReason) -> &'static str {
+pub(super) fn word(reason: PreemptReason) -> &'static str {
     match reason {
         PreemptReason::Priority => "priority",
         PreemptReason::Order => "order",
@@ -375,6 +375,7 @@ impl Metrics {
             News::Receipt { .. }
             | News::NoReceipt { .. }
             | News::IntervalFarOff { .. }
+            | News::PreemptionBlocked { .. }
             | News::JobTurned { .. } => {}
             // Counted as a gang.
             News::GangGivenUp { .. } => {}

@@ -45,6 +45,6 @@ pub use dovetail_state::shapes::ShapeId;
 pub use dovetail_state::view::View;
 pub use engine::{Batch, Engine, EngineConfig, EngineError, Learned, ReservedFor, ReservedUnused};
 pub use gang::{PlacedPod, UnknownLevel};
-pub use preemption::{PreemptionConfig, SearchEffort};
+pub use preemption::{BlockingBudgets, PreemptionConfig, SearchEffort};
 pub use reserve::ReserveConfig;
 pub use starts::{ExpectedStart, Foresight, PastForecasts, reached};

@@ -45,6 +45,7 @@ mod hostile_texts;
 #[path = "../../../edge/store/tests/all/world.rs"]
 mod ledger_world;
 mod live;
+mod live_budgets;
 mod live_gangs;
 mod live_receipts;
 mod live_starts;

@@ -3,6 +3,7 @@
 mod agree;
 mod announce;
 mod bind;
+mod blocked;
 mod cohorts;
 mod device_claims;
 mod device_speed;

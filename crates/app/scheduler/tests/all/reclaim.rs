@@ -134,6 +134,17 @@ async fn events_say_why(events: &Api<Event>) {
     .await;
 }
 
+/// Of a pod for which the budget allows no eviction.
+async fn an_event_names_the_budget(events: &Api<Event>) {
+    let why = "pods of queue lent were evicted, which PodDisruptionBudget default/lent does not";
+    until("an event that names the budget", async || {
+        let failed = ListParams::default().fields("reason=FailedPreemption");
+        let told = events.list(&failed).await.expect("events").items;
+        told.iter().any(|event| event.message.as_deref().unwrap_or_default().contains(why))
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_queue_gets_its_guarantee_back_as_far_as_disruption_budgets_allow() {
     let options = cluster::Options { controller_manager: true, ..cluster::Options::default() };
@@ -165,6 +176,8 @@ async fn a_queue_gets_its_guarantee_back_as_far_as_disruption_budgets_allow() {
         conditions.iter().any(|one| one.reason.as_deref() == Some(reason))
     };
     until("it waits", async || says("ours-0", "Unschedulable").await).await;
+    let events = Api::<Event>::default_namespaced(client);
+    an_event_names_the_budget(&events).await;
     // The server itself refuses: none of both is evicted, also where the second alone is kept.
     let ends = evict_both(&config, &pods).await;
     let is_refused = |end: &OrderEnd| {
@@ -183,7 +196,6 @@ async fn a_queue_gets_its_guarantee_back_as_far_as_disruption_budgets_allow() {
     budget(&budgets, 2).await;
     until("both of ours", async || running(&pods, "ours").await.len() == 2).await;
     assert_eq!(running(&pods, "lent").await.len(), 2, "what it is guaranteed itself");
-    let events = Api::<Event>::default_namespaced(client);
     events_say_why(&events).await;
     for name in running(&pods, "lent").await {
         let target = condition(&pods.get(&name).await.expect("a pod"));

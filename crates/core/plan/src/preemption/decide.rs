@@ -302,6 +302,30 @@ impl Preemption {
         found
     }
 
+    /// Who would be preempted for a job if budgets allowed so many, found within so many operations
+    /// beside those of the cycle. Asking changes nothing.
+    pub(super) fn search_under(
+        &mut self,
+        books: &mut Books,
+        job: JobId,
+        budgets: BTreeMap<String, i64>,
+        max_operations: u64,
+    ) -> Option<FoundVictims> {
+        let (operations_left, effort) = (self.operations_left, self.effort);
+        self.operations_left = max_operations;
+        let budgets = std::mem::replace(&mut self.budgets, budgets);
+        let survey = std::mem::take(&mut books.survey);
+        let placement = &books.placement;
+        let leaving: Vec<HoldingId> = placement.state.holdings.leaving(placement.now_ms).collect();
+        let priority = books.jobs.records[&job].job.priority;
+        let rooms = books.kept.foreign.rooms_below(&placement.state, priority);
+        let found = self.search(books, job, &leaving, &rooms);
+        books.survey = survey;
+        self.budgets = budgets;
+        (self.operations_left, self.effort) = (operations_left, effort);
+        found
+    }
+
     /// Orders the victims to be stopped, and keeps what they free.
     fn claim(
         &self,

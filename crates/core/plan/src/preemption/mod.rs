@@ -27,12 +27,14 @@
 //! | `rooms` | rooms that are kept for others: how important, and whether one can be held again |
 //! | `needed_rooms` | which rooms of jobs of a lower priority are needed for it |
 //! | `decide` | how the cycle uses all that |
+//! | `blocked` | which budgets alone keep a job from making room for itself |
 //!
 //! A job that its queue's bounds keep from starting stops others of the queues at their bounds:
 //! what those give back is counted beside the room that they leave.
 //!
 //! The searches of a cycle count their operations and end at a limit, never after a time.
 
+mod blocked;
 mod bounds;
 mod checkpoints;
 pub(crate) mod claims;
@@ -55,6 +57,7 @@ mod units;
 
 use serde::{Deserialize, Serialize};
 
+pub use blocked::BlockingBudgets;
 pub(crate) use claims::{Claims, FIRST_OF_RESERVED};
 pub use decide::SearchEffort;
 pub(crate) use decide::{PreemptOutcome, Preemption, might_clear};

@@ -12,7 +12,7 @@ use dovetail_order::queues::quota::UsageScope;
 use dovetail_order::terms::QueueTerms;
 use dovetail_order::{ModelWeights, Turns};
 use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::{Batch, Engine, Order, PolicySpec, PreemptionConfig};
+use dovetail_plan::{Batch, BlockingBudgets, Engine, Order, PolicySpec, PreemptionConfig};
 use std::sync::Arc;
 
 use crate::by_hand::{World, asks, placed, whole};
@@ -227,6 +227,46 @@ fn what_is_reclaimed_stays_within_disruption_budgets() {
     let plan = world.step(allow(2));
     let (gone, reason) = victims(&plan).expect("two may go");
     assert_eq!((gone.len(), reason), (2, PreemptReason::Reclaim));
+}
+
+/// Asking changes nothing.
+fn blocking(world: &mut World, job: JobId) -> Option<BlockingBudgets> {
+    let [found, naive] = world.engines.each_mut().map(|engine| {
+        engine.take_search_effort();
+        let before = engine.snapshot();
+        let found = engine.blocking_budgets(job, 100_000);
+        assert_eq!(before, engine.snapshot());
+        assert_eq!(engine.take_search_effort().searches, 0);
+        found
+    });
+    assert_eq!(found, naive);
+    found
+}
+
+#[test]
+fn the_budgets_that_hold_up_a_reclaim_are_named() {
+    let queues = vec![queue("ours", 8, 1), queue("lent", 0, 1)];
+    let mut world = World::under(config(true), &snapshot(1, queues));
+    let allow = |name: &str, disruptions_allowed| {
+        Event::BudgetChanged(Budget { name: name.to_owned(), disruptions_allowed })
+    };
+    world.step(allow("kept", 1));
+    world.step(allow("other", 0));
+    for _ in 0..8 {
+        let mut requirement = asks(whole(1));
+        requirement.counts_into.insert("kept".to_owned());
+        world.submit(|job| job.queue = "lent".to_owned(), requirement);
+    }
+    assert_eq!(victims(&submit(&mut world, "ours", 2, 1, 0)), None, "two must go, one may");
+    let ours = JobId(world.last_job());
+    let found = blocking(&mut world, ours).expect("a budget holds it up");
+    assert_eq!((found.budgets, found.victims.len()), (vec!["kept".to_owned()], 2));
+    // A job of a queue that has no quota left takes nothing from others, whatever budgets allow.
+    submit(&mut world, "lent", 1, 1, 0);
+    let lent = JobId(world.last_job());
+    assert_eq!(blocking(&mut world, lent), None);
+    world.step(allow("kept", 2));
+    assert_eq!(blocking(&mut world, ours), None, "room is kept for it now");
 }
 
 #[test]

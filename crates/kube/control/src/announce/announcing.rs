@@ -30,6 +30,8 @@ const QUEUES_MS: u64 = 2_000;
 /// A pending pod gets another event about evictions that are refused for it, for the same cause,
 /// after so long.
 const NOT_EVICTED_AGAIN_MS: u64 = 300_000;
+/// The cause that is named where disruption budgets do not allow evictions.
+const BY_BUDGETS: &str = "PodDisruptionBudget";
 /// Writes on their way while binds go out for longer than that.
 const BESIDE_BINDS: usize = 2;
 
@@ -87,6 +89,11 @@ impl Announcing {
                 self.book.note(Note::gang_given_up(pod.clone(), gang, reason, now_ms));
             }
             News::EvictionRefused(refused) => self.not_evicted(refused, now_ms),
+            News::PreemptionBlocked { pod, text } => {
+                if self.not_evicted.is_due(pod.uid.to_string(), BY_BUDGETS, now_ms) {
+                    self.book.note(Note::preemption_blocked(pod.clone(), text, now_ms));
+                }
+            }
             News::Receipt { account, receipt } => {
                 let of = StatusOf::receipt(account);
                 self.statuses.wants(of, wanted_receipt(account, receipt), now_ms);

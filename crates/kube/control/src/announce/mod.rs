@@ -245,6 +245,13 @@ impl Note {
         Self { kind, about, is_warning: true, reason, action, text, at_ms, tag }
     }
 
+    /// Disruption budgets do not allow the evictions without which the pod does not start.
+    pub fn preemption_blocked(about: PodKey, why: &str, at_ms: u64) -> Self {
+        let (reason, action) = ("FailedPreemption", "Preempting");
+        let (kind, text, tag) = (Kind::Pod, why.to_owned(), why.to_owned());
+        Self { kind, about, is_warning: true, reason, action, text, at_ms, tag }
+    }
+
     /// The pod is not placed at all, whatever nodes there are.
     pub fn left_untouched(pod: PodKey, why: &str, at_ms: u64) -> Self {
         let (reason, action) = ("FailedScheduling", "Scheduling");

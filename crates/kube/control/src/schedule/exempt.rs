@@ -105,7 +105,7 @@ fn starts_without(engine: &mut Engine, waiting: &Job, jobs: &BTreeSet<JobId>) ->
 }
 
 /// The first by name, and how many more.
-fn named<'p>(pods: impl Iterator<Item = &'p Pod>) -> String {
+pub(super) fn named<'p>(pods: impl Iterator<Item = &'p Pod>) -> String {
     let names = pods.map(|pod| format!("{}/{}", pod.meta.namespace, pod.meta.name));
     let names: BTreeSet<String> = names.collect();
     let more = names.len().saturating_sub(NAMED);

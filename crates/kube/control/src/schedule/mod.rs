@@ -2,6 +2,7 @@
 //!
 //! [`Scheduler`] is the loop without its wires and can be driven by a test.
 
+mod blocked;
 mod claiming;
 mod comparison;
 mod dispatch;

@@ -36,7 +36,7 @@ pub enum News {
         /// Why.
         reason: PendingReason,
     },
-    /// Pods are to be preempted, or in a dry run would be, so that one of a higher priority starts.
+    /// Pods are to be preempted, or in a dry run would be, so that another one starts.
     Preempts(Box<Preempts>),
     /// The server has taken the delete of a pod that is evicted for another.
     Evicted(Box<Evicted>),
@@ -64,6 +64,8 @@ pub enum News {
     NoReceipt { pod: PodKey },
     /// The server refuses to evict a pod, or does not answer.
     EvictionRefused(Box<EvictionRefused>),
+    /// Disruption budgets alone keep pods from being evicted for a pending pod, in words.
+    PreemptionBlocked { pod: PodKey, text: String },
     /// Something about an object.
     Object(world::ObjectReport),
     /// Nodes are chosen by another policy from now on.
@@ -91,6 +93,7 @@ pub struct Preempts {
     /// Where the job is to go, each node once.
     pub nodes: Vec<String>,
     pub cost: PreemptionCost,
+    pub reason: PreemptReason,
     /// What the pods of the job say meanwhile, written with the node that is freed for each.
     pub says: Vec<PodCondition>,
     /// No pod is evicted in fact.

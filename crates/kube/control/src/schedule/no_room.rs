@@ -64,6 +64,9 @@ impl Questions<'_> {
         let (world, engine) = self.known.both();
         let reason = PendingReason::Unschedulable;
         let mut says = status::waiting(engine?, job, reason, &nodes, world.rules(), |_| true)?;
+        if let Some(reserved) = self.blocking_reservations(&waiting) {
+            says.message = status::with_sentence(&says.message, &reserved);
+        }
         if let Some(exempt) = self.exempt_victims(job) {
             says.message = format!("{} {exempt}", says.message);
         }

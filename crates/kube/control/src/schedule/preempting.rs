@@ -81,6 +81,7 @@ impl Preempting {
                 victims: stopped,
                 nodes,
                 cost,
+                reason,
                 says,
                 is_dry_run: self.is_dry_run,
             })));

@@ -42,11 +42,12 @@ impl Questions<'_> {
         self.waiting_for(job, self.known.pending.reason(job)?)
     }
 
-    /// What the pods of a pending job say: also when the job is expected to start, once there is a
-    /// forecast.
+    /// What the pods of a pending job say: also which disruption budgets hold it up, and when it is
+    /// expected to start, once there is a forecast.
     pub fn announced(&mut self, job: JobId) -> Option<status::WaitingReason> {
         let forecast = self.known.forecasts.of(job);
         let waiting = self.waiting(job)?;
+        let waiting = self.with_budgets(job, waiting);
         Some(match forecast {
             Some(forecast) => waiting.starting(forecast),
             None => waiting,

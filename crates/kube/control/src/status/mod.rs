@@ -13,7 +13,9 @@ pub(crate) use away::away_from_its_gang;
 pub use group::{group_is_left_untouched, group_is_scheduled, group_patch, group_waits};
 pub use obstacles::{Obstacle, obstacles};
 pub use reason::{plugin, reason, unschedulable_message};
+pub(crate) use waiting::with_sentence;
 pub use waiting::{
-    COULD_NOT_START, RESERVED_FOR_LOST, Reason, WAITING_FOR_DEVICES, WAITING_FOR_QUOTA,
-    WAITING_FOR_RESERVATION, WAITING_FOR_VOLUMES, WaitingReason, is_own_word, waiting,
+    COULD_NOT_START, RESERVED_FOR_LOST, Reason, UNSCHEDULABLE, WAITING_FOR_DEVICES,
+    WAITING_FOR_QUOTA, WAITING_FOR_RESERVATION, WAITING_FOR_VOLUMES, WaitingReason, is_own_word,
+    waiting,
 };

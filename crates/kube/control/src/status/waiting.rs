@@ -150,7 +150,7 @@ impl WaitingReason {
     /// The word in the condition's `reason`.
     pub fn word(&self) -> &'static str {
         match self.reason {
-            Reason::Pending(PendingReason::Unschedulable) => "Unschedulable",
+            Reason::Pending(PendingReason::Unschedulable) => UNSCHEDULABLE,
             Reason::Pending(PendingReason::WaitingForQuota) => WAITING_FOR_QUOTA,
             Reason::Pending(PendingReason::WaitingForTurn) => "WaitingForTurn",
             Reason::Pending(PendingReason::WaitingForReservation) => WAITING_FOR_RESERVATION,
@@ -177,6 +177,9 @@ impl WaitingReason {
 /// The word of pods and groups that are left untouched.
 pub(super) const LEFT_UNTOUCHED: &str = "LeftUntouched";
 
+/// The word of pods that no node takes; kube-scheduler's, which autoscalers act on.
+pub const UNSCHEDULABLE: &str = "Unschedulable";
+
 /// The word of pods that were to start and could not; kube-scheduler's.
 pub const COULD_NOT_START: &str = "SchedulerError";
 
@@ -199,8 +202,14 @@ pub const RESERVED_FOR_LOST: &str = "the free capacity is reserved for pods that
 
 /// Whether a word is one that this scheduler writes into pending pods.
 pub fn is_own_word(word: &str) -> bool {
-    ["Unschedulable", COULD_NOT_START, LEFT_UNTOUCHED].contains(&word)
+    [UNSCHEDULABLE, COULD_NOT_START, LEFT_UNTOUCHED].contains(&word)
         || word.starts_with("WaitingFor")
+}
+
+/// A message, and one more sentence after it.
+pub(crate) fn with_sentence(message: &str, sentence: &str) -> String {
+    let end = if message.ends_with('.') { "" } else { "." };
+    format!("{message}{end} {sentence}")
 }
 
 /// What the pods of a job say while it is pending for a reason that the engine gave. `nodes` are

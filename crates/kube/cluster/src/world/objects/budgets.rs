@@ -34,6 +34,13 @@ impl Budgets {
         })
     }
 
+    /// Namespace and name of the budget that the engine knows by this name.
+    pub(crate) fn shown(&self, engine_name: &str) -> Option<String> {
+        let mut budgets = self.all.values().map(|(budget, _)| budget);
+        let budget = budgets.find(|budget| translated(budget).name == engine_name)?;
+        Some(format!("{}/{}", budget.meta.namespace, budget.meta.name))
+    }
+
     /// All budgets in the engine's words.
     pub(crate) fn translated(&self) -> Vec<Budget> {
         self.all.values().map(|(budget, _)| translated(budget)).collect()

@@ -52,6 +52,11 @@ impl<'w> PreemptionView<'w> {
         slots.into_iter().filter_map(|slot| pods.get(slot).gang.as_ref()).collect()
     }
 
+    /// Namespace and name of the disruption budget that the engine knows by this name.
+    pub fn budget(self, engine_name: &str) -> Option<String> {
+        self.objects().budgets.shown(engine_name)
+    }
+
     /// What remembers preemptions of a pod.
     pub fn remembered_by(self, pod: &PodKey) -> RememberedBy {
         let slot = self.objects().pods.by_key(pod);
