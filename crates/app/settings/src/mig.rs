@@ -55,7 +55,7 @@ pub(crate) fn has_broken_syntax(file: &TomlFile, text: &str) -> bool {
     };
     // A line of a list begins with a bracket, too.
     let is_name = |name: &String| name.starts_with(char::is_alphabetic);
-    lines.filter_map(name).filter(is_name).next_back().is_some_and(|name| name == "mig")
+    lines.filter_map(name).rfind(is_name).is_some_and(|name| name == "mig")
 }
 
 /// The tables of a settings file.

@@ -74,7 +74,7 @@ impl<'v> PodRequest<'v> {
         with_room
     }
 
-    fn model_of<'n>(self, node: &'n Node) -> Option<&'n str> {
+    fn model_of(self, node: &Node) -> Option<&str> {
         node.gpus.get(self.resource)?.model.as_deref()
     }
 

@@ -53,11 +53,7 @@ pub(super) fn instances_of_no_layout(
 }
 
 /// What a finding says of the nodes that could provide so many instances of a profile.
-fn with_nodes(
-    view: &View<'_>,
-    mut finding: Finding,
-    nodes: &[Supplier<'_>],
-) -> Finding {
+fn with_nodes(view: &View<'_>, mut finding: Finding, nodes: &[Supplier<'_>]) -> Finding {
     let Some(first) = nodes.first() else {
         finding.most_milli = Some(0);
         let none = "none: no GPU on a node that these pods may use supports this profile";

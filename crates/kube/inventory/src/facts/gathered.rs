@@ -10,7 +10,6 @@ use dovetail_gpus::{GpuCount, counted_as};
 use dovetail_model::{NodeAvailability, is_gpu_resource};
 use dovetail_objects::Pod;
 
-use super::autoscaler::counted;
 use super::claims::{Claimed, Doubts};
 use super::clamped::{Clamped, ClampedHolder, beyond_the_node, cut_requests};
 use super::class::{
@@ -225,7 +224,10 @@ impl Inventory {
             has_gpu_admission_policy: self.gpu_policy(),
             team_labels,
             namespaces: self.namespaces(),
-            autoscalers: counted(std::mem::take(&mut self.cluster.autoscalers), &self.owners),
+            autoscalers: super::autoscaler::counted(
+                std::mem::take(&mut self.cluster.autoscalers),
+                &self.owners,
+            ),
             advice: advice(self),
             removal_rules: removal_rules(&self.sources),
             has_cluster_autoscaler: self.has_cluster_autoscaler(),
