@@ -28,6 +28,8 @@ mod reclaim;
 mod recordings;
 #[path = "all/reservations.rs"]
 mod reservations;
+#[path = "all/shared_heads.rs"]
+mod shared_heads;
 #[path = "all/slices.rs"]
 mod slices;
 #[path = "all/starts.rs"]
