@@ -60,7 +60,7 @@ use std::sync::Arc;
 
 use dovetail_model::{Action, Job, JobId, Plan, Snapshot};
 
-use crate::preemption::{BlockingBudgets, Preemption, PreemptionConfig, SearchEffort};
+use crate::preemption::{Preemption, SearchEffort};
 use crate::reserve::Reservations;
 use dovetail_order::book::TurnBook;
 use dovetail_order::queues::quota::QueueUse;
@@ -128,7 +128,7 @@ impl Engine {
 
     /// Questions about jobs: where they would go, and why they wait. None changes anything.
     pub fn ask(&mut self) -> Questions<'_> {
-        Questions::of(&mut self.books)
+        Questions::of(&mut self.books, &mut self.preemption)
     }
 
     /// Lists of jobs and queues.
@@ -188,14 +188,6 @@ impl Engine {
     /// How often it was looked for pods to stop and what that took, since the last call.
     pub fn take_search_effort(&mut self) -> SearchEffort {
         self.preemption.take_effort()
-    }
-
-    /// The disruption budgets without which a waiting job, for which no pods to preempt were found,
-    /// would start in the place of others, as far as a search of so many operations finds out.
-    /// Changes no decision.
-    pub fn blocking_budgets(&mut self, job: JobId, max_operations: u64) -> Option<BlockingBudgets> {
-        let config = PreemptionConfig { max_operations, ..self.config.preemption };
-        self.preemption.blocking_budgets(&mut self.books, job, config)
     }
 
     /// Records of placements since the last call, if the configuration asks for them.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use dovetail_model::{JobId, PodId};
 
-use super::PreemptionConfig;
 use super::decide::Preemption;
 use super::units::Unit;
 use crate::engine::Books;
@@ -29,17 +28,18 @@ impl Preemption {
         &mut self,
         books: &mut Books,
         job: JobId,
-        config: PreemptionConfig,
+        max_operations: u64,
     ) -> Option<BlockingBudgets> {
         let record = books.jobs.waiting(job)?;
         // Priority alone goes beyond budgets.
-        let keeps_any = config.respect_budgets || books.turns.is_some();
+        let keeps_any = self.config.respect_budgets || books.turns.is_some();
         if self.budgets.is_empty() || !keeps_any || !books.might_preempt(record) {
             return None;
         }
         let unlimited = self.budgets.keys().map(|name| (name.clone(), UNLIMITED)).collect();
-        let found = self.search_under(books, job, unlimited, config.max_operations)?;
-        let keeps = config.respect_budgets || found.units.iter().any(|unit| unit.keeps_budgets);
+        let found = self.search_under(books, job, unlimited, max_operations)?;
+        let keeps =
+            self.config.respect_budgets || found.units.iter().any(|unit| unit.keeps_budgets);
         let exceeded = self.exceeded(books, &found.units);
         if !keeps || exceeded.is_empty() {
             return None;

@@ -20,7 +20,7 @@ use super::search::{FoundVictims, Search};
 use super::survey::OutlookSurvey;
 use crate::engine::models::{Models, within_limits};
 use crate::engine::{Books, JobRecord, Jobs, Placement};
-use crate::gang::PlacedPod;
+use crate::gang::{Gang, PlacedPod};
 use crate::pending::Sleep;
 use crate::reserve::that_yield;
 use dovetail_state::State;
@@ -58,7 +58,7 @@ pub(crate) enum PreemptOutcome {
 
 /// Who is preempted, and what looking for them took.
 pub(crate) struct Preemption {
-    config: PreemptionConfig,
+    pub(super) config: PreemptionConfig,
     /// How many of the pods that a selector counts may be preempted.
     pub(crate) budgets: BTreeMap<String, i64>,
     /// What the searches of this cycle may still take.
@@ -226,13 +226,7 @@ impl Preemption {
         leaving: &[HoldingId],
         rooms: &[HoldingId],
     ) -> Option<FoundVictims> {
-        // Nobody leaves for a place that the queue may not hold.
-        let asked = Arc::clone(&books.jobs.records[&job].gang);
-        let gang = match within_limits(&asked, job, books) {
-            Models::AsAsked => asked.at_smallest(),
-            Models::Fewer(fewer) => fewer,
-            Models::Nothing => return None,
-        };
+        let gang = gang_within_limits(books, job)?;
         let (state, record) = (&books.placement.state, &books.jobs.records[&job]);
         let preemptor = books.relation(record).preemptor;
         let lendable = lendable(books, job, leaving);
@@ -241,11 +235,7 @@ impl Preemption {
         let promised = books.kept.promised_to_others(job, &yielding);
         // What is known of nodes is of those to whom that room is not free, and who may preempt
         // others there; what queues may lose is another for each.
-        let mut of_own = nodes_of(state, &own);
-        for spared in promised.difference(&books.kept.bookings.spared) {
-            let record = books.jobs.records.get(spared);
-            of_own.extend(record.iter().flat_map(|record| nodes_of(state, &record.holdings)));
-        }
+        let of_own = nodes_of_own(books, &own, &promised);
         of_own.iter().for_each(|node| books.survey.forget(*node));
         if !lendable.parts().is_empty() {
             books.survey.clear();
@@ -395,6 +385,27 @@ fn lendable(books: &Books, job: JobId, leaving: &[HoldingId]) -> Lendable {
     });
     let preemptor = (jobs.records[&job].job.queue.as_str(), relation.preemptor.within);
     Lendable::of(&books.quota, preemptor, held, leaving)
+}
+
+/// The gang of a job at its smallest size, of GPU models of which its queues may hold more alone:
+/// nobody leaves for other places. `None` if there is no such model.
+fn gang_within_limits(books: &mut Books, job: JobId) -> Option<Gang> {
+    let asked = Arc::clone(&books.jobs.records[&job].gang);
+    match within_limits(&asked, job, books) {
+        Models::AsAsked => Some(asked.at_smallest()),
+        Models::Fewer(fewer) => Some(fewer),
+        Models::Nothing => None,
+    }
+}
+
+/// Nodes with something that is free to one job alone (`own`), or with jobs that it alone may not
+/// preempt (`promised`).
+fn nodes_of_own(books: &Books, own: &[HoldingId], promised: &BTreeSet<JobId>) -> Vec<NodeId> {
+    let state = &books.placement.state;
+    let promised = promised.difference(&books.kept.bookings.spared);
+    let promised = promised.filter_map(|job| books.jobs.records.get(job));
+    let held = promised.flat_map(|record| nodes_of(state, &record.holdings));
+    nodes_of(state, own).into_iter().chain(held).collect()
 }
 
 fn nodes_of(state: &State, held: &[HoldingId]) -> Vec<NodeId> {

@@ -231,7 +231,7 @@ impl Reservations {
 }
 
 /// Jobs with a reservation, by number.
-fn reserved_jobs(books: &Books) -> Vec<JobId> {
+pub(super) fn reserved_jobs(books: &Books) -> Vec<JobId> {
     books.kept.reserved.iter().map(|claim| claim.job).collect()
 }
 

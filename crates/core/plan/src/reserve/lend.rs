@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use dovetail_model::{Bounds, HoldingId, JobId, NodeId, Owner, Plan};
 
 use super::bound::{expected_end_ms, is_within_share};
+use super::heads::reserved_jobs;
 use super::{Opened, Reservations};
 use crate::engine::Books;
 use crate::gang::{Gang, PlacedPod};
@@ -42,17 +43,12 @@ pub(crate) fn that_yield(books: &Books, job: JobId) -> BTreeSet<JobId> {
 fn come_later(books: &mut Books, job: JobId) -> BTreeSet<JobId> {
     let turn = books.turn_of(job);
     let priority = books.jobs.records[&job].job.priority;
-    let mut later = jobs_with_room(books);
+    let mut later = reserved_jobs(books);
     later.retain(|other| {
         let record = books.jobs.records.get(other);
         record.is_none_or(|record| record.job.priority <= priority) && books.turn_of(*other) > turn
     });
-    later
-}
-
-/// Jobs with a reservation.
-fn jobs_with_room(books: &Books) -> BTreeSet<JobId> {
-    books.kept.reserved.iter().map(|claim| claim.job).collect()
+    later.into_iter().collect()
 }
 
 impl Reservations {
@@ -60,7 +56,7 @@ impl Reservations {
     /// is held by now: it may be room enough for them.
     pub(crate) fn that_may_take(&self, books: &mut Books) -> Vec<usize> {
         let holds = |job: &JobId| books.kept.holds_reserved(&books.placement.state, *job);
-        let held: Vec<JobId> = jobs_with_room(books).into_iter().filter(holds).collect();
+        let held: Vec<JobId> = reserved_jobs(books).into_iter().filter(holds).collect();
         let latest = held.into_iter().filter_map(|job| books.turn_of(job)).max();
         let Some(latest) = latest else { return Vec::new() };
         let queues = books.jobs.pending.queues();

@@ -234,7 +234,7 @@ fn blocking(world: &mut World, job: JobId) -> Option<BlockingBudgets> {
     let [found, naive] = world.engines.each_mut().map(|engine| {
         engine.take_search_effort();
         let before = engine.snapshot();
-        let found = engine.blocking_budgets(job, 100_000);
+        let found = engine.ask().blocking_budgets(job, 100_000);
         assert_eq!(before, engine.snapshot());
         assert_eq!(engine.take_search_effort().searches, 0);
         found

@@ -46,7 +46,7 @@ impl Questions<'_> {
         let most = self.known.config.preemption.max_operations;
         let is_alone = self.explained.only_asks;
         let max_operations = if is_alone { most } else { most.min(MOST_OPERATIONS) };
-        let blocking = self.known.engine_mut()?.blocking_budgets(job, max_operations)?;
+        let blocking = self.known.engine_mut()?.ask().blocking_budgets(job, max_operations)?;
         let world = &self.known.world;
         let budgets = blocking.budgets.iter().filter_map(|name| world.preemption().budget(name));
         let budgets: Vec<String> = budgets.collect();

@@ -3,6 +3,7 @@
 
 use dovetail_check::{Judge, Violation};
 use dovetail_model::{Bounds, Event, Plan, Queue};
+use dovetail_order::Turns;
 use dovetail_plan::{Engine, EngineConfig, Order, PreemptionConfig, ReserveConfig};
 use dovetail_sim::timed::{Estimates, Observer, Simulation, TimedConfig, TimedWorld};
 use dovetail_trace::{TraceJob, TraceNode};
@@ -51,6 +52,7 @@ fn run(
     let world = TimedWorld { nodes: nodes.to_vec(), jobs, queues, ..TimedWorld::default() };
     let engine = EngineConfig {
         order,
+        turns: Turns::preset("fair").expect("a preset"),
         preemption: PreemptionConfig { enabled: true, ..PreemptionConfig::default() },
         reserve: ReserveConfig { heads, ..ReserveConfig::default() },
         ..EngineConfig::default()
