@@ -8,6 +8,7 @@ mod document;
 pub mod entry;
 mod evict;
 mod latency;
+mod policy_nodes;
 mod replace;
 mod room;
 mod run;
@@ -23,7 +24,7 @@ use dovetail_console::clock::now_ms;
 use dovetail_model::MigTable;
 use dovetail_sharing::watch::Watch;
 use dovetail_sharing::{
-    Component, GpuNode, Mode, NextChange, PolicyReport, PolicySpec, Problem, Receipt, Record, Seen,
+    Component, GpuNode, Mode, NextChange, PolicyReport, Problem, Receipt, Record, Seen,
     SharingPolicy, Step, Timing, begin, begin_moving, status_patch,
 };
 use dovetail_sources::kubeconfig::ConnectionFlags;
@@ -45,6 +46,7 @@ use crate::{setup, setup_amd};
 pub use crate::asked::{AskedChange, WorkloadName};
 pub use document::{Document, text};
 use document::{NodeRow, PolicyRow};
+use policy_nodes::{roll_out_of, selected, step_word};
 use room::Room;
 use sender::Sender;
 
@@ -416,14 +418,14 @@ impl<'a> Apply<'a> {
         let step = match (has(Step::Stuck), has(Step::Emptying)) {
             (true, _) => "Stuck",
             (_, true) => "Changing",
-            _ => latency::step_word(policy, objects),
+            _ => step_word(policy, objects),
         };
         let report = PolicyReport {
             nodes: selected.len(),
             layouts: layouts.into_iter().map(words).collect(),
             next,
             step: step.to_owned(),
-            roll_out: latency::roll_out_of(policy, objects),
+            roll_out: roll_out_of(policy, objects),
             receipts,
             warnings: warnings(objects, &policy.spec),
         };
@@ -441,13 +443,4 @@ fn held_back(policy: &SharingPolicy, room: &Room, change: &NodeChange) -> Option
         (_, 0) => Some(room.why.clone()),
         _ => change.held_back.clone(),
     }
-}
-
-/// Nodes with GPUs that a policy selects.
-fn selected<'o>(objects: &'o Objects, policy: &PolicySpec) -> Vec<(&'o String, &'o SeenNode)> {
-    let nodes = objects.nodes.iter();
-    let is_selected = |(_, seen): &(&String, &SeenNode)| {
-        policy.selects(|key| seen.node.meta.labels.get(key)) && has_gpus(seen)
-    };
-    nodes.filter(is_selected).collect()
 }

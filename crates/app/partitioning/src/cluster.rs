@@ -25,12 +25,11 @@ use crate::fleet::{Fleet, model_of};
 use crate::layout::{placed, spread};
 use crate::objects::{Objects, SeenNode, check};
 use crate::profile_names::{Profiles, Spellings, idle_on};
-use crate::several::SeveralInstances;
 use crate::stays::{IN_USE, is_in_use, stays_without_pods};
-use crate::together::{WaitingPods, amounts, node_of_gpu, set_demand};
+use crate::together::{node_of_gpu, set_demand};
+use crate::waiting::{SeveralInstances, WaitingPods, amounts};
 
-/// Pods that have been pending for less are not planned for, in milliseconds.
-pub const YOUNG_MS: u64 = 60_000;
+pub use crate::waiting::YOUNG_MS;
 
 /// The objects that flags name.
 ///

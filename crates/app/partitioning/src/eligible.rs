@@ -7,7 +7,7 @@ use dovetail_objects::Pod;
 use dovetail_translate::{NodeSetting, Rules, node as translated, pod as needs};
 
 use crate::objects::{Objects, SeenNode};
-use crate::together::amounts;
+use crate::waiting::amounts;
 
 /// A node that pods may go to, with what they hold there.
 #[derive(Clone)]

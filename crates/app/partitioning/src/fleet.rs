@@ -10,8 +10,7 @@ use dovetail_partition::{Instance, PartitionInput, Rules, WorldError};
 use dovetail_settings::errors::BadInput;
 
 use crate::objects::SeenNode;
-use crate::several::{PinnedPods, SeveralInstances};
-use crate::together::WaitingPods;
+use crate::waiting::{PinnedPods, SeveralInstances, WaitingPods};
 
 /// Tables of GPU models, those of the settings first.
 pub type Tables = Vec<MigTable>;

@@ -20,10 +20,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::changes::reason;
-use crate::cluster::YOUNG_MS;
 use crate::fleet::{table_of, tables};
 use crate::objects::SeenNode;
 use crate::server::Server;
+use crate::waiting::YOUNG_MS;
 
 /// The change of a layout that provides a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -7,6 +7,7 @@
 //! | `world_file` | a world in one file |
 //! | `objects`, `cluster`, `eligible` | the nodes and pods of a cluster, as a world |
 //! | `profile_names` | under which names the GPUs of a cluster offer their profiles |
+//! | `waiting` | pending pods as a plan has them |
 //! | `together` | pods that a plan serves on one node fit there together |
 //! | `several` | pods that ask for several instances get all of them on one node |
 //! | `policy`, `field_line` | what a `SharingPolicy` in a file allows; on which line of it a field is |
@@ -61,5 +62,6 @@ pub mod show;
 pub mod size;
 mod stays;
 mod together;
+mod waiting;
 mod workload_room;
 pub mod world_file;

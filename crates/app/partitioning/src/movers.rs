@@ -13,7 +13,7 @@ use crate::ends::ends_ms;
 use crate::objects::{Objects, SeenNode};
 use crate::rooms::{Rooms, asked};
 use crate::stays::IN_USE;
-use crate::together::amounts;
+use crate::waiting::amounts;
 
 /// A pod that may be moved, or finishes soon.
 pub(crate) struct Mover {

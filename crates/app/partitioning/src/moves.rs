@@ -12,13 +12,14 @@ use dovetail_partition::{Change, Demand, PartitionPlan, Rules, plan};
 use dovetail_sharing::{Moves, PodMove, PolicySpec, Record, moved_gpu_ms};
 
 use crate::changes::{NodeChange, changes};
-use crate::cluster::{Age, YOUNG_MS};
+use crate::cluster::Age;
 use crate::eligible::holders;
 use crate::fleet::{Fleet, bad_world};
 use crate::movers::{Mover, idle_gpu_ms, movers, place};
 use crate::objects::{Objects, SeenNode};
 use crate::several::serves_all;
 use crate::together::{crowding, free_on};
+use crate::waiting::YOUNG_MS;
 
 /// So many nodes are tried, those whose pods lose least first.
 const MOST_TRIED: usize = 32;

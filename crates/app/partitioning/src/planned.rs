@@ -42,8 +42,8 @@ impl Planned {
         tables: &[MigTable],
         age: Age,
     ) -> Result<Self> {
-        let mut fleet = fleet(objects, policy, tables, age);
-        let plan = plan_with_several(&mut fleet)?;
+        let fleet = fleet(objects, policy, tables, age);
+        let (mut fleet, plan) = plan_with_several(fleet)?;
         let moved = with_moves(&mut fleet, &plan, objects, policy, age)?;
         Ok(Self { fleet, plan, moved })
     }

@@ -15,11 +15,12 @@ use dovetail_sharing::{Component, GpuLayout, NodeLayout, PolicySpec, Side, Toler
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use serde_json::{Value, json};
 
-use crate::cluster::{Age, YOUNG_MS, fleet};
+use crate::cluster::{Age, fleet};
 use crate::fleet::Fleet;
 use crate::objects::Objects;
 use crate::server::Server;
 use crate::setup_amd::{self, DevicePatch};
+use crate::waiting::YOUNG_MS;
 
 /// What a component misses in a ClusterPolicy, in words; `None` if nothing.
 pub(crate) fn missing(cluster_policy: &Value, by: Component) -> Option<String> {

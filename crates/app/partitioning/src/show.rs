@@ -14,13 +14,14 @@ use dovetail_sources::objects::ObjectFlags;
 use serde::Serialize;
 
 use crate::amd_gpus::side;
-use crate::cluster::{Age, YOUNG_MS, fleet, objects};
+use crate::cluster::{Age, fleet, objects};
 use crate::eligible::holders;
 use crate::fleet::{Fleet, table_of};
 use crate::objects::{Objects, SeenNode};
 use crate::plan::{InstanceRow, InstanceState, drawn};
 use crate::replicas::shown_replicas;
 use crate::stays::stays_without_pods;
+use crate::waiting::YOUNG_MS;
 
 /// What `dovetail partition show` answers.
 #[derive(Debug, Serialize)]

@@ -6,11 +6,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use dovetail_model::Resources;
 use dovetail_partition::{Change, Demand, PartitionPlan, plan};
 
-use crate::cluster::YOUNG_MS;
 use crate::fleet::{Fleet, bad_world};
+use crate::waiting::{WaitingPods, YOUNG_MS};
 
 /// For so many nodes it is decided which pods may go there; each is a pool of its own, and a plan
 /// takes longer the more there are. Others do not change.
@@ -20,24 +19,6 @@ const CROWDED: &str =
     "the pods planned for the node request more CPU, memory or disk together than it has free";
 const NO_ROOM_BESIDE: &str =
     "the nodes have too little CPU, memory or disk for the pod and the other pods of the plan";
-
-/// Pending pods that the plan does not tell apart.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct WaitingPods {
-    /// For each node with GPUs whether they may go there.
-    pub(crate) nodes: Vec<bool>,
-    pub(crate) profile: String,
-    pub(crate) priority: i32,
-    /// They have been pending for long enough.
-    pub(crate) is_due: bool,
-    /// CPU, memory, disk and pod slots of one.
-    pub(crate) each: [i64; 4],
-}
-
-/// What nodes have a limited amount of besides devices.
-pub(crate) fn amounts(of: &Resources) -> [i64; 4] {
-    [of.cpu_milli, of.memory_bytes, of.ephemeral_bytes, of.pod_slots]
-}
 
 /// Plans so that all pods that a node serves fit there together.
 ///

@@ -7,7 +7,7 @@ use dovetail_objects::labels::SHARED_CLASSES;
 use dovetail_sharing::SharingPolicy;
 use serde_json::json;
 
-use super::selected;
+use super::policy_nodes::selected;
 use crate::objects::Objects;
 use crate::server::Server;
 

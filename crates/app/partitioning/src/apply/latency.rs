@@ -1,7 +1,5 @@
 //! Latency after changes: verdicts that are due, and what follows from them.
 
-use std::collections::BTreeSet;
-
 use anyhow::Result;
 use dovetail_console::clock::now_ms;
 use dovetail_console::plain::plain;
@@ -10,18 +8,18 @@ use dovetail_metrics::latency::{BLOCKS, Blocks, LatencyError, read};
 use dovetail_metrics::prometheus::{AnswerError, QueryError};
 use dovetail_sharing::latency_query::{Asked, BUILT_IN, fill};
 use dovetail_sharing::watch::{
-    Gate, Outcome, Period, RollOut, Subject, after, before, conclude, gate, is_due, is_warning,
-    reason, roll_out,
+    Outcome, Period, after, before, conclude, is_due, is_warning, reason,
 };
 use dovetail_sharing::{
-    ObjectName, PolicySpec, Problem, Record, SharingPolicy, Workload, event_about,
-    gate_of_workloads, give_back, stopped_by, workloads,
+    ObjectName, PolicySpec, Problem, Record, SharingPolicy, Workload, event_about, give_back,
+    workloads,
 };
 use dovetail_sources::prometheus::AnyClient;
 use dovetail_units::amount::percent;
 
-use super::document::VerdictRow;
-use super::{Apply, Document, NodeRow};
+use super::Apply;
+use super::document::{Document, NodeRow, VerdictRow};
+use super::policy_nodes::changed_under;
 use crate::objects::{Objects, SeenNode};
 use crate::policy::VERSION;
 
@@ -47,7 +45,7 @@ impl Apply<'_> {
             return Ok(None);
         }
         let (mut problem, mut client) = (None, None);
-        for (node, seen, record) in of_policy(policy, objects) {
+        for (node, seen, record) in changed_under(policy, objects) {
             if is_due(&record, now_ms()) {
                 if client.is_none() {
                     client = Some(self.prometheus().await);
@@ -207,70 +205,6 @@ impl Apply<'_> {
         let record = self.run_to_end(node, table).await?;
         document.nodes.push(NodeRow::ended(node, &record));
         Ok(())
-    }
-}
-
-/// What happens under a policy now, in a word.
-pub(super) fn step_word(policy: &SharingPolicy, objects: &Objects) -> &'static str {
-    match gate_of(policy, objects, &BTreeSet::new()) {
-        Gate::Changes { .. } => "Changing",
-        Gate::Waits(_) => "Watching",
-        Gate::Stopped { .. } => "Stopped",
-        Gate::Open | Gate::Canary => "Idle",
-    }
-}
-
-/// Nodes that changed under a policy, whether or not it selects them still.
-fn of_policy<'o>(
-    policy: &SharingPolicy,
-    objects: &'o Objects,
-) -> impl Iterator<Item = (&'o String, &'o SeenNode, Record)> {
-    let records =
-        objects.nodes.iter().filter_map(|(node, seen)| Some((node, seen, seen.record()?)));
-    records.filter(|(_, _, record)| {
-        record.watch.as_ref().is_some_and(|watch| watch.policy == policy.name)
-    })
-}
-
-/// Whether nodes of a policy may change. `mine`: nodes of the present step, which wait for the
-/// next one only.
-pub(super) fn gate_of(policy: &SharingPolicy, objects: &Objects, mine: &BTreeSet<String>) -> Gate {
-    let of_others = of_policy(policy, objects).filter(|(node, ..)| !mine.contains(*node));
-    let records: Vec<(&str, Record)> =
-        of_others.map(|(node, _, record)| (&**node, record)).collect();
-    let of_nodes = gate(policy, records.iter().map(|(node, record)| (*node, record)));
-    of_nodes.and(gate_of_workloads(policy, objects.owners.iter(), true))
-}
-
-/// What came of the layouts of a policy.
-pub(super) fn roll_out_of(policy: &SharingPolicy, objects: &Objects) -> Option<RollOut> {
-    let records: Vec<(&str, Record)> =
-        of_policy(policy, objects).map(|(node, _, record)| (&**node, record)).collect();
-    roll_out(
-        policy,
-        records.iter().map(|(node, record)| (*node, record)),
-        stopped_by(policy, objects.owners.iter()),
-    )
-}
-
-/// Why no more nodes change in this step.
-pub(super) fn why_no_more(gate: &Gate) -> Option<String> {
-    const GO_ON: &str = "to continue, change the layouts in the policy, or remove its guard";
-    match gate {
-        Gate::Open => None,
-        Gate::Canary => {
-            let why = "one node changes first; the others wait for its latency verdict";
-            Some(why.to_owned())
-        }
-        Gate::Changes { node } => Some(format!("waiting for the change of node {node} to finish")),
-        Gate::Waits(subject) => Some(format!("waiting for the latency check of {subject}")),
-        Gate::Stopped { by, outcome: Outcome::RolledBack, why } => {
-            Some(format!("{by} was rolled back ({why}): {GO_ON}"))
-        }
-        Gate::Stopped { by, outcome, why } => {
-            let on = if matches!(by, Subject::Node(_)) { "on" } else { "of" };
-            Some(format!("latency {on} {by} is {} ({why}): {GO_ON}", outcome.word()))
-        }
     }
 }
 

@@ -7,8 +7,8 @@ use dovetail_sharing::guard::left_today;
 use dovetail_sharing::watch::Gate;
 use dovetail_sharing::{Record, SharingPolicy};
 
-use super::latency::{gate_of, why_no_more};
-use super::{NodeRow, selected};
+use super::document::NodeRow;
+use super::policy_nodes::{gate_of, selected, why_no_more};
 use crate::objects::Objects;
 
 const BUDGET: &str = "planned: the policy's budget for today is used up";

@@ -13,9 +13,11 @@ use dovetail_sharing::{
 };
 use dovetail_sources::prometheus::AnyClient;
 
-use super::latency::{gate_of, named_policy, outcome, refused, why_no_more};
+use super::Apply;
+use super::document::Document;
+use super::latency::{named_policy, outcome, refused};
+use super::policy_nodes::{gate_of, why_no_more};
 use super::workload_row::WorkloadRow;
-use super::{Apply, Document};
 use crate::asked::{AskedChange, WorkloadName};
 use crate::objects::Objects;
 use crate::workload_room::{MOST_READS, could_take, free, tool};

@@ -1,0 +1,96 @@
+//! Pending pods as a plan has them: those that it does not tell apart, and those that ask for
+//! several instances.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::Resources;
+
+/// Pods that have been pending for less are not planned for, in milliseconds.
+pub const YOUNG_MS: u64 = 60_000;
+
+/// Pending pods that the plan does not tell apart.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WaitingPods {
+    /// For each node with GPUs whether they may go there.
+    pub(crate) nodes: Vec<bool>,
+    pub(crate) profile: String,
+    pub(crate) priority: i32,
+    /// They have been pending for long enough.
+    pub(crate) is_due: bool,
+    /// CPU, memory, disk and pod slots of one.
+    pub(crate) each: [i64; 4],
+}
+
+/// A pending pod that asks for instances.
+#[derive(Clone, Debug)]
+pub(crate) struct SeveralInstances {
+    /// For each node with GPUs whether it may go there.
+    pub(crate) nodes: Vec<bool>,
+    /// How many of each profile.
+    pub(crate) instances: BTreeMap<String, u32>,
+    pub(crate) priority: i32,
+    /// CPU, memory, disk and pod slots that it needs.
+    pub(crate) each: [i64; 4],
+}
+
+/// Pods with several instances that a plan serves, each on one node.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PinnedPods {
+    pods: u64,
+    /// Their instances, as demand of the plan.
+    instances: Vec<(WaitingPods, u32)>,
+}
+
+impl SeveralInstances {
+    /// The profile, if it asks for one instance.
+    pub(crate) fn only_instance(&self) -> Option<String> {
+        let (profile, count) = self.instances.first_key_value()?;
+        (*count == 1 && self.instances.len() == 1).then(|| profile.clone())
+    }
+
+    fn count(&self) -> i64 {
+        self.instances.values().map(|count| i64::from(*count)).sum()
+    }
+
+    /// Its instances on a node, as demand: each needs the same part of the rest, rounded up.
+    pub(crate) fn on(&self, node: usize) -> Vec<(WaitingPods, u32)> {
+        let parts = self.count().max(1);
+        let each = self.each.map(|amount| amount.saturating_add(parts - 1).div_euclid(parts));
+        let mut nodes = vec![false; self.nodes.len()];
+        nodes[node] = true;
+        let of_profile = |(profile, count): (&String, &u32)| {
+            let (nodes, profile, priority) = (nodes.clone(), profile.clone(), self.priority);
+            (WaitingPods { nodes, profile, priority, is_due: true, each }, *count)
+        };
+        self.instances.iter().map(of_profile).collect()
+    }
+}
+
+impl PinnedPods {
+    /// The plan is to serve one more pod with these instances.
+    pub(crate) fn add(&mut self, instances: Vec<(WaitingPods, u32)>) {
+        self.pods += 1;
+        self.instances.extend(instances);
+    }
+
+    /// How many instances the plan must serve so that each of them has all of its own.
+    pub(crate) fn needed(&self) -> BTreeMap<&WaitingPods, u32> {
+        let mut needed: BTreeMap<&WaitingPods, u32> = BTreeMap::new();
+        for (pods, count) in &self.instances {
+            let known = needed.entry(pods).or_default();
+            *known = known.saturating_add(*count);
+        }
+        needed
+    }
+
+    /// Instances of all of them, without one for each pod.
+    pub(crate) fn instances_beyond_first(&self) -> u64 {
+        let all: u64 = self.instances.iter().map(|(_, count)| u64::from(*count)).sum();
+        all.saturating_sub(self.pods)
+    }
+}
+
+/// What nodes have a limited amount of besides devices.
+pub(crate) fn amounts(of: &Resources) -> [i64; 4] {
+    [of.cpu_milli, of.memory_bytes, of.ephemeral_bytes, of.pod_slots]
+}
