@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::keep::{Tree, keep_annotations, keep_told_of_containers};
-use crate::facts::to_come::{has_succeeded, requests_gpus};
+use crate::facts::pod_fields::{has_succeeded, requests_gpus};
 
 /// Numbers and switches beside a template, wherever it stands: how many pods are made from it, and
 /// whether they are.

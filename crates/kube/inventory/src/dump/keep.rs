@@ -15,9 +15,9 @@ use super::devices::{
     in_stable_shape, keep_known_of_devices, keep_known_of_requests, keep_known_of_selectors,
 };
 use super::fields::{CONTAINER, Fields, METADATA, OTHERS, OWNER, POD_SPEC, STATUS, paths};
-use crate::facts::cluster::{is_policy, speaks_of_gpus};
 use crate::facts::layout_change;
 use crate::facts::model::{argument, model_of_words};
+use crate::facts::policy::{is_policy, speaks_of_gpus};
 use crate::facts::unmade::quota::{QUOTA_RESERVED, REPLICA_FAILURE, speaks_of_quota};
 
 /// Annotations that a check reads.

@@ -7,6 +7,7 @@ use dovetail_audit::{Autoscaler, ObjectRef};
 use dovetail_objects::json::nullable;
 use serde::Deserialize;
 
+use super::api_group::group_of;
 use super::detail::MetaDetail;
 use super::lenient::lenient;
 use super::owner::Owners;
@@ -31,11 +32,6 @@ pub(super) fn reader(kind: &str, api_version: &str) -> Option<Reader> {
     let of_group = group_of(api_version);
     let (.., reader) = kinds.find(|(name, group, _)| *name == kind && *group == of_group)?;
     Some(*reader)
-}
-
-/// The group of an API version; that of Kubernetes' core has no name.
-pub(super) fn group_of(api_version: &str) -> &str {
-    api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
 /// An autoscaler, and what decides whether it counts.

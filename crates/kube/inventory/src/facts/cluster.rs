@@ -1,10 +1,10 @@
 //! Quotas, LimitRanges, disruption budgets, admission policies and the scheduler's configuration.
 
-use dovetail_objects::labels;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use dovetail_audit::{Advice, BudgetLimit, NumaPolicy, ObjectRef, Scoring};
+use dovetail_model::is_gpu_resource;
 use dovetail_objects::json::{JsonQuantity, nullable};
 use dovetail_objects::{DisruptionBudget, read};
 use serde::Deserialize;
@@ -12,25 +12,9 @@ use serde::Deserialize;
 use super::autoscaler::{ReadAutoscaler, reader};
 use super::lenient::lenient;
 use super::limit_range::LimitRange;
+use super::policy::{is_policy, speaks_of_gpus};
 use super::unmade::quota::QuotaRoom;
 use crate::dump::{RawObject, Skipped};
-
-/// Kinds of policies that look at objects before they are let in.
-const POLICIES: [&str; 6] = [
-    "ClusterPolicy",
-    "ConstraintTemplate",
-    "Policy",
-    "ValidatingAdmissionPolicy",
-    "ValidatingPolicy",
-    "ValidatingWebhookConfiguration",
-];
-
-/// Groups of policies whose kinds are made up by their users.
-const POLICY_GROUPS: [&str; 2] = ["constraints.gatekeeper.sh/", "kyverno.io/"];
-
-/// Whoever writes a rule about GPUs names one of these.
-const GPU_WORDS: [&str; 5] =
-    ["nvidia.com/", labels::AMD_GPU, "gpu.intel.com", labels::GOOGLE_TPU, "gpu"];
 
 /// Kinds beside policies and autoscalers.
 const OWN: [&str; 6] = [
@@ -105,6 +89,16 @@ impl ClusterObjects {
                 Ok(())
             }
         }
+    }
+
+    /// How much of GPU resources the quotas of a namespace give.
+    pub(super) fn gpu_quota(&self, namespace: &str) -> BTreeMap<String, i64> {
+        let limits = self.quotas.get(namespace).into_iter().flatten();
+        let of_gpus = limits.filter_map(|(name, amount)| {
+            let resource = name.strip_prefix("requests.")?;
+            is_gpu_resource(resource).then(|| (resource.to_owned(), *amount))
+        });
+        of_gpus.collect()
     }
 
     fn quota(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
@@ -187,20 +181,6 @@ impl ClusterObjects {
         }
         Ok(())
     }
-}
-
-/// Whether objects of a kind are policies that look at others before they are let in.
-pub(crate) fn is_policy(kind: &str, api_version: &str) -> bool {
-    // The GPU operator has a ClusterPolicy of its own, which lets nothing in or out.
-    let is_operators = api_version.starts_with("nvidia.com/");
-    let in_group = POLICY_GROUPS.iter().any(|group| api_version.starts_with(group));
-    in_group || POLICIES.contains(&kind) && !is_operators
-}
-
-/// Whether a policy has anything to do with GPUs.
-pub(crate) fn speaks_of_gpus(policy: &str) -> bool {
-    let text = policy.to_lowercase();
-    GPU_WORDS.iter().any(|word| text.contains(word))
 }
 
 enum Count {

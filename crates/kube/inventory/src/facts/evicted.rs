@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use super::cluster::BudgetObject;
 use super::inventory::Inventory;
+use super::pods::Pods;
 use super::to_come::templates;
 
 /// Notes for each pod the budgets that select it, if they are several: then the eviction API
 /// refuses the pod, whatever these allow.
-pub(super) fn note_several_budgets(inventory: &mut Inventory) {
-    let Inventory { cluster, pods, .. } = inventory;
+pub(super) fn note_several_budgets(budgets: &[BudgetObject], pods: &mut Pods) {
     let mut of_namespace: BTreeMap<&str, Vec<&BudgetObject>> = BTreeMap::new();
-    for budget in &cluster.budgets {
+    for budget in budgets {
         of_namespace.entry(&budget.object.namespace).or_default().push(budget);
     }
     of_namespace.retain(|_, budgets| budgets.len() > 1);

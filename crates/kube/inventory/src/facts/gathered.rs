@@ -7,7 +7,7 @@ use dovetail_audit::{
     ObjectRef, Units, Workload,
 };
 use dovetail_gpus::{GpuCount, counted_as};
-use dovetail_model::{NodeAvailability, is_gpu_resource};
+use dovetail_model::NodeAvailability;
 use dovetail_objects::Pod;
 
 use super::claims::{Claimed, Doubts};
@@ -205,7 +205,7 @@ impl Inventory {
         let Self { nodes, read_nodes, pods, waiting, .. } = self;
         let claimed = Claimed { nodes, read_nodes, pods, waiting };
         let doubts = claimed.count(devices);
-        if !self.was_read("ResourceSlice") && self.has_claims() {
+        if !self.was_read("ResourceSlice") && self.pods.has_claims() {
             self.read_nodes.values_mut().for_each(leave_to_slices);
         }
         if !self.was_read("ResourceClaim") {
@@ -244,11 +244,6 @@ impl Inventory {
         })
     }
 
-    /// Whether pods ask for devices by claims.
-    fn has_claims(&self) -> bool {
-        self.pods.list.iter().any(|record| !record.claims.is_empty())
-    }
-
     fn cluster_uid(&self) -> String {
         let system = self.namespaces.get("kube-system");
         system.map(|system| system.meta.uid.to_string()).unwrap_or_default()
@@ -269,19 +264,9 @@ impl Inventory {
                 let limited = self.cluster.quotas.get(name).into_iter().flat_map(BTreeMap::keys);
                 limited.cloned().collect()
             }),
-            gpu_quota: self.gpu_quota(name),
+            gpu_quota: self.cluster.gpu_quota(name),
         };
         self.namespaces.iter().map(namespace).collect()
-    }
-
-    /// How much of GPU resources the quotas of a namespace give.
-    fn gpu_quota(&self, namespace: &str) -> BTreeMap<String, i64> {
-        let limits = self.cluster.quotas.get(namespace).into_iter().flatten();
-        let of_gpus = limits.filter_map(|(name, amount)| {
-            let resource = name.strip_prefix("requests.")?;
-            is_gpu_resource(resource).then(|| (resource.to_owned(), *amount))
-        });
-        of_gpus.collect()
     }
 
     /// Without all pods, whatever is offered and no pod that was read holds may be held by another.
@@ -322,7 +307,7 @@ impl Inventory {
     /// Workloads, and the number of its workload for each group of pods. They take what is known of
     /// templates and pods with them.
     fn workloads(&mut self) -> (Vec<Workload>, Vec<usize>) {
-        note_several_budgets(self);
+        note_several_budgets(&self.cluster.budgets, &mut self.pods);
         let Pods { list, groups, facts, .. } = &mut self.pods;
         let mut workloads: Vec<Workload> = Vec::new();
         let mut wanted: Vec<BTreeMap<&ObjectRef, Option<u32>>> = Vec::new();

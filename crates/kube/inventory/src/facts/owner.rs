@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::ObjectRef;
 
-use super::autoscaler::group_of;
+use super::api_group::group_of;
 use super::detail::OwnerDetail;
+use super::ignored::ignores;
 use super::lenient::lenient;
 use super::unmade::Unmade;
 use crate::dump::{RawObject, Skipped};
@@ -139,12 +140,6 @@ impl Owners {
         let known = chain.iter().filter_map(|owner| self.known.get(owner));
         known.flat_map(|owner| owner.ignores.iter().cloned()).collect()
     }
-}
-
-/// Ids in an annotation, separated by commas or blanks.
-pub(super) fn ignores(annotation: Option<&str>) -> BTreeSet<String> {
-    let words = annotation.unwrap_or_default().split([',', ' ']);
-    words.map(str::trim).filter(|word| !word.is_empty()).map(str::to_uppercase).collect()
 }
 
 /// The Deployment of a ReplicaSet that was not handed over: its pods carry the hash that its name

@@ -120,6 +120,11 @@ impl Pods {
         }
     }
 
+    /// Whether pods ask for devices by claims.
+    pub(super) fn has_claims(&self) -> bool {
+        self.list.iter().any(|record| !record.claims.is_empty())
+    }
+
     /// The number of a pod that has not ended.
     pub(super) fn number_of(&self, namespace: &str, name: &str) -> Option<usize> {
         self.by_name.get(&(namespace.into(), name.into())).copied()

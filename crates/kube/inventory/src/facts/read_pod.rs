@@ -10,8 +10,8 @@ use dovetail_objects::{Pod, PodPhase};
 use super::claims::ClaimOf;
 use super::class::GANG_ANNOTATIONS;
 use super::detail::{ContainerStatusDetail, PodClaimDetail, PodDetail};
+use super::ignored::ignores;
 use super::kills;
-use super::owner::ignores;
 use super::pods::REVISION_LABELS;
 use super::template::template;
 

@@ -15,6 +15,7 @@ use dovetail_objects::{Pod, labels, read};
 use serde_json::{Value, json};
 
 use super::detail::{OwnerStatusDetail, PodDetail};
+use super::pod_fields::{has_succeeded, requests_gpus};
 use super::source::SourceTexts;
 use super::template::template;
 
@@ -127,7 +128,7 @@ struct MadeByOthers<'a, 's> {
     there: &'a BTreeMap<&'a ObjectRef, Vec<&'a Workload>>,
     /// Objects at the top that describe pods themselves.
     described: &'a BTreeSet<&'s ObjectRef>,
-    /// Objects that were stopped.
+    /// Those whose pods come only once a person starts them again.
     stopped: &'a BTreeSet<&'s ObjectRef>,
     chain: &'a dyn Fn(&ObjectRef) -> Vec<ObjectRef>,
 }
@@ -290,12 +291,6 @@ fn workers(set: &Value) -> u64 {
     set["size"].as_u64().unwrap_or(1).saturating_sub(leaders).max(1)
 }
 
-/// Whether resources of a container contain GPUs.
-pub(crate) fn requests_gpus(resources: &Value) -> bool {
-    let limits = resources["limits"].as_object();
-    limits.is_some_and(|limits| limits.keys().any(|name| is_gpu_resource(name)))
-}
-
 /// The pods that an object without pods is going to make of each of its templates that has GPUs.
 fn with_gpus(object: &ObjectRef, status: &Value, templates: &[Template]) -> Vec<ToCome> {
     let last = status["lastScheduleTime"].as_str();
@@ -347,18 +342,6 @@ fn missing(
 fn gpus_of(workload: &Workload) -> BTreeMap<String, i64> {
     let gpus = workload.gpus_per_pod().into_iter();
     gpus.map(|(resource, count)| (resource.to_owned(), count)).collect()
-}
-
-/// Whether a status counts pods, or jobs of a set, that have succeeded.
-pub(crate) fn has_succeeded(status: &Value) -> bool {
-    match status {
-        Value::Object(fields) => fields.iter().any(|(name, value)| {
-            name == "succeeded" && value.as_u64().is_some_and(|count| count > 0)
-                || has_succeeded(value)
-        }),
-        Value::Array(items) => items.iter().any(has_succeeded),
-        _ => false,
-    }
 }
 
 /// So many pods of a template that have no node; `None` if they need no GPUs.

@@ -122,7 +122,7 @@ pub(super) fn unseen(inventory: &Inventory) -> Vec<Unseen> {
         };
         unseen.insert(0, others);
     }
-    let has_claims = inventory.pods.list.iter().any(|record| !record.claims.is_empty());
+    let has_claims = inventory.pods.has_claims();
     let missing = OF_CLAIMS.iter().filter(|(kind, ..)| {
         let was_asked = !inventory.complete.is_empty() && !inventory.complete.contains(*kind);
         !inventory.kinds.contains_key(*kind)
