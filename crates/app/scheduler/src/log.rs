@@ -151,7 +151,6 @@ fn log_news(news: &News, is_known: bool) {
     }
 }
 
-/// Which pods are preempted for this reason.
 fn which_pods(reason: PreemptReason) -> &'static str {
     match reason {
         PreemptReason::Priority => "pods of lower priority",

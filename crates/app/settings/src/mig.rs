@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dovetail_model::{MigProfile, MigTable};
+use dovetail_model::{MigProfile, MigTable, check_mig_table};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -71,7 +71,7 @@ pub(crate) fn tables(path: &Path, text: &str) -> Result<Vec<MigTable>, BadInput>
         let whole = spanned.span().start;
         let written = spanned.into_inner();
         let table = table(&written);
-        if let Err(error) = table.check() {
+        if let Err(error) = check_mig_table(&table) {
             let (offset, place) = written.place(error.profile, error.field);
             let field = error.field;
             let what = format!("mig.table, number {}{place}: {field}: {}", number + 1, error.rule);

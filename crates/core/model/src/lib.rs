@@ -77,7 +77,7 @@ pub use interruption::{AttemptTime, InterruptionCost};
 pub use job::{Estimate, Job, PodSet, TopologyRequest};
 pub use mig_layout::Layout;
 pub use mig_names::mig_profile_name;
-pub use mig_rules::MigTableError;
+pub use mig_rules::{MigTableError, check_mig_table};
 pub use money::Money;
 pub use node::{Knowledge, Node, NodeAvailability, Taint, TaintEffect};
 pub use preemption::{

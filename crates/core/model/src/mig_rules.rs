@@ -22,71 +22,69 @@ pub struct MigTableError {
 
 type Broken = (&'static str, String);
 
-impl MigTable {
-    /// Checks that layouts can be computed of the table.
-    ///
-    /// # Errors
-    /// The first field that breaks a rule, and the rule.
-    pub fn check(&self) -> Result<(), MigTableError> {
-        let of_table = |(field, rule)| MigTableError { profile: None, field, rule };
-        self.check_size().map_err(of_table)?;
-        let mut names = BTreeSet::new();
-        for (number, profile) in self.profiles.iter().enumerate() {
-            let of_profile = |(field, rule)| MigTableError { profile: Some(number), field, rule };
-            self.check_profile(profile).map_err(of_profile)?;
-            if !names.insert(profile.name.as_str()) {
-                let rule = format!("`{}` is listed twice; remove one", profile.name);
-                return Err(of_profile(("name", rule)));
-            }
+/// Checks that layouts can be computed of a table.
+///
+/// # Errors
+/// The first field that breaks a rule, and the rule.
+pub fn check_mig_table(table: &MigTable) -> Result<(), MigTableError> {
+    let of_table = |(field, rule)| MigTableError { profile: None, field, rule };
+    check_size(table).map_err(of_table)?;
+    let mut names = BTreeSet::new();
+    for (number, profile) in table.profiles.iter().enumerate() {
+        let of_profile = |(field, rule)| MigTableError { profile: Some(number), field, rule };
+        check_profile(table, profile).map_err(of_profile)?;
+        if !names.insert(profile.name.as_str()) {
+            let rule = format!("`{}` is listed twice; remove one", profile.name);
+            return Err(of_profile(("name", rule)));
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    fn check_size(&self) -> Result<(), Broken> {
-        let of = |field, slices: u8| match (1..=MOST_SLICES).contains(&slices) {
-            true => Ok(()),
-            false => Err((field, format!("{slices}: expected 1 to {MOST_SLICES} slices"))),
-        };
-        if self.name.is_empty() {
-            return Err(("name", "expected the model, such as `A100-40GB`".to_owned()));
-        }
-        of("memory_slices", self.memory_slices)?;
-        of("compute_slices", self.compute_slices)?;
-        match self.profiles.is_empty() {
-            true => Err(("profiles", "expected at least one profile".to_owned())),
-            false => Ok(()),
-        }
+fn check_size(table: &MigTable) -> Result<(), Broken> {
+    let of = |field, slices: u8| match (1..=MOST_SLICES).contains(&slices) {
+        true => Ok(()),
+        false => Err((field, format!("{slices}: expected 1 to {MOST_SLICES} slices"))),
+    };
+    if table.name.is_empty() {
+        return Err(("name", "expected the model, such as `A100-40GB`".to_owned()));
     }
+    of("memory_slices", table.memory_slices)?;
+    of("compute_slices", table.compute_slices)?;
+    match table.profiles.is_empty() {
+        true => Err(("profiles", "expected at least one profile".to_owned())),
+        false => Ok(()),
+    }
+}
 
-    fn check_profile(&self, profile: &MigProfile) -> Result<(), Broken> {
-        let MigProfile { name, compute_slices, memory_slices, starts } = profile;
-        let named = name.split_once("g.").and_then(|(compute, _)| compute.parse::<u8>().ok());
-        if self.profile(name).is_none() || named.is_none() {
-            let rule = format!("`{name}`: expected a name such as `1g.5gb` or `1g.5gb+me`");
-            return Err(("name", rule));
-        }
-        if !(1..=self.compute_slices).contains(compute_slices) {
-            let most = self.compute_slices;
-            let rule = format!("{compute_slices}: expected 1 to {most}, as many as the GPU has");
-            return Err(("compute_slices", rule));
-        }
-        if named != Some(*compute_slices) {
-            let rule = format!("{compute_slices}: expected the number in its name, `{name}`");
-            return Err(("compute_slices", rule));
-        }
-        if !(1..=self.memory_slices).contains(memory_slices) {
-            let most = self.memory_slices;
-            let rule = format!("{memory_slices}: expected 1 to {most}, as many as the GPU has");
-            return Err(("memory_slices", rule));
-        }
-        let last = self.memory_slices - memory_slices;
-        let ascend = starts.is_sorted_by(|one, next| one < next);
-        if starts.is_empty() || !ascend || starts.iter().any(|start| *start > last) {
-            let rule = format!("{starts:?}: expected ascending numbers from 0 to {last}");
-            return Err(("starts", rule));
-        }
-        Ok(())
+fn check_profile(table: &MigTable, profile: &MigProfile) -> Result<(), Broken> {
+    let MigProfile { name, compute_slices, memory_slices, starts } = profile;
+    let named = name.split_once("g.").and_then(|(compute, _)| compute.parse::<u8>().ok());
+    if table.profile(name).is_none() || named.is_none() {
+        let rule = format!("`{name}`: expected a name such as `1g.5gb` or `1g.5gb+me`");
+        return Err(("name", rule));
     }
+    if !(1..=table.compute_slices).contains(compute_slices) {
+        let most = table.compute_slices;
+        let rule = format!("{compute_slices}: expected 1 to {most}, as many as the GPU has");
+        return Err(("compute_slices", rule));
+    }
+    if named != Some(*compute_slices) {
+        let rule = format!("{compute_slices}: expected the number in its name, `{name}`");
+        return Err(("compute_slices", rule));
+    }
+    if !(1..=table.memory_slices).contains(memory_slices) {
+        let most = table.memory_slices;
+        let rule = format!("{memory_slices}: expected 1 to {most}, as many as the GPU has");
+        return Err(("memory_slices", rule));
+    }
+    let last = table.memory_slices - memory_slices;
+    let ascend = starts.is_sorted_by(|one, next| one < next);
+    if starts.is_empty() || !ascend || starts.iter().any(|start| *start > last) {
+        let rule = format!("{starts:?}: expected ascending numbers from 0 to {last}");
+        return Err(("starts", rule));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -96,7 +94,7 @@ mod tests {
     #[test]
     fn every_own_table_keeps_the_rules_and_each_rule_can_be_broken() {
         for table in MigTable::all() {
-            assert_eq!(table.check(), Ok(()), "{}", table.name);
+            assert_eq!(check_mig_table(&table), Ok(()), "{}", table.name);
         }
         type Edit = fn(&mut MigTable);
         let edits: [(Edit, &str); 11] = [
@@ -118,7 +116,7 @@ mod tests {
         for (edit, told) in edits {
             let mut table = MigTable::of_model("A100-40GB").unwrap();
             edit(&mut table);
-            let error = table.check().unwrap_err().to_string();
+            let error = check_mig_table(&table).unwrap_err().to_string();
             assert!(error.starts_with(told), "{error}");
         }
     }

@@ -28,8 +28,8 @@ const ASK_KARPENTER: &str =
     "kubectl describe node NODE  # the events of Karpenter state why it does not remove the node";
 
 /// Adds what removes a node that has been empty for so long and that no work needs. Where the
-/// settings of its pool should have removed it, nothing is known to remove it: it stays on the bill,
-/// and its free time is worth only what other work makes of it.
+/// settings of its pool should have removed it, nothing is known to remove it: it stays on the
+/// bill, and its free time is worth only what other work makes of it.
 pub(super) fn removed_by_pool(
     view: &View<'_>,
     node: &Node,

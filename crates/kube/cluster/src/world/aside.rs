@@ -42,27 +42,28 @@ impl<'w> DevicesAside<'w> {
     /// their nodes, or for none; what follows from it for the engine. Claims that have devices
     /// within reach keep them. Where a pod would take what one after it needs, the claims of all
     /// pods of a node are served at once.
-    pub fn set(self, decided: &[(PodId, NodeName)]) -> Result<Vec<Event>, UnservedClaim> {
-        let objects = &mut self.index.objects;
+    pub fn set(mut self, decided: &[(PodId, NodeName)]) -> Result<Vec<Event>, UnservedClaim> {
         let pods: Vec<PodId> = decided.iter().map(|(pod, _)| *pod).collect();
         let in_turn: Vec<(&NodeName, Vec<PodId>)> =
             decided.iter().map(|(pod, node)| (node, vec![*pod])).collect();
         let mut changes = SetAside::default();
-        if let Err(unserved) = serve(objects, &in_turn, &mut changes) {
-            objects.device_claims.give_back(&pods);
+        if let Err(unserved) = self.serve(&in_turn, &mut changes) {
+            self.index.objects.device_claims.give_back(&pods);
             changes = SetAside::default();
             let mut by_node: BTreeMap<&NodeName, Vec<PodId>> = BTreeMap::new();
             for (pod, node) in decided {
                 by_node.entry(node).or_default().push(*pod);
             }
             let at_once: Vec<(&NodeName, Vec<PodId>)> = by_node.into_iter().collect();
-            if serve(objects, &at_once, &mut changes).is_err() {
+            if self.serve(&at_once, &mut changes).is_err() {
+                let objects = &mut self.index.objects;
                 objects.device_claims.give_back(&pods);
                 let nodes = decided.iter().map(|(_, node)| node.clone());
                 DeviceChanges::of(objects).refused(nodes);
                 return Err(unserved);
             }
         }
+        let objects = &mut self.index.objects;
         DeviceChanges::of(objects).set_aside(&changes);
         // How many more of a gang a node takes follows from those that have devices there.
         let slots = decided.iter().filter_map(|(pod, _)| objects.pods.by_id(*pod));
@@ -80,21 +81,22 @@ impl<'w> DevicesAside<'w> {
         DeviceChanges::of(&mut self.index.objects).set_aside(&changes);
         self.index.settle()
     }
-}
 
-/// Sets devices aside for pods on nodes, each entry at once and one after the other; stops at the
-/// first that cannot be served.
-fn serve(
-    objects: &mut Objects,
-    decided: &[(&NodeName, Vec<PodId>)],
-    changes: &mut SetAside,
-) -> Result<(), UnservedClaim> {
-    for (node, pods) in decided {
-        for (pod, key, allotment) in given(objects, pods, node)? {
-            objects.device_claims.set_aside(&key, (pod, *node), allotment, changes);
+    /// Sets devices aside for pods on nodes, each entry at once and one after the other; stops at
+    /// the first that cannot be served.
+    fn serve(
+        &mut self,
+        decided: &[(&NodeName, Vec<PodId>)],
+        changes: &mut SetAside,
+    ) -> Result<(), UnservedClaim> {
+        let objects = &mut self.index.objects;
+        for (node, pods) in decided {
+            for (pod, key, allotment) in given(objects, pods, node)? {
+                objects.device_claims.set_aside(&key, (pod, *node), allotment, changes);
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// What the claims of pods get together on a node beside what they have.

@@ -8,7 +8,8 @@ use dovetail_objects::Pod;
 use dovetail_plan::{Engine, View};
 use jiff::Timestamp;
 
-use super::questions::Questions;
+use super::exemptions::Exemptions;
+use super::known::Known;
 
 /// Pods named; of more, the first.
 const NAMED: usize = 3;
@@ -19,10 +20,16 @@ struct Exempt {
     says: String,
 }
 
-impl Questions<'_> {
+/// Pods of lower priority that may not be preempted for a pending job.
+pub(super) struct ExemptVictims<'s> {
+    pub(super) known: &'s mut Known,
+    pub(super) exemptions: &'s Exemptions,
+}
+
+impl ExemptVictims<'_> {
     /// Without which exempt pods of lower priority a job would start, why they are exempt, and
     /// until when; nothing if it would not start, or may not preempt itself.
-    pub(super) fn exempt_victims(&mut self, job: JobId) -> Option<String> {
+    pub(super) fn described(&mut self, job: JobId) -> Option<String> {
         let waiting = self.known.engine()?.job(job)?.clone();
         let is_exempt = self.known.world.preemption().is_preemptor_exempt(job);
         if !self.known.preempts() || (waiting.preemption.never_preempts && !is_exempt) {

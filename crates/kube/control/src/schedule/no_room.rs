@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use dovetail_model::{Job, JobId, PendingReason};
 use dovetail_plan::{Engine, View};
 
+use super::exempt::ExemptVictims;
 use super::questions::Questions;
 use crate::status::{self, WaitingReason};
 
@@ -67,7 +68,8 @@ impl Questions<'_> {
         if let Some(reserved) = self.blocking_reservations(&waiting) {
             says.message = status::with_sentence(&says.message, &reserved);
         }
-        if let Some(exempt) = self.exempt_victims(job) {
+        let mut victims = ExemptVictims { known: self.known, exemptions: self.exemptions };
+        if let Some(exempt) = victims.described(job) {
             says.message = format!("{} {exempt}", says.message);
         }
         Some(says)
