@@ -226,7 +226,7 @@ impl Preemption {
         leaving: &[HoldingId],
         rooms: &[HoldingId],
     ) -> Option<FoundVictims> {
-        let gang = gang_within_limits(books, job)?;
+        let gang = gang_within_limits(job, books)?;
         let (state, record) = (&books.placement.state, &books.jobs.records[&job]);
         let preemptor = books.relation(record).preemptor;
         let lendable = lendable(books, job, leaving);
@@ -281,15 +281,20 @@ impl Preemption {
             operations_left: self.operations_left,
         };
         let (found, refuted) = search.find(&tally, lower, rooms);
-        self.effort.searches += 1;
-        self.effort.refuted += u64::from(refuted);
-        self.effort.operations += self.operations_left - search.operations_left;
-        self.operations_left = search.operations_left;
+        let operations_left = search.operations_left;
+        self.note_effort(operations_left, refuted);
         books.placement.state.rollback(mark);
         books.placement.state.helped = helped;
         books.placement.set_draws(draws);
         of_own.iter().for_each(|node| books.survey.forget(*node));
         found
+    }
+
+    fn note_effort(&mut self, operations_left: u64, refuted: bool) {
+        self.effort.searches += 1;
+        self.effort.refuted += u64::from(refuted);
+        self.effort.operations += self.operations_left - operations_left;
+        self.operations_left = operations_left;
     }
 
     /// Who would be preempted for a job if budgets allowed so many, found within so many operations
@@ -389,7 +394,7 @@ fn lendable(books: &Books, job: JobId, leaving: &[HoldingId]) -> Lendable {
 
 /// The gang of a job at its smallest size, of GPU models of which its queues may hold more alone:
 /// nobody leaves for other places. `None` if there is no such model.
-fn gang_within_limits(books: &mut Books, job: JobId) -> Option<Gang> {
+fn gang_within_limits(job: JobId, books: &mut Books) -> Option<Gang> {
     let asked = Arc::clone(&books.jobs.records[&job].gang);
     match within_limits(&asked, job, books) {
         Models::AsAsked => Some(asked.at_smallest()),

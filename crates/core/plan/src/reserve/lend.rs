@@ -40,7 +40,7 @@ pub(crate) fn that_yield(books: &Books, job: JobId) -> BTreeSet<JobId> {
 
 /// Jobs with a reservation that the order tries after another job, and that are no more important:
 /// what is reserved for them keeps later jobs away, not this one.
-fn come_later(books: &mut Books, job: JobId) -> BTreeSet<JobId> {
+fn come_later(job: JobId, books: &mut Books) -> BTreeSet<JobId> {
     let turn = books.turn_of(job);
     let priority = books.jobs.records[&job].job.priority;
     let mut later = reserved_jobs(books);
@@ -77,7 +77,7 @@ impl Reservations {
     pub(super) fn yield_to(&self, books: &mut Books, job: JobId) -> BTreeSet<JobId> {
         let mut yielding = that_yield(books, job);
         if self.first_of(books, &books.jobs.records[&job].job.queue) == Some(job) {
-            yielding.extend(come_later(books, job));
+            yielding.extend(come_later(job, books));
         }
         yielding.remove(&job);
         yielding

@@ -56,7 +56,9 @@ fn a_pool_whose_empty_node_is_needed_is_not_changed() {
         facts.to_come.push(ToCome { workload: later, last_ms: None });
         let kept = empty(&facts);
         assert_eq!((kept.remedies.len(), kept.claims.len()), (0, 0), "{kind}");
-        assert_eq!(kept.fix_example(), "keep the node until no workload needs it", "{kind}");
+        let until = "keep the node until no workload needs it; or, if these workloads are no longer \
+                     needed, delete them";
+        assert_eq!(kept.fix_example(), until, "{kind}");
     }
 }
 
