@@ -98,6 +98,9 @@ pub struct Reserved {
     pub claim: PreemptionReservation,
     /// Running jobs that were let into its room until then.
     pub lent: BTreeSet<JobId>,
+    /// The job was first of all, and stays so until it starts: no other queue comes before it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_turn: bool,
 }
 
 /// What a preemption costs; the smallest is chosen, compared field by field from the first to the

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{JobId, Plan, Reserved};
+use dovetail_model::{JobId, Plan, PreemptionReservation, Reserved};
 
 use super::ReserveConfig;
 use super::calendar::Calendar;
@@ -20,6 +20,11 @@ pub(crate) struct Reservations {
     /// Jobs for which no time was found, each with how many allocations without a known end there
     /// were. They are searched for again when there are others, or when nodes change.
     pub(super) hopeless: BTreeMap<JobId, u64>,
+    /// The job with a reservation that was first of all when it had one, whatever its queue gets
+    /// since then; one at a time.
+    pub(super) keeps_turn: Option<JobId>,
+    /// Whether a reservation was made or ended since it was last asked who keeps its turn.
+    pub(super) is_turn_open: bool,
     /// Holds and releases left to the searches of this cycle.
     pub(super) operations_left: u64,
 }
@@ -32,7 +37,16 @@ impl Reservations {
     ) -> Self {
         let lent = reserved.iter().map(|reserved| (reserved.claim.job, reserved.lent.clone()));
         let hopeless = hopeless.iter().copied().collect();
-        Self { config, lent: lent.collect(), hopeless, operations_left: 0 }
+        let keeps_turn = reserved.iter().find(|reserved| reserved.keeps_turn);
+        let keeps_turn = keeps_turn.map(|reserved| reserved.claim.job);
+        Self {
+            config,
+            lent: lent.collect(),
+            hopeless,
+            keeps_turn,
+            is_turn_open: false,
+            operations_left: 0,
+        }
     }
 
     /// Whether anything is reserved at all.
@@ -47,7 +61,12 @@ impl Reservations {
             lent.filter(|to| !kept.news.ended.contains(to)).collect()
         };
         let claims = kept.reserved.iter();
-        claims.map(|claim| Reserved { claim: claim.clone(), lent: lent(claim.job) }).collect()
+        let of_claim = |claim: &PreemptionReservation| Reserved {
+            claim: claim.clone(),
+            lent: lent(claim.job),
+            keeps_turn: self.keeps_turn == Some(claim.job),
+        };
+        claims.map(of_claim).collect()
     }
 
     /// Jobs for which no time was found.

@@ -22,6 +22,8 @@ impl Reservations {
             return;
         }
         let freed_until_ms = self.follow(&mut books.kept);
+        self.look_again(books);
+        self.keeps_turn = self.keeps_turn.filter(|job| books.kept.reserved.get(*job).is_some());
         self.operations_left = self.config.max_operations;
         let helped = books.placement.state.helped;
         if helped.meets(Help::NODES) {
@@ -33,7 +35,10 @@ impl Reservations {
                 || until_ms <= books.placement.now_ms
                 || helped.meets(Help::NODES) && !has_its_nodes(books, job);
             if is_stale {
-                self.search_again(books, job, u64::MAX, plan);
+                let is_due = until_ms <= books.placement.now_ms;
+                if !is_due || !self.fits_now(books, job) {
+                    self.search_again(books, job, u64::MAX, plan);
+                }
             } else if freed_until_ms >= until_ms || helped.meets(Help::NODES) && helped != Help::ALL
             {
                 // Nothing else can let it start earlier than at this time.
@@ -58,6 +63,7 @@ impl Reservations {
         }
         self.look_again(books);
         let heads = self.heads(books);
+        let first = heads.first().copied();
         let mut has_ended = false;
         for job in reserved_jobs(books) {
             if !heads.contains(&job) {
@@ -81,8 +87,20 @@ impl Reservations {
                 _ => all_settled = false,
             }
         }
+        self.give_turn(books, first);
         books.kept.news.is_unsettled = !all_settled;
         has_ended
+    }
+
+    /// After a reservation was made or ended: the first of all jobs keeps its turn if it has one,
+    /// unless another job does. At other times nothing is given, so that it does not matter when
+    /// cycles are run.
+    fn give_turn(&mut self, books: &Books, first: Option<JobId>) {
+        let has_reserved = |job: &JobId| books.kept.reserved.get(*job).is_some();
+        let is_open = std::mem::take(&mut self.is_turn_open);
+        if is_open && !self.keeps_turn.as_ref().is_some_and(has_reserved) {
+            self.keeps_turn = first.filter(has_reserved);
+        }
     }
 
     /// Reserves for a job that did not start for this reason, if it is first in its queue; why it
@@ -110,6 +128,7 @@ impl Reservations {
             Some(found) => {
                 self.end_on(books, &yielding, &found, plan);
                 self.reserve(books, job, found, plan);
+                (self.is_turn_open, books.kept.news.is_unsettled) = (true, true);
                 PendingReason::WaitingForReservation
             }
             None => {
@@ -124,6 +143,7 @@ impl Reservations {
     fn look_again(&mut self, books: &mut Books) {
         if std::mem::take(&mut books.kept.news.fewer_reserved) {
             self.hopeless.clear();
+            self.is_turn_open = true;
         }
         if !self.hopeless.is_empty() {
             let open = without_end(books);
@@ -131,13 +151,13 @@ impl Reservations {
         }
     }
 
-    /// The first job of each queue that may have a reservation, in their order. Only these are
-    /// ranked.
+    /// The first job of each queue that may have a reservation, in their order, but before all the
+    /// one that keeps its turn. Only these are ranked.
     fn heads(&self, books: &mut Books) -> Vec<JobId> {
         let queues = books.jobs.pending.queues();
         let mut heads: Vec<JobId> =
             queues.filter_map(|queue| self.first_of(books, queue)).collect();
-        heads.sort_by_cached_key(|job| books.turn_of(*job));
+        heads.sort_by_cached_key(|job| (self.keeps_turn != Some(*job), books.turn_of(*job)));
         heads.truncate(self.config.heads as usize);
         heads
     }
@@ -152,6 +172,14 @@ impl Reservations {
         };
         let first = books.jobs.pending.heads_in(queue).take(MAX_CLASSES).find(may);
         first.map(|(job, _)| job)
+    }
+
+    /// Whether the time of a reservation has come and what it needs is there: it is kept until its
+    /// job is tried in this cycle.
+    fn fits_now(&mut self, books: &mut Books, job: JobId) -> bool {
+        let now_ms = books.placement.now_ms;
+        let none = BTreeSet::new();
+        Search::of(books, job, &none, &mut self.operations_left).at(now_ms).is_some()
     }
 
     /// Searches for a time before `before_ms`. Without one a reservation that is good stays as it

@@ -56,7 +56,8 @@ impl Reservations {
     /// is held by now: it may be room enough for them.
     pub(crate) fn that_may_take(&self, books: &mut Books) -> Vec<usize> {
         let holds = |job: &JobId| books.kept.holds_reserved(&books.placement.state, *job);
-        let held: Vec<JobId> = reserved_jobs(books).into_iter().filter(holds).collect();
+        let mut held = reserved_jobs(books);
+        held.retain(|job| Some(*job) != self.keeps_turn && holds(job));
         let latest = held.into_iter().filter_map(|job| books.turn_of(job)).max();
         let Some(latest) = latest else { return Vec::new() };
         let queues = books.jobs.pending.queues();
@@ -77,7 +78,8 @@ impl Reservations {
     pub(super) fn yield_to(&self, books: &mut Books, job: JobId) -> BTreeSet<JobId> {
         let mut yielding = that_yield(books, job);
         if self.first_of(books, &books.jobs.records[&job].job.queue) == Some(job) {
-            yielding.extend(come_later(job, books));
+            let later = come_later(job, books).into_iter();
+            yielding.extend(later.filter(|other| Some(*other) != self.keeps_turn));
         }
         yielding.remove(&job);
         yielding

@@ -4,7 +4,7 @@
 use dovetail_check::{Judge, Violation};
 use dovetail_model::{Bounds, Event, Plan, Queue};
 use dovetail_order::Turns;
-use dovetail_plan::{Engine, EngineConfig, Order, PreemptionConfig, ReserveConfig};
+use dovetail_plan::{Engine, EngineConfig, Order, PolicySpec, PreemptionConfig, ReserveConfig};
 use dovetail_sim::timed::{Estimates, Observer, Simulation, TimedConfig, TimedWorld};
 use dovetail_trace::{TraceJob, TraceNode};
 
@@ -164,5 +164,83 @@ fn a_queue_at_the_limit_of_one_model_gets_its_quota_back_in_another() {
     for heads in [0, 8] {
         let starts = run(&nodes, jobs.clone(), queues.clone(), (Order::Dovetail, heads));
         assert!(start_s(&starts, "either") < 300, "{heads}: {}", start_s(&starts, "either"));
+    }
+}
+
+/// Streams of three queues that fill half of the cluster at a time, and a gang that needs all of
+/// it: when jobs of the streams end, their queues use nothing, as does the gang's.
+fn streams_and_gang() -> Vec<TraceJob> {
+    let mut jobs = Vec::new();
+    for (place, queue) in (0..).zip(["a", "b", "c"]) {
+        for number in 0..20 {
+            let run_s = if number == 0 { 1_000 * (place + 1) } else { 3_000 };
+            jobs.push(job(&format!("{queue}{number}"), queue, (1, 1), (place, run_s)));
+        }
+    }
+    jobs.push(job("gang", "z", (2, 4), (1_500, 1_000)));
+    jobs
+}
+
+#[test]
+fn a_head_keeps_its_turn_until_it_starts() {
+    let nodes = [node("n0", None), node("n1", None)];
+    for heads in [0, 1, 2, 8] {
+        for order in [Order::DominantShare, Order::Dovetail] {
+            let queues = TimedWorld::named_queues(&streams_and_gang());
+            let starts = run(&nodes, streams_and_gang(), queues, (order, heads));
+            let (gang, last) = (start_s(&starts, "gang"), starts.iter().map(|of| of.1).max());
+            let is_soon = heads == 0 || gang <= 6_000;
+            assert!(is_soon, "{order:?} {heads}: {gang}");
+            // It holds up nobody for longer than that.
+            assert!(last <= Some(30_000 * SECOND_MS), "{order:?} {heads}: {last:?}");
+        }
+    }
+}
+
+#[test]
+fn a_restored_engine_goes_on_with_the_same_reservations() {
+    let mut seed: u64 = 7;
+    let mut draw = |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    let mut jobs = Vec::new();
+    for number in 0..120 {
+        let queue = ["a", "b", "c", "d"][draw(4) as usize];
+        let gpus = [1, 1, 2, 4][draw(4) as usize];
+        let pods = if draw(6) == 0 { 3 } else { 1 };
+        jobs.push(job(
+            &format!("j{number}"),
+            queue,
+            (pods, gpus),
+            (draw(1_000), 300 + draw(5_000)),
+        ));
+    }
+    let nodes: Vec<TraceNode> = (0..4).map(|at| node(&format!("n{at}"), None)).collect();
+    let queues = TimedWorld::named_queues(&jobs);
+    let world = TimedWorld { nodes, jobs, queues, ..TimedWorld::default() };
+    for order in [Order::DominantShare, Order::Dovetail] {
+        let engine = EngineConfig {
+            order,
+            policy: PolicySpec::named("first-fit"),
+            turns: Turns::preset("fair").expect("a preset"),
+            reserve: ReserveConfig { heads: 8, ..ReserveConfig::default() },
+            ..EngineConfig::default()
+        };
+        let config = TimedConfig { engine, estimates: Estimates::Trace, ..TimedConfig::default() };
+        let starts = |simulation: &Simulation| -> Vec<Option<u64>> {
+            simulation.outcomes().map(|view| view.outcome.start_ms).collect()
+        };
+        for pause_s in (500..20_000).step_by(750) {
+            let mut first = Simulation::new(world.clone(), config.clone()).expect("a good world");
+            first.run(Some(pause_s * SECOND_MS), &mut ()).expect("it runs");
+            let (snapshot, progress) = (first.engine.snapshot(), first.progress().clone());
+            let resumed = Simulation::resume(world.clone(), config.clone(), &snapshot, progress);
+            let mut resumed = resumed.expect("the same world");
+            resumed.run(None, &mut ()).expect("it runs");
+            // The engine that went on has been asked at the same time.
+            first.run(None, &mut ()).expect("it runs");
+            assert_eq!(starts(&resumed), starts(&first), "{order:?}, paused at {pause_s} s");
+        }
     }
 }
