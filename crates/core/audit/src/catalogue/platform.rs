@@ -13,7 +13,8 @@ const EXAMPLES: [(&str, &str, &str); 22] = [
     (
         "AUT-03",
         GKE,
-        "gcloud container node-pools update POOL --cluster CLUSTER --enable-autoscaling --min-nodes 0 --max-nodes 4",
+        "gcloud container node-pools update POOL --cluster CLUSTER --enable-autoscaling --total-min-nodes 0 \
+         --total-max-nodes 4",
     ),
     ("AUT-03", EKS, "minSize: 0  # of the node group, scaled by the Cluster Autoscaler"),
     (

@@ -311,11 +311,12 @@ fn shrunk(facts: &Facts, finding: &Finding) -> Option<CommandWords> {
     })
 }
 
-/// The command that lets a managed pool shrink to so many nodes.
+/// The command that lets a managed pool shrink to so many nodes. On GKE, `--min-nodes` would count
+/// for each zone of the pool.
 fn managed_minimum(pool: &ObjectRef, least: usize) -> Option<Vec<String>> {
     let name = pool.name.as_str();
     let count = least.to_string();
-    let (on_eks, on_gke) = (format!("minSize={least}"), format!("--min-nodes={least}"));
+    let (on_eks, on_gke) = (format!("minSize={least}"), format!("--total-min-nodes={least}"));
     let words: Vec<&str> = match pool.kind.as_str() {
         "EKSNodegroup" => vec![
             "aws",
@@ -338,7 +339,7 @@ fn managed_minimum(pool: &ObjectRef, least: usize) -> Option<Vec<String>> {
             name,
             "--enable-autoscaling",
             &on_gke,
-            "--max-nodes=MAX",
+            "--total-max-nodes=MAX",
         ],
         "AKSNodePool" => vec![
             "az",
