@@ -99,10 +99,12 @@ fn drains(view: &View<'_>, finding: &Finding) -> bool {
 /// Whether the example of a finding drains a node that stays.
 fn drains_for_repair(view: &View<'_>, finding: &Finding) -> bool {
     let check = finding.check;
-    if REMOVING.contains(&check.id) || !check.fix_example.starts_with(DRAIN) {
+    if REMOVING.contains(&check.id) {
         return false;
     }
-    let of_pool = || view.pool_kind(finding).and_then(|pool| example(check.id, pool));
-    let own = finding.examples.first().map(|example| &*example.edit);
-    own.or_else(of_pool).is_none_or(|example| example.starts_with(DRAIN))
+    if !finding.examples.is_empty() {
+        return finding.examples.iter().any(|example| example.edit.starts_with(DRAIN));
+    }
+    let of_pool = view.pool_kind(finding).and_then(|pool| example(check.id, pool));
+    check.fix_example.starts_with(DRAIN) && of_pool.is_none_or(|edit| edit.starts_with(DRAIN))
 }

@@ -38,9 +38,11 @@ const WHOLE: &str = labels::NVIDIA_GPU;
 const REPAIR: &str = "repair the GPUs of the node (see its events), then: dovetail partition \
                       rollback --node NODE  # removes the taint dovetail.dev/repartition";
 
-/// What to do about GPUs that did not get the instances of their node's layout.
-const SET_AGAIN: &str = "kubectl label node NODE nvidia.com/mig.config-  # then set the label again: mig-manager \
-                         creates the missing instances; if this does not help, replace the GPUs";
+/// What to do about GPUs that did not get the instances of their node's layout. Without the label,
+/// GPU Operator would ask for `all-disabled`, which deletes the instances of running pods.
+const APPLY_AGAIN: &str = "kubectl drain NODE --ignore-daemonsets  # then delete the mig-manager pod of this node: its \
+                           successor creates the missing instances. Uncordon the node afterwards; if this \
+                           does not help, replace the GPUs";
 
 /// How many units a plugin makes of each GPU of a node, by its label; 1 where it makes none.
 fn replicas(node: &Node) -> u32 {
@@ -143,7 +145,7 @@ fn without_instances(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
             .affecting([node_ref(node)]);
         // To set the label to what it says changes nothing.
         if node.has_mig_instances() && node.node.labels.contains_key(MIG_CONFIG) {
-            finding = finding.for_example(SET_AGAIN);
+            finding = finding.for_example(APPLY_AGAIN);
         }
         finding.claims = claims_on(node, None, &[DeviceState::Unavailable], view.facts.period);
         found.push(finding);

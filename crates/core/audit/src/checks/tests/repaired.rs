@@ -36,3 +36,18 @@ fn a_fix_of_the_layout_that_drains_names_risks_and_another_fix_does_not() {
     assert!(fix.starts_with("gcloud "), "{fix}");
     assert_eq!(risks, [""; 0]);
 }
+
+/// By hand: a GPU of the node has no instances, next to those that the pods use.
+#[test]
+fn missing_instances_are_made_after_a_drain_and_with_the_label_in_place() {
+    let mut facts = healthy();
+    let labels = [("config", "all-1g.10gb"), ("config.state", "success")];
+    let labels = labels.map(|(key, value)| (format!("nvidia.com/mig.{key}"), value.to_owned()));
+    facts.nodes[0].node.labels.extend(labels);
+    facts.nodes[0].uncounted_gpus = 1;
+    facts.nodes[0].gpus.insert("nvidia.com/mig-1g.10gb".into(), Gpus::default());
+    let (fix, risks) = fix_and_risks(&facts, "SHR-09");
+    assert!(fix.starts_with("kubectl drain g1 --ignore-daemonsets"), "{fix}");
+    assert!(!fix.contains("mig.config-"), "{fix}");
+    assert!(!risks.is_empty());
+}
