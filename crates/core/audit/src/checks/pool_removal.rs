@@ -18,11 +18,8 @@ const MOST_NAMED: usize = 20;
 const ZERO_BUDGET: &str =
     "disruption budget of the node pool that allows no removal of empty nodes";
 
-/// A budget that is there for other disruptions lets empty nodes go.
-const ALLOW_EMPTY: &str =
-    "disruption: {budgets: [{nodes: \"0\", reasons: [Drifted, Underutilized]}]}";
-const REMOVE_AND_ALLOW_EMPTY: &str = "disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: 5m, \
-                                      budgets: [{nodes: \"0\", reasons: [Drifted, Underutilized]}]}";
+const REMOVE_EMPTY: &str =
+    "disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: 5m}  # of the node pool; and ";
 
 const ASK_KARPENTER: &str =
     "kubectl describe node NODE  # the events of Karpenter state why it does not remove the node";
@@ -42,11 +39,11 @@ pub(super) fn removed_by_pool(
     for budget in &rule.zero_budgets {
         finding = finding.with(ZERO_BUDGET, &budget.words);
     }
-    if rule.zero_budgets.iter().any(|budget| budget.is_always) {
-        return finding.for_example(match rule.removes_empty_after_ms {
-            Some(_) => ALLOW_EMPTY,
-            None => REMOVE_AND_ALLOW_EMPTY,
-        });
+    let always = rule.zero_budgets.iter().filter(|budget| budget.is_always);
+    let always: Vec<&str> = always.map(|budget| &*budget.words).collect();
+    if !always.is_empty() {
+        let settings = if rule.removes_empty_after_ms.is_none() { REMOVE_EMPTY } else { "" };
+        return finding.for_example(format!("{settings}{}", allow_empty(&always)));
     }
     let Some(after_ms) = rule.removes_empty_after_ms.filter(|after_ms| length_ms > *after_ms)
     else {
@@ -61,6 +58,17 @@ pub(super) fn removed_by_pool(
     }
     finding.stays.insert(node.node.name.to_string());
     finding.for_example(ASK_KARPENTER)
+}
+
+/// Lets empty nodes go in spite of budgets, which still hold for other disruptions. In words: a
+/// list of budgets to copy would replace those that the pool has.
+fn allow_empty(budgets: &[&str]) -> String {
+    let named: Vec<String> = budgets.iter().map(|words| format!("{{{words}}}")).collect();
+    format!(
+        "in disruption.budgets, remove Empty from the reasons of {}: delete a budget that has no other \
+         reason, add reasons: [Drifted, Underutilized] to one without reasons, and keep the other budgets",
+        named.join(" and ")
+    )
 }
 
 /// The nodes without GPU pods of one pool.

@@ -72,7 +72,7 @@ fn a_pool_shrinks_only_by_the_nodes_that_no_work_needs() {
     };
     for (kind, none, two) in [
         ("EKSNodegroup", "minSize=0", "minSize=2"),
-        ("GKENodePool", "--min-nodes=0", "--min-nodes=2"),
+        ("GKENodePool", " --total-min-nodes=0 --total-max-nodes=MAX", "--total-min-nodes=2"),
         ("AKSNodePool", "--min-count 0", "--min-count 2"),
     ] {
         assert!(command(kind, false).contains(none), "{}", command(kind, false));
@@ -118,7 +118,11 @@ fn settings_that_a_pool_has_are_no_advice() {
         let is_unknown = found.fix_example().starts_with("kubectl describe node e0");
         assert_eq!(is_unknown, !found.stays.is_empty(), "{found:?}");
         assert_eq!(found.claims.len(), 8, "{found:?}");
-        let allows = found.fix_example().contains("reasons: [Drifted, Underutilized]");
+        let fix = found.fix_example();
+        let allows = fix.contains("remove Empty from the reasons of {nodes: \"0\"}: delete");
+        // A list would replace all budgets of the pool.
+        assert!(!fix.contains("budgets: ["), "{fix}");
+        assert_eq!(allows, fix.ends_with("and keep the other budgets"), "{fix}");
         (found.remedies.len(), is_unknown, names, allows)
     };
     assert_eq!(of(None, &[]), (1, false, false, false));
