@@ -574,6 +574,14 @@ pub struct Autoscaler {
     pub most_replicas: Option<u32>,
 }
 
+impl Autoscaler {
+    /// Whether it starts pods of an object at zero replicas: KEDA does, while a
+    /// HorizontalPodAutoscaler leaves such an object alone.
+    pub fn starts_from_zero(&self) -> bool {
+        self.object.kind == "ScaledObject"
+    }
+}
+
 /// What a recommender says of the pods of an owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Advice {

@@ -33,6 +33,8 @@ pub struct Finding {
     pub(crate) needs_waste: bool,
     /// Nodes on whose free GPUs pending pods would start once it is fixed: these are not removed.
     pub(crate) starts_on: BTreeSet<String>,
+    /// Whether something undoes a change of its object alone: no time comes back by that.
+    pub(crate) is_undone: bool,
     /// Since when what it is about is so, where the check knows it better than its claims and the
     /// objects concerned.
     pub(crate) since_ms: Option<u64>,
@@ -81,6 +83,7 @@ impl Finding {
             fills_milli: 0,
             needs_waste: false,
             starts_on: BTreeSet::new(),
+            is_undone: false,
             since_ms: None,
             remedies: Vec::new(),
             examples: Vec::new(),
@@ -168,6 +171,7 @@ pub fn group(findings: Vec<Finding>) -> Vec<Finding> {
                     }
                 }
                 group.fills_milli += finding.fills_milli;
+                group.is_undone |= finding.is_undone;
                 group.since_ms = group.since_ms.into_iter().chain(finding.since_ms).min();
                 group.moves.extend(finding.moves);
                 group.stays.extend(finding.stays);

@@ -28,9 +28,6 @@ const SHARED: &str = labels::NVIDIA_SHARED;
 const GPU_MEMORY: &str = labels::NVIDIA_MEMORY;
 const REPLICAS: &str = labels::NVIDIA_REPLICAS;
 
-/// The kind of autoscaler of KEDA.
-const KEDA: &str = "ScaledObject";
-
 /// A slice of a GPU: compute slices, name, GiB of memory.
 type Profile = (u32, &'static str, u64);
 
@@ -161,13 +158,13 @@ pub(super) fn never_used(view: &View<'_>, check: &'static Check, found: &mut Vec
         };
         let mut finding = Finding::new(check, &workload.owner)
             .with("pods whose GPUs were never active", count)
-            .with("measured", period(view))
-            .mended_in(workload, (!is_part).then_some(PatchChange::Stop));
-        if is_part {
-            finding = finding.for_example(
+            .with("measured", period(view));
+        finding = match is_part {
+            true => finding.for_example(
                 "find out why these pods do not use their GPUs, and request fewer pods if the others do the work",
-            );
-        }
+            ),
+            false => stopped(finding, view, workload),
+        };
         let units = still.iter().flat_map(|pod| all_units(pod));
         finding.claims = idle_claims(view, number, units, (1, 1));
         found.push(finding.affecting(still.iter().map(|pod| pod_ref(workload, pod))));
@@ -281,7 +278,7 @@ fn idle_of_class(
         }
         let mut finding = Finding::new(check, &workload.owner).with("measured", period(view));
         if class == WorkloadClass::Interactive && idle.len() == placed {
-            finding = finding.mended_in(workload, [PatchChange::Stop]);
+            finding = stopped(finding, view, workload);
         }
         found.push(with_idle(finding, view, (workload, number), &idle));
     }
@@ -314,12 +311,28 @@ pub(super) fn idle_replicas(view: &View<'_>, check: &'static Check, found: &mut 
     }
 }
 
+/// Stops a workload. Where an autoscaler would start its pods again, only a change of that one
+/// lasts, and without it no time comes back.
+fn stopped(mut finding: Finding, view: &View<'_>, workload: &Workload) -> Finding {
+    let mut autoscalers = view.facts.autoscalers.iter().filter(|by| by.starts_from_zero());
+    let Some(by) = autoscalers.find(|by| workload.is_made_by(&by.scales)) else {
+        return finding.mended_in(workload, [PatchChange::Stop]);
+    };
+    let ObjectRef { kind, namespace, name } = &by.object;
+    let of = format!("{kind} {namespace}/{name}");
+    finding.is_undone = true;
+    finding.with("replicas set by", &of).for_example(format!(
+        "annotations: {{autoscaling.keda.sh/paused-replicas: \"0\"}}  # of {of}, which would start the pods \
+         again; or delete it first"
+    ))
+}
+
 /// Names the autoscaler of a workload, which would undo another number of replicas.
 fn scaled(finding: Finding, view: &View<'_>, workload: &Workload) -> Finding {
     let mut autoscalers = view.facts.autoscalers.iter();
     let Some(by) = autoscalers.find(|by| workload.is_made_by(&by.scales)) else { return finding };
     let ObjectRef { kind, namespace, name } = &by.object;
-    let field = if kind == KEDA { "minReplicaCount" } else { "minReplicas" };
+    let field = if by.starts_from_zero() { "minReplicaCount" } else { "minReplicas" };
     let of = format!("{kind} {namespace}/{name}");
     finding.with("replicas set by", &of).for_example(format!(
         "{field}: 2  # of {of}, which sets the number of replicas; or a higher target of its metrics"

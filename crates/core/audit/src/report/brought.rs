@@ -132,7 +132,7 @@ pub(super) fn brought(
 
 /// Whether a finding is fixed and wasted time ends by that.
 fn is_mended(finding: &Finding) -> bool {
-    finding.suppressed.is_none() && finding.check.worth != Worth::Risk
+    finding.suppressed.is_none() && finding.check.worth != Worth::Risk && !finding.is_undone
 }
 
 /// Money if any part of a claim comes back at once.

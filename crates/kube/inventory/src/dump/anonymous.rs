@@ -373,6 +373,11 @@ impl Pseudonyms {
                 labels::IGNORE => self.ignored(text),
                 labels::HAMI_REGISTER => self.registered(text),
                 layout_change::RECORD => layout_change::told_alone(text),
+                // What is no time would not say that anything was stopped.
+                labels::STOPPED => match text.parse::<jiff::Timestamp>() {
+                    Ok(time) => time.to_string(),
+                    Err(_) => self.hash(text),
+                },
                 _ => self.hash(text),
             };
             let has_known_domain = key.split_once('/').is_some_and(|(of, _)| is_known(of));

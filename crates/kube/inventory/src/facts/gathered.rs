@@ -154,7 +154,7 @@ impl Inventory {
         // The lives share the pods, which the worlds change.
         self.pods.forget_lives();
         let sources = std::mem::take(&mut self.sources);
-        let unmade = self.unmade(&sources, (&facts.workloads, &of_group));
+        let unmade = self.unmade(&sources, (&facts, &of_group));
         let reach = reach(&self, unmade.pods, (&facts, &of_group), &unread);
         facts.to_come = unmade.with_gpus;
         facts.lacks_pods = reach.lacks_pods;
@@ -187,15 +187,16 @@ impl Inventory {
         }
     }
 
-    /// What objects are going to make, beside the pods of these workloads.
+    /// What objects are going to make, beside the pods of the workloads of these facts.
     fn unmade<'s>(
         &self,
         sources: &'s SourceTexts,
-        (workloads, of_group): (&[Workload], &[usize]),
+        (facts, of_group): (&Facts, &[usize]),
     ) -> Coming<'s> {
+        let workloads = &facts.workloads;
         let lacking = lacking_workers(self, workloads, of_group);
         let chain = |object: &ObjectRef| self.owners.chain(object, None);
-        coming(sources, (workloads, lacking), &chain)
+        coming(sources, (workloads, lacking), &facts.autoscalers, &chain)
     }
 
     /// Puts what slices offer and claims hold into nodes and pods; without slices, GPUs that no

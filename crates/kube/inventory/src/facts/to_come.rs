@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::{ObjectRef, Pod as FactPod, ToCome, Workload};
+use dovetail_audit::{Autoscaler, ObjectRef, Pod as FactPod, ToCome, Workload};
 use dovetail_model::is_gpu_resource;
 use dovetail_objects::{Pod, labels, read};
 use serde_json::{Value, json};
@@ -59,12 +59,15 @@ pub(super) struct Template {
 pub(super) fn coming<'s>(
     sources: &'s SourceTexts,
     (there, lacking): (&[Workload], BTreeMap<usize, u64>),
+    autoscalers: &[Autoscaler],
     chain: &dyn Fn(&ObjectRef) -> Vec<ObjectRef>,
 ) -> Coming<'s> {
     let mut by_owner: BTreeMap<&ObjectRef, Vec<&Workload>> = BTreeMap::new();
     for workload in there {
         by_owner.entry(&workload.owner).or_default().push(workload);
     }
+    let starting = autoscalers.iter().filter(|by| by.starts_from_zero());
+    let started: BTreeSet<&ObjectRef> = starting.map(|by| &by.scales).collect();
     let mut coming = Coming::default();
     let mut wanted: BTreeMap<ObjectRef, Vec<ToCome>> = BTreeMap::new();
     let mut described: BTreeSet<&ObjectRef> = BTreeSet::new();
@@ -80,7 +83,7 @@ pub(super) fn coming<'s>(
             described.insert(object);
         }
         // A DaemonSet follows the nodes that there are.
-        if there.is_empty() && is_stopped(&value) {
+        if there.is_empty() && is_stopped(&value) && !started.contains(object) {
             stopped.insert(object);
         } else if object.kind != "DaemonSet" && !is_suspended_schedule(object, &value) {
             let with_gpus = match there.is_empty() {
@@ -368,11 +371,15 @@ fn is_suspended_schedule(object: &ObjectRef, value: &Value) -> bool {
 }
 
 /// Whether an object was stopped until a person starts it again: by a patch of the audit, as long
-/// as it asks for no pods, or a notebook of Kubeflow.
+/// as it asks for no pods and the mark is a time, or a notebook of Kubeflow.
 fn is_stopped(value: &Value) -> bool {
     let (spec, annotations) = (&value["spec"], &value["metadata"]["annotations"]);
     let asks_for_none =
         spec["replicas"] == 0 || spec["suspend"] == true || spec["runPolicy"]["suspend"] == true;
     annotations[labels::NOTEBOOK_STOPPED].is_string()
-        || asks_for_none && annotations[labels::STOPPED].is_string()
+        || asks_for_none && is_time(&annotations[labels::STOPPED])
+}
+
+fn is_time(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.parse::<jiff::Timestamp>().is_ok())
 }

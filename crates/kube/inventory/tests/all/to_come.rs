@@ -168,6 +168,28 @@ fn what_a_patch_of_the_audit_has_stopped_keeps_no_node() {
     assert_eq!(kept_by(annotated(job(), stopped)), Some(BTreeSet::new()));
 }
 
+/// KEDA starts the pods again, and what is no time does not say that anything was stopped.
+#[test]
+fn a_mark_that_a_scaled_object_outweighs_or_that_is_no_time_keeps_the_node() {
+    let spec = json!({"replicas": 0, "template": template(8)});
+    let marked = |text: &str| {
+        let mut set = object("Deployment", "apps/v1", spec.clone());
+        set["metadata"]["annotations"] = json!({ "dovetail.dev/stopped": text });
+        set
+    };
+    let scaled = |name: &str| {
+        let target = json!({"scaleTargetRef": {"name": name}, "triggers": []});
+        let mut scaled = object("ScaledObject", "keda.sh/v1alpha1", target);
+        scaled["metadata"]["uid"] = json!("scaled");
+        scaled
+    };
+    let time = "2026-11-20T12:00:00Z";
+    assert_eq!(to_come(&[node("g1", 8), marked(time)]), 0);
+    assert_eq!(to_come(&[node("g1", 8), marked("false")]), 1);
+    assert_eq!(to_come(&[node("g1", 8), marked(time), scaled("s")]), 1);
+    assert_eq!(to_come(&[node("g1", 8), marked(time), scaled("other")]), 0);
+}
+
 /// The controller of notebooks leaves a StatefulSet at zero replicas.
 #[test]
 fn a_notebook_that_was_stopped_keeps_no_node() {

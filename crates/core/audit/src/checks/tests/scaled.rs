@@ -41,3 +41,23 @@ fn an_autoscaler_by_cpu_is_found_at_any_owner_of_pods_with_gpus() {
     assert!(finds("serve") && finds("serve-predictor"));
     assert!(!finds("serve-transformer"));
 }
+
+/// KEDA starts the pods of a workload at zero replicas again; a HorizontalPodAutoscaler does not.
+#[test]
+fn a_workload_that_keda_scales_is_stopped_in_its_scaled_object() {
+    let found = |kind: &str| {
+        let mut facts = healthy();
+        used(&mut facts, TRAIN, &[0; 4]);
+        facts.autoscalers[0].object.kind = kind.into();
+        facts.autoscalers[0].scales = facts.workloads[TRAIN].owner.clone();
+        let mut found = audit(&facts).into_iter();
+        found.find(|finding| finding.check.id == "REQ-05").expect("it is found")
+    };
+    let keda = found("ScaledObject");
+    assert_eq!((keda.remedies.len(), keda.is_undone), (0, true));
+    let fix = keda.fix_example();
+    assert!(fix.starts_with("annotations: {autoscaling.keda.sh/paused-replicas: \"0\"}  #"), "{fix}");
+    assert!(fix.contains(" of ScaledObject prod/serve,"), "{fix}");
+    let horizontal = found("HorizontalPodAutoscaler");
+    assert_eq!((horizontal.remedies.len(), horizontal.is_undone), (1, false));
+}
