@@ -4,7 +4,7 @@
 //! not in the API. So a node on which pods use GPUs stays as it is unless an exporter shows which
 //! GPUs they use, and the layouts of the others are those that their counts allow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use dovetail_console::app::App;
@@ -20,14 +20,14 @@ use dovetail_sharing::{Component, PolicySpec};
 use dovetail_sources::objects::ObjectFlags;
 
 use crate::amd_gpus::has_gpus;
-use crate::eligible::{Target, holders, requirement};
+use crate::eligible::{Target, beside_instances, each, fits, holders, requirement};
 use crate::fleet::{Fleet, model_of};
 use crate::layout::{placed, spread};
 use crate::objects::{Objects, SeenNode, check};
-use crate::profile_names::{Profiles, Spellings, idle_on};
+use crate::profile_names::{IdleOn, Profiles, Spellings, idle_on};
 use crate::stays::{IN_USE, is_in_use, stays_without_pods};
 use crate::together::{node_of_gpu, set_demand};
-use crate::waiting::{SeveralInstances, WaitingPods, amounts};
+use crate::waiting::{SeveralInstances, WaitingPods};
 
 pub use crate::waiting::YOUNG_MS;
 
@@ -307,9 +307,11 @@ impl Reader<'_> {
     }
 
     /// Pending pods that ask for whole GPUs get them before any is cut, besides those that the
-    /// policy keeps.
+    /// policy keeps. Pods that ask for instances, too, need them on a node that provides both.
     fn keep_whole(&mut self) {
-        let asked = self.objects.pods.values().filter(|pod| needs_room(pod));
+        let is_mig = |name: &String| name.starts_with(NVIDIA_MIG);
+        let asks = |pod: &&Pod| needs_room(pod) && !pod.requests.extended.keys().any(is_mig);
+        let asked = self.objects.pods.values().filter(asks);
         let asked = asked.map(|pod| pod.requests.extended.get(NVIDIA_GPU).copied().unwrap_or(0));
         let asked = u32::try_from(asked.sum::<i64>()).unwrap_or(u32::MAX);
         let kept = self.policy.keep_whole.saturating_add(asked);
@@ -323,63 +325,104 @@ impl Reader<'_> {
         let mut grouped: BTreeMap<WaitingPods, u32> = BTreeMap::new();
         let objects = self.objects;
         let idle = idle_on(&self.fleet, &node_of_gpu(&self.fleet));
-        for pod in objects.pods.values().filter(|pod| is_pending(pod)) {
-            let instances = match self.asked(pod, profiles) {
-                Some(Ok(instances)) => instances,
-                Some(Err(why)) => {
-                    self.not_planned(why);
-                    continue;
-                }
-                None => continue,
-            };
-            let needs = match requirement(pod, objects) {
-                Ok(needs) => needs,
+        let pending = || objects.pods.values().filter(|pod| is_pending(pod));
+        let beside = beside_instances(pending());
+        self.fleet.free = targets.iter().map(|target| target.free(&beside)).collect();
+        let mut whole = vec![0; targets.len()];
+        for pod in pending() {
+            let Some(asked) = self.asked(pod, profiles) else { continue };
+            let wanted =
+                asked.and_then(|instances| self.wanted(pod, instances, (targets, &beside, &idle)));
+            let wanted = match wanted {
+                Ok(wanted) => wanted,
                 Err(why) => {
                     self.not_planned(why);
                     continue;
                 }
             };
-            let nodes: Vec<bool> = targets.iter().map(|target| target.takes(&needs)).collect();
-            if !nodes.contains(&true) {
-                let why = "the pod fits on no node with GPUs of this model (taints, node selector, \
-                           affinity, or free CPU, memory or disk)";
-                self.not_planned(why.to_owned());
-                continue;
-            }
-            let mut priority = pod.priority;
-            let not_listed: Vec<&String> =
-                instances.keys().filter(|profile| !self.fleet.may_create(profile)).collect();
-            if !not_listed.is_empty() {
-                let is_idle = |profile: &str| {
-                    idle.get(profile).is_some_and(|on| on.iter().any(|node| nodes[*node]))
-                };
-                if let Some(none) = not_listed.iter().find(|profile| !is_idle(profile)) {
-                    self.not_planned(not_listed_words(none));
-                    continue;
-                }
-                // It starts without a change, and no later one would give it another instance.
-                priority = i32::MAX;
+            let of_pod = pod.requests.extended.get(NVIDIA_GPU).copied().unwrap_or(0).max(0);
+            for (whole, _) in whole.iter_mut().zip(&wanted.nodes).filter(|(_, may)| **may) {
+                *whole = i64::saturating_add(*whole, of_pod);
             }
             let waiting_ms = self.age.now_ms.saturating_sub(pod.meta.created_ms);
             let is_due = waiting_ms >= self.age.young_ms;
             if !is_due {
                 self.not_planned("pending for less than a minute".to_owned());
             }
-            let each = amounts(&needs.resources);
-            let pod = SeveralInstances { nodes, instances, priority, each };
-            match pod.only_instance() {
+            match wanted.only_instance() {
                 Some(profile) => {
-                    let SeveralInstances { nodes, priority, each, .. } = pod;
+                    let SeveralInstances { nodes, priority, each, .. } = wanted;
                     let pods = WaitingPods { nodes, profile, priority, is_due, each };
                     *grouped.entry(pods).or_default() += 1;
                 }
-                None if is_due => self.fleet.several.push(pod),
+                None if is_due => self.fleet.several.push(wanted),
                 None => {}
             }
         }
         self.fleet.waiting = grouped.into_iter().collect();
-        self.fleet.free = targets.iter().map(Target::free).collect();
+        self.keep_beside(whole);
         set_demand(&mut self.fleet);
+    }
+
+    /// What a pod that asks for these instances needs, and where it may go; or why nothing is
+    /// planned for it.
+    fn wanted(
+        &self,
+        pod: &Pod,
+        instances: BTreeMap<String, u32>,
+        (targets, beside, idle): (&[Target], &BTreeSet<&str>, &IdleOn),
+    ) -> Result<SeveralInstances, String> {
+        let needs = requirement(pod, self.objects)?;
+        let each = each(pod, &needs, beside);
+        let may_go =
+            |(target, free): (&Target, &Vec<i64>)| target.takes(&needs) && fits(&each, free);
+        let nodes: Vec<bool> = targets.iter().zip(&self.fleet.free).map(may_go).collect();
+        if !nodes.contains(&true) {
+            return Err("the pod fits on no node with GPUs of this model (taints, node selector, \
+                        affinity, or free CPU, memory, disk or other resources)"
+                .to_owned());
+        }
+        let is_idle = |node: usize, profile: &str, count: u32| {
+            let there = idle.get(profile).and_then(|on| on.get(&node));
+            nodes[node] && there.is_some_and(|there| *there >= count)
+        };
+        let mut priority = pod.priority;
+        let mut not_listed =
+            instances.keys().filter(|profile| !self.fleet.may_create(profile)).peekable();
+        if not_listed.peek().is_some() {
+            let is_nowhere = |profile: &&String| {
+                !(0..nodes.len()).any(|node| is_idle(node, profile.as_str(), 1))
+            };
+            if let Some(none) = not_listed.find(is_nowhere) {
+                return Err(not_listed_words(none));
+            }
+            let has_all = |node: usize| {
+                instances.iter().all(|(profile, count)| is_idle(node, profile.as_str(), *count))
+            };
+            // It starts without a change, and no later one would give it another instance.
+            if (0..nodes.len()).any(has_all) {
+                priority = i32::MAX;
+            }
+        }
+        Ok(SeveralInstances { nodes, instances, priority, each })
+    }
+
+    /// Whole GPUs for which pods wait that request instances of the same node, too: so many of each
+    /// node stay whole.
+    fn keep_beside(&mut self, mut whole: Vec<i64>) {
+        let nodes = node_of_gpu(&self.fleet);
+        for (number, node) in nodes.into_iter().enumerate() {
+            let gpu = &mut self.fleet.world.gpus[number];
+            if !gpu.is_whole || whole[node] == 0 {
+                continue;
+            }
+            whole[node] -= 1;
+            if gpu.change != Change::Never {
+                gpu.change = Change::Never;
+                let name = self.fleet.names[number].0.clone();
+                self.leave(&name, "pending pods request whole GPUs beside MIG instances", 1);
+            }
+        }
     }
 
     /// How many instances of which profiles a pod asks for, or why nothing is planned for it;

@@ -1,8 +1,9 @@
 //! Which nodes a pending pod may go to, whatever instances they have.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Node as ModelNode, Requirement, Resources, TaintEffect};
+use dovetail_model::labels::NVIDIA_MIG;
+use dovetail_model::{Node as ModelNode, Requirement, Resources, TaintEffect, is_gpu_resource};
 use dovetail_objects::Pod;
 use dovetail_translate::{NodeSetting, Rules, node as translated, pod as needs};
 
@@ -21,13 +22,15 @@ impl Target {
         let setting = NodeSetting { csi: objects.csi.get(name), ..NodeSetting::default() };
         let node = translated(&seen.node, &setting, &Rules::default());
         let mut free = node.allocatable.clone();
+        // With whole GPUs, which are devices of the translated node.
+        free.extended = seen.node.allocatable.extended.clone();
         pods.iter().for_each(|pod| free.add_times(pod.holds(), -1));
         Self { node, free }
     }
 
-    /// What pods there do not hold of its CPU, memory, disk and pod slots.
-    pub(crate) fn free(&self) -> [i64; 4] {
-        amounts(&self.free)
+    /// What pods there do not hold of its CPU, memory, disk and pod slots, and of these resources.
+    pub(crate) fn free(&self, beside: &BTreeSet<&str>) -> Vec<i64> {
+        amounts_with(&self.free, &self.free, beside)
     }
 
     /// A pod with these needs goes there.
@@ -35,14 +38,19 @@ impl Target {
         self.free.add_times(&needs.resources, -1);
     }
 
-    /// Whether a pod with these needs may go there: labels, taints, and CPU, memory and disk for it
-    /// alone. GPUs and their parts are left to the plan.
+    /// Whether a pod with these needs may go there: labels, taints, and CPU, memory, disk and
+    /// devices other than GPUs for it alone. GPUs and their parts are left to the plan.
     pub(crate) fn takes(&self, needs: &Requirement) -> bool {
         let tolerates = |taint: &dovetail_model::Taint| {
             taint.effect == TaintEffect::PreferNoSchedule
                 || needs.tolerations.iter().any(|toleration| toleration.accepts(taint))
         };
         let asked = &needs.resources;
+        let has = |(name, count): (&String, &i64)| {
+            *count <= 0
+                || is_gpu_resource(name)
+                || self.free.extended.get(name).is_some_and(|free| free >= count)
+        };
         !self.node.unschedulable
             && needs.node_conditions.iter().all(|condition| condition.accepts(&self.node))
             && self.node.taints.iter().all(tolerates)
@@ -50,6 +58,7 @@ impl Target {
             && asked.memory_bytes <= self.free.memory_bytes
             && asked.ephemeral_bytes <= self.free.ephemeral_bytes
             && asked.pod_slots <= self.free.pod_slots
+            && asked.extended.iter().all(has)
     }
 }
 
@@ -68,4 +77,32 @@ pub(crate) fn holders(objects: &Objects) -> BTreeMap<&str, Vec<&Pod>> {
 /// What a pending pod needs, or why that is not known.
 pub(crate) fn requirement(pod: &Pod, objects: &Objects) -> Result<Requirement, String> {
     needs(pod, &objects.facts, &Rules::default()).map_err(|reason| reason.to_string())
+}
+
+fn is_mig(resource: &str) -> bool {
+    resource.starts_with(NVIDIA_MIG)
+}
+
+/// The extended resources that pods request beside MIG instances: a pod starts only where it gets
+/// these, too.
+pub(crate) fn beside_instances<'o>(pods: impl Iterator<Item = &'o Pod>) -> BTreeSet<&'o str> {
+    let with_instances = pods.filter(|pod| pod.requests.extended.keys().any(|name| is_mig(name)));
+    let asked = with_instances.flat_map(|pod| pod.requests.extended.iter());
+    let others = asked.filter(|(name, count)| !is_mig(name) && **count > 0);
+    others.map(|(name, _)| name.as_str()).collect()
+}
+
+/// CPU, memory, disk and pod slots that a pod with these needs takes, and these resources.
+pub(crate) fn each(pod: &Pod, needs: &Requirement, beside: &BTreeSet<&str>) -> Vec<i64> {
+    amounts_with(&needs.resources, &pod.requests, beside)
+}
+
+fn amounts_with(of: &Resources, extended: &Resources, beside: &BTreeSet<&str>) -> Vec<i64> {
+    let count = |name: &&str| extended.extended.get(*name).copied().unwrap_or(0);
+    amounts(of).into_iter().chain(beside.iter().map(count)).collect()
+}
+
+/// Whether a pod that needs so much fits into what is free.
+pub(crate) fn fits(each: &[i64], free: &[i64]) -> bool {
+    each.iter().zip(free).all(|(each, free)| *each <= 0 || each <= free)
 }

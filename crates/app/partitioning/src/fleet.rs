@@ -84,8 +84,9 @@ pub struct Fleet {
     pub(crate) several: Vec<SeveralInstances>,
     /// Those that the plan serves.
     pub(crate) pinned: PinnedPods,
-    /// CPU, memory, disk and pod slots that each node with GPUs has free, in the order of `names`.
-    pub(crate) free: Vec<[i64; 4]>,
+    /// CPU, memory, disk and pod slots that each node with GPUs has free, in the order of `names`,
+    /// and what pods request beside instances.
+    pub(crate) free: Vec<Vec<i64>>,
     /// Names of the profiles that may be created; `None`: all.
     pub(crate) created: Option<BTreeSet<String>>,
     /// Places of tables of the world that name profiles as the drivers of some nodes do, each with

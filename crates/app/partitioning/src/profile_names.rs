@@ -139,13 +139,17 @@ impl<'t> Profiles<'t> {
     }
 }
 
-/// On which nodes of a fleet instances of each profile are idle; `nodes`: the node of each GPU.
-pub(crate) fn idle_on(fleet: &Fleet, nodes: &[usize]) -> BTreeMap<String, BTreeSet<usize>> {
-    let mut idle: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
+/// How many instances of each profile are idle, by node.
+pub(crate) type IdleOn = BTreeMap<String, BTreeMap<usize, u32>>;
+
+/// On which nodes of a fleet how many instances of each profile are idle; `nodes`: the node of each
+/// GPU.
+pub(crate) fn idle_on(fleet: &Fleet, nodes: &[usize]) -> IdleOn {
+    let mut idle = IdleOn::new();
     for (gpu, node) in fleet.world.gpus.iter().zip(nodes) {
         for one in &gpu.idle {
             let name = &fleet.world.tables[gpu.table].profiles[one.profile].name;
-            idle.entry(name.clone()).or_default().insert(*node);
+            *idle.entry(name.clone()).or_default().entry(*node).or_default() += 1;
         }
     }
     idle
@@ -182,6 +186,6 @@ mod tests {
         }
         let listed = profiles.listed(&fleet, &["3g.40gb".to_owned()]);
         assert_eq!(listed.map(|names| names.len()), Some(2));
-        assert!(idle_on(&fleet, &[0, 1])["3g.39gb"].contains(&1));
+        assert!(idle_on(&fleet, &[0, 1])["3g.39gb"].contains_key(&1));
     }
 }

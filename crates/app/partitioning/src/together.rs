@@ -114,7 +114,7 @@ fn crowded(fleet: &Fleet, planned: &PartitionPlan) -> BTreeMap<usize, Vec<u32>> 
         }
     }
     served.retain(|node, served| {
-        let mut left = fleet.free.get(*node).copied().unwrap_or([i64::MAX; 4]);
+        let Some(mut left) = fleet.free.get(*node).cloned() else { return false };
         let mut pods = fleet.waiting.iter().zip(served.iter());
         pods.any(|((pods, _), count)| take(&mut left, &pods.each, *count) < *count)
     });
@@ -122,7 +122,7 @@ fn crowded(fleet: &Fleet, planned: &PartitionPlan) -> BTreeMap<usize, Vec<u32>> 
 }
 
 /// Takes up to so many equal pods from what is free; how many fit.
-fn take(free: &mut [i64; 4], each: &[i64; 4], most: u32) -> u32 {
+fn take(free: &mut [i64], each: &[i64], most: u32) -> u32 {
     let fits = |(free, each): (&i64, &i64)| match *each {
         ..=0 => i64::from(most),
         each => (free / each).max(0),
@@ -143,7 +143,7 @@ fn narrow(fleet: &mut Fleet, node: usize, served: &[u32]) {
         let pods = &before[*entry].0;
         (Reverse(pods.priority), Reverse(fleet.slices(&pods.profile)), *entry)
     });
-    let mut free = fleet.free[node];
+    let mut free = fleet.free[node].clone();
     let mut allowed = vec![0; before.len()];
     for is_of_plan in [true, false] {
         for entry in &order {

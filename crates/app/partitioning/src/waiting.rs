@@ -17,8 +17,8 @@ pub(crate) struct WaitingPods {
     pub(crate) priority: i32,
     /// They have been pending for long enough.
     pub(crate) is_due: bool,
-    /// CPU, memory, disk and pod slots of one.
-    pub(crate) each: [i64; 4],
+    /// CPU, memory, disk and pod slots of one, and what pods request beside instances.
+    pub(crate) each: Vec<i64>,
 }
 
 /// A pending pod that asks for instances.
@@ -29,8 +29,8 @@ pub(crate) struct SeveralInstances {
     /// How many of each profile.
     pub(crate) instances: BTreeMap<String, u32>,
     pub(crate) priority: i32,
-    /// CPU, memory, disk and pod slots that it needs.
-    pub(crate) each: [i64; 4],
+    /// CPU, memory, disk and pod slots that it needs, and what pods request beside instances.
+    pub(crate) each: Vec<i64>,
 }
 
 /// Pods with several instances that a plan serves, each on one node.
@@ -48,21 +48,30 @@ impl SeveralInstances {
         (*count == 1 && self.instances.len() == 1).then(|| profile.clone())
     }
 
-    fn count(&self) -> i64 {
-        self.instances.values().map(|count| i64::from(*count)).sum()
-    }
-
-    /// Its instances on a node, as demand: each needs the same part of the rest, rounded up.
+    /// Its instances on a node, as demand: one of them needs all of the rest that the pod needs, so
+    /// that the pod fits exactly where its amounts do.
     pub(crate) fn on(&self, node: usize) -> Vec<(WaitingPods, u32)> {
-        let parts = self.count().max(1);
-        let each = self.each.map(|amount| amount.saturating_add(parts - 1).div_euclid(parts));
         let mut nodes = vec![false; self.nodes.len()];
         nodes[node] = true;
-        let of_profile = |(profile, count): (&String, &u32)| {
-            let (nodes, profile, priority) = (nodes.clone(), profile.clone(), self.priority);
-            (WaitingPods { nodes, profile, priority, is_due: true, each }, *count)
+        let part = |profile: &String, each: Vec<i64>| WaitingPods {
+            nodes: nodes.clone(),
+            profile: profile.clone(),
+            priority: self.priority,
+            is_due: true,
+            each,
         };
-        self.instances.iter().map(of_profile).collect()
+        let mut parts = Vec::new();
+        let last = self.instances.keys().next_back();
+        for (profile, count) in &self.instances {
+            let with_rest = u32::from(last == Some(profile));
+            if with_rest > 0 {
+                parts.push((part(profile, self.each.clone()), 1));
+            }
+            if *count > with_rest {
+                parts.push((part(profile, vec![0; self.each.len()]), *count - with_rest));
+            }
+        }
+        parts
     }
 }
 
@@ -71,6 +80,17 @@ impl PinnedPods {
     pub(crate) fn add(&mut self, instances: Vec<(WaitingPods, u32)>) {
         self.pods += 1;
         self.instances.extend(instances);
+    }
+
+    /// How many instances of each profile it is to serve on a node.
+    pub(crate) fn on(&self, node: usize) -> BTreeMap<&str, u32> {
+        let mut on: BTreeMap<&str, u32> = BTreeMap::new();
+        let there = self.instances.iter().filter(|(pods, _)| pods.nodes.get(node) == Some(&true));
+        for (pods, count) in there {
+            let known = on.entry(pods.profile.as_str()).or_default();
+            *known = known.saturating_add(*count);
+        }
+        on
     }
 
     /// How many instances the plan must serve so that each of them has all of its own.

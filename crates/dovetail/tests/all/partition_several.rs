@@ -1,0 +1,146 @@
+//! `dovetail partition plan` for pods that request several instances, or other devices beside them.
+
+use serde_json::{Value, json};
+
+use crate::program::Folder;
+
+/// An idle node with so many A100s, and what it offers.
+fn node(name: &str, gpus: u32, offers: &Value) -> Value {
+    let mut all = json!({"cpu": "64", "memory": "512Gi", "pods": "110"});
+    all.as_object_mut().unwrap().extend(offers.as_object().unwrap().clone());
+    let labels = json!({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
+        "nvidia.com/gpu.count": gpus.to_string(), "kubernetes.io/hostname": name});
+    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
+        "status": {"capacity": all, "allocatable": all,
+            "conditions": [{"type": "Ready", "status": "True"}]}})
+}
+
+fn small(name: &str) -> Value {
+    node(name, 1, &json!({"nvidia.com/mig-1g.10gb": "7"}))
+}
+
+/// A pod that runs on a node or is pending, with what it requests.
+fn pod(name: &str, asks: &Value, priority: i32, on: Option<&str>) -> Value {
+    let mut amounts = json!({"cpu": "1", "memory": "1Gi"});
+    amounts.as_object_mut().unwrap().extend(asks.as_object().unwrap().clone());
+    let mut spec = json!({"priority": priority, "containers": [{"name": "c", "image": "i",
+        "resources": {"requests": amounts, "limits": amounts}}]});
+    if let Some(node) = on {
+        spec["nodeName"] = json!(node);
+    }
+    json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "team", "creationTimestamp": "2026-11-20T11:00:00Z"},
+        "spec": spec, "status": {"phase": if on.is_some() { "Running" } else { "Pending" }}})
+}
+
+fn asks(asks: &Value) -> Value {
+    pod("asks", asks, 0, None)
+}
+
+fn planned(items: &[Value], policy: Option<Value>) -> Value {
+    let folder = Folder::new();
+    folder.write("dump.json", &json!({"kind": "List", "items": items}).to_string());
+    let mut call = "partition plan --from dump.json --at 2026-11-20T12:00:00Z".to_owned();
+    if let Some(spec) = policy {
+        let object = json!({"apiVersion": "dovetail.dev/v1alpha1", "kind": "SharingPolicy",
+            "metadata": {"name": "p"}, "spec": spec});
+        folder.write("policy.json", &object.to_string());
+        call += " --policy policy.json";
+    }
+    folder.json(&call)
+}
+
+/// The node of each GPU that a plan changes.
+fn changed(plan: &Value) -> Vec<&str> {
+    let rows = plan["gpus"].as_array().unwrap().iter();
+    rows.filter(|row| row["from"] != row["to"]).map(|row| row["node"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_node_without_the_other_devices_of_a_pod_does_not_change_for_it() {
+    let with_nic = node("z", 1, &json!({"nvidia.com/mig-1g.10gb": "7", "rdma/hca": "1"}));
+    for slices in ["1", "2"] {
+        for other in ["rdma/hca", "amd.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/gpu"] {
+            let pod = asks(&json!({"nvidia.com/mig-3g.40gb": slices, (other): "1"}));
+            let whole = node("b", 1, &json!({"nvidia.com/gpu": "1"}));
+            let plan = planned(&[small("a"), whole, pod], None);
+            assert_eq!(changed(&plan), [""; 0], "{other}: {plan}");
+        }
+        let nic = |name: &str| {
+            pod(name, &json!({"nvidia.com/mig-3g.40gb": slices, "rdma/hca": "1"}), 0, None)
+        };
+        let plan = planned(&[small("a"), with_nic.clone(), nic("p")], None);
+        assert_eq!(changed(&plan), ["z"], "{plan}");
+        // Both pods together need more than the node has.
+        let plan = planned(&[with_nic.clone(), nic("p"), nic("q")], None);
+        let served: u32 = slices.parse().unwrap();
+        assert_eq!(plan["accepted"]["3g.40gb"], json!(served), "{plan}");
+    }
+}
+
+#[test]
+fn the_whole_gpu_that_a_pod_needs_beside_its_instances_is_not_cut_for_it() {
+    let policy = json!({"mode": "mig", "allowModeChange": true});
+    let pod = asks(&json!({"nvidia.com/mig-3g.40gb": "2", "nvidia.com/gpu": "1"}));
+    let whole = |name: &str, gpus: u32| {
+        node(name, gpus, &json!({"nvidia.com/gpu": gpus.to_string()}))
+    };
+    let none = planned(&[whole("a", 1), whole("b", 1), pod.clone()], Some(policy.clone()));
+    assert_eq!((changed(&none), &none["accepted"]), (vec![], &json!({})), "{none}");
+    let one = planned(&[whole("a", 2), pod], Some(policy));
+    assert_eq!((changed(&one), &one["accepted"]), (vec!["a"], &json!({"3g.40gb": 2})), "{one}");
+}
+
+#[test]
+fn a_pod_gets_its_instances_where_the_fewest_are_removed() {
+    let idle = node("b", 1, &json!({"nvidia.com/mig-3g.40gb": "2"}));
+    let two = planned(&[small("a"), idle, asks(&json!({"nvidia.com/mig-3g.40gb": "2"}))], None);
+    assert_eq!((changed(&two), &two["accepted"]), (vec![], &json!({"3g.40gb": 2})), "{two}");
+    let nodes = [
+        node("a", 2, &json!({"nvidia.com/mig-1g.10gb": "14"})),
+        node("b", 2, &json!({"nvidia.com/mig-3g.40gb": "2", "nvidia.com/mig-7g.80gb": "1"})),
+    ];
+    let pod = asks(&json!({"nvidia.com/mig-3g.40gb": "3"}));
+    let three = planned(&[nodes.to_vec(), vec![pod]].concat(), None);
+    assert_eq!((changed(&three), &three["removed"]), (vec!["b"], &json!(1)), "{three}");
+}
+
+#[test]
+fn a_pod_with_several_instances_may_use_all_that_is_free() {
+    for (free, pod) in [
+        (json!({"cpu": "4"}), json!({"nvidia.com/mig-2g.20gb": "3", "cpu": "4"})),
+        (json!({"memory": "1Gi"}), json!({"nvidia.com/mig-2g.20gb": "3"})),
+        (json!({"pods": "1"}), json!({"nvidia.com/mig-2g.20gb": "3"})),
+    ] {
+        let mut offers = json!({"nvidia.com/mig-1g.10gb": "7"});
+        offers.as_object_mut().unwrap().extend(free.as_object().unwrap().clone());
+        let plan = planned(&[node("a", 1, &offers), asks(&pod)], None);
+        assert_eq!(plan["accepted"], json!({"2g.20gb": 3}), "{free}: {plan}");
+    }
+}
+
+/// Only pods that can start without a change are before those of a higher priority.
+#[test]
+fn a_pod_that_needs_a_change_does_not_go_before_a_higher_priority() {
+    let node = node("h", 1, &json!({"nvidia.com/mig-3g.40gb": "1", "nvidia.com/mig-1g.10gb": "4"}));
+    let two = json!({"nvidia.com/mig-3g.40gb": "1", "nvidia.com/mig-4g.40gb": "1"});
+    let first = pod("first", &json!({"nvidia.com/mig-7g.80gb": "1"}), 1000, None);
+    let policy = json!({"mode": "mig", "profiles": ["4g.40gb", "7g.80gb"]});
+    let plan = planned(&[node, asks(&two), first], Some(policy));
+    assert_eq!(plan["accepted"], json!({"7g.80gb": 1}), "{plan}");
+}
+
+#[test]
+fn nodes_that_can_serve_nothing_cost_no_plan() {
+    let mut items = vec![
+        node("z", 1, &json!({"nvidia.com/mig-3g.40gb": "2"})),
+        asks(&json!({"nvidia.com/mig-3g.40gb": "2"})),
+    ];
+    let full = json!({"nvidia.com/mig-7g.80gb": "1"});
+    for name in (0..40).map(|number| format!("full-{number}")) {
+        items.push(node(&name, 1, &full));
+        items.push(pod(&name, &full, 0, Some(&name)));
+    }
+    let plan = planned(&items, None);
+    assert_eq!((changed(&plan), &plan["accepted"]), (vec![], &json!({"3g.40gb": 2})), "{plan}");
+}
