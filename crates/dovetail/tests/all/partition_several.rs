@@ -82,9 +82,8 @@ fn a_node_without_the_other_devices_of_a_pod_does_not_change_for_it() {
 fn the_whole_gpu_that_a_pod_needs_beside_its_instances_is_not_cut_for_it() {
     let policy = json!({"mode": "mig", "allowModeChange": true});
     let pod = asks(&json!({"nvidia.com/mig-3g.40gb": "2", "nvidia.com/gpu": "1"}));
-    let whole = |name: &str, gpus: u32| {
-        node(name, gpus, &json!({"nvidia.com/gpu": gpus.to_string()}))
-    };
+    let whole =
+        |name: &str, gpus: u32| node(name, gpus, &json!({"nvidia.com/gpu": gpus.to_string()}));
     let none = planned(&[whole("a", 1), whole("b", 1), pod.clone()], Some(policy.clone()));
     assert_eq!((changed(&none), &none["accepted"]), (vec![], &json!({})), "{none}");
     let one = planned(&[whole("a", 2), pod], Some(policy));
