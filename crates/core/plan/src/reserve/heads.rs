@@ -36,7 +36,7 @@ impl Reservations {
                 || helped.meets(Help::NODES) && !has_its_nodes(books, job);
             if is_stale {
                 let is_due = until_ms <= books.placement.now_ms;
-                if !is_due || !self.fits_now(books, job) {
+                if !is_due || !fits_now(job, books, &mut self.operations_left) {
                     self.search_again(books, job, u64::MAX, plan);
                 }
             } else if freed_until_ms >= until_ms || helped.meets(Help::NODES) && helped != Help::ALL
@@ -174,14 +174,6 @@ impl Reservations {
         first.map(|(job, _)| job)
     }
 
-    /// Whether the time of a reservation has come and what it needs is there: it is kept until its
-    /// job is tried in this cycle.
-    fn fits_now(&mut self, books: &mut Books, job: JobId) -> bool {
-        let now_ms = books.placement.now_ms;
-        let none = BTreeSet::new();
-        Search::of(books, job, &none, &mut self.operations_left).at(now_ms).is_some()
-    }
-
     /// Searches for a time before `before_ms`. Without one a reservation that is good stays as it
     /// is, and one that is not ends.
     fn search_again(&mut self, books: &mut Books, job: JobId, before_ms: u64, plan: &mut Plan) {
@@ -256,6 +248,13 @@ impl Reservations {
         kept.keep_reserved(&mut placement.state, jobs);
         kept.keep_bookings(&mut placement.state, jobs);
     }
+}
+
+/// Whether what a job needs is there, though the time of its reservation has come: it is kept until
+/// the job is tried in this cycle.
+fn fits_now(job: JobId, books: &mut Books, operations_left: &mut u64) -> bool {
+    let now_ms = books.placement.now_ms;
+    Search::of(books, job, &BTreeSet::new(), operations_left).at(now_ms).is_some()
 }
 
 /// Jobs with a reservation, by number.
