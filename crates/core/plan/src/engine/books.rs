@@ -75,6 +75,7 @@ impl Books {
 
     /// Where a waiting job stands among all others: the smallest goes first.
     pub(crate) fn turn_of(&mut self, job: JobId) -> Option<Turn> {
+        self.capacity.refresh(&self.placement.state);
         let Self { jobs, quota, capacity, usage, .. } = self;
         let record = jobs.waiting(job)?;
         let (place, _) = record.place?;

@@ -205,7 +205,7 @@ fn a_restored_engine_goes_on_with_the_same_reservations() {
         (seed >> 33) % below
     };
     let mut jobs = Vec::new();
-    for number in 0..120 {
+    for number in 0..150 {
         let queue = ["a", "b", "c", "d"][draw(4) as usize];
         let gpus = [1, 1, 2, 4][draw(4) as usize];
         let pods = if draw(6) == 0 { 3 } else { 1 };
@@ -231,7 +231,7 @@ fn a_restored_engine_goes_on_with_the_same_reservations() {
         let starts = |simulation: &Simulation| -> Vec<Option<u64>> {
             simulation.outcomes().map(|view| view.outcome.start_ms).collect()
         };
-        for pause_s in (500..20_000).step_by(750) {
+        for pause_s in (250..20_000).step_by(750) {
             let mut first = Simulation::new(world.clone(), config.clone()).expect("a good world");
             first.run(Some(pause_s * SECOND_MS), &mut ()).expect("it runs");
             let (snapshot, progress) = (first.engine.snapshot(), first.progress().clone());
