@@ -120,14 +120,14 @@ impl ReservedCapacity {
     }
 
     /// The same, and what is reserved for others that yield it.
-    pub(crate) fn own_or_yielded(
+    pub(crate) fn own_or_yielded<'j>(
         &self,
         state: &State,
         record: &JobRecord,
-        yielding: &BTreeSet<JobId>,
+        yielding: impl IntoIterator<Item = &'j JobId>,
     ) -> Vec<HoldingId> {
         let mut kept = self.own_of(state, record);
-        kept.extend(yielding.iter().flat_map(|other| self.reserved_for(state, *other)));
+        kept.extend(yielding.into_iter().flat_map(|other| self.reserved_for(state, *other)));
         kept
     }
 

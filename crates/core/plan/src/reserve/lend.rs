@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_model::{Bounds, HoldingId, JobId, NodeId, Owner, Plan};
+use dovetail_model::{Bounds, JobId, NodeId, Owner, Plan};
 
 use super::bound::{expected_end_ms, is_within_share};
 use super::heads::reserved_jobs;
@@ -76,12 +76,14 @@ impl Reservations {
 
     /// Jobs that yield what is reserved for them to another at any rate.
     pub(super) fn yield_to(&self, books: &mut Books, job: JobId) -> BTreeSet<JobId> {
+        if books.kept.reserved.is_empty() {
+            return BTreeSet::new();
+        }
         let mut yielding = that_yield(books, job);
         if self.first_of(books, &books.jobs.records[&job].job.queue) == Some(job) {
             let later = come_later(job, books).into_iter();
             yielding.extend(later.filter(|other| Some(*other) != self.keeps_turn));
         }
-        yielding.remove(&job);
         yielding
     }
 
@@ -101,17 +103,10 @@ impl Reservations {
         if lenders.is_empty() && open.is_empty() {
             return None;
         }
-        let own = books.kept.own_of(&books.placement.state, &books.jobs.records[&job]);
-        let booked = Opened::holdings(&open, &books.placement.state, &books.kept.bookings);
-        let booked: Vec<HoldingId> = booked.collect();
+        let (state, record) = (&books.placement.state, &books.jobs.records[&job]);
+        let mut kept = books.kept.own_or_yielded(state, record, &lenders);
+        kept.extend(Opened::holdings(&open, state, &books.kept.bookings));
         let state = &mut books.placement.state;
-        let reservation =
-            |lender: &JobId| books.kept.reserved.get(*lender).map(|claim| claim.reservation);
-        let kept =
-            lenders.iter().filter_map(reservation).flat_map(|own| state.holdings.kept_by(own));
-        let mut kept: Vec<HoldingId> = kept.collect();
-        kept.extend(own);
-        kept.extend(booked);
         let helped = state.helped;
         let mark = state.begin();
         kept.into_iter().for_each(|id| drop(state.release(id)));
