@@ -11,6 +11,9 @@ const MOST_NAMED: usize = 20;
 const ALL_NODES: &str = " NODES";
 /// In the place of one node after the other.
 const ONE_NODE: &str = " NODE";
+/// In the place of a pod, and of its namespace.
+const POD: &str = " POD";
+const NAMESPACE: &str = " NAMESPACE";
 
 /// An edit or a command, and what it is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +29,11 @@ impl Example {
         Self { edit: edit.into(), objects: Vec::new() }
     }
 
+    /// Whether it has places for names of objects.
+    pub(crate) fn names_objects(&self) -> bool {
+        [ALL_NODES, ONE_NODE, POD, NAMESPACE].iter().any(|place| self.edit.contains(*place))
+    }
+
     /// The example with the names of its objects, which are these if it has none of its own.
     pub(crate) fn for_objects(&self, all: &[ObjectRef]) -> String {
         let objects = if self.objects.is_empty() { all } else { &self.objects };
@@ -38,8 +46,8 @@ pub(crate) fn named(edit: &str, objects: &[ObjectRef]) -> String {
     let are = |kind: &str| objects.iter().all(|object| object.kind == kind && is_name(object));
     match objects {
         [only] if are("Pod") => edit
-            .replace(" POD", &format!(" {}", only.name))
-            .replace(" NAMESPACE", &format!(" {}", only.namespace)),
+            .replace(POD, &format!(" {}", only.name))
+            .replace(NAMESPACE, &format!(" {}", only.namespace)),
         [first, others @ ..] if are("Node") => match edit.contains(ALL_NODES) {
             true => of_all(edit, objects),
             false => of_each(edit, first, others),

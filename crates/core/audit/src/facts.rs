@@ -307,6 +307,11 @@ impl Workload {
         self.owner == *object || self.made_by.contains(object)
     }
 
+    /// Whether the labels of a node are what its pods ask for.
+    pub(crate) fn accepts_labels(&self, node: &Node) -> bool {
+        self.template.node_conditions.iter().all(|condition| condition.accepts(&node.node))
+    }
+
     /// Whether its pods can get GPUs that a node offers as a resource.
     pub(crate) fn can_get(&self, resource: &str, gpus: &Gpus) -> bool {
         gpus.serves(self.template.claimed_gpus.contains_key(resource))

@@ -135,9 +135,11 @@ impl Finding {
         edits.collect::<Vec<String>>().join("; ")
     }
 
-    /// Notes what the examples are for: once the finding is one with others, more is concerned.
+    /// Notes what the examples with names are for: once the finding is one with others, more is
+    /// concerned.
     fn tell_examples_apart(&mut self) {
-        for example in self.examples.iter_mut().filter(|example| example.objects.is_empty()) {
+        let is_open = |of: &&mut Example| of.objects.is_empty() && of.names_objects();
+        for example in self.examples.iter_mut().filter(is_open) {
             example.objects.clone_from(&self.affected);
         }
     }

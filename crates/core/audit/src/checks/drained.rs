@@ -30,12 +30,17 @@ pub(super) fn name_losses(view: &View<'_>, found: &mut [Finding]) {
     name_spot(facts, found);
     // A drain leaves the pods of DaemonSets, and static ones.
     for workload in facts.workloads.iter().filter(|workload| !workload.belongs_to_nodes()) {
+        let nodes = workload.pods.iter().filter_map(|pod| pod.node.as_deref());
+        let nodes: BTreeSet<&str> = nodes.filter(|node| drained.contains_key(*node)).collect();
+        if nodes.is_empty() {
+            continue;
+        }
         let Some(lost) = lost_by_drain(workload) else { continue };
-        for node in workload.pods.iter().filter_map(|pod| pod.node.as_deref()) {
+        let owner = &workload.owner;
+        let name = format!("{} {}/{}", owner.kind, owner.namespace, owner.name);
+        for node in nodes {
             if let Some(losses) = drained.get_mut(node) {
-                let owner = &workload.owner;
-                let name = format!("{} {}/{}", owner.kind, owner.namespace, owner.name);
-                losses.entry(lost.clone()).or_default().insert(name);
+                losses.entry(lost.clone()).or_default().insert(name.clone());
             }
         }
     }
@@ -105,6 +110,10 @@ fn drains_for_repair(view: &View<'_>, finding: &Finding) -> bool {
     if !finding.examples.is_empty() {
         return finding.examples.iter().any(|example| example.edit.starts_with(DRAIN));
     }
+    // Most findings end here: the kind of a pool takes longer to see.
+    if !check.fix_example.starts_with(DRAIN) {
+        return false;
+    }
     let of_pool = view.pool_kind(finding).and_then(|pool| example(check.id, pool));
-    check.fix_example.starts_with(DRAIN) && of_pool.is_none_or(|edit| edit.starts_with(DRAIN))
+    of_pool.is_none_or(|edit| edit.starts_with(DRAIN))
 }

@@ -101,8 +101,7 @@ impl Growth<'_> {
     fn pods_on(&self, node: &Node, used: i64) -> i64 {
         let needs = self.workload.gpus_per_pod();
         let Some((resource, count)) = needs.iter().find(|(_, count)| **count > 0) else { return 0 };
-        let mut conditions = self.workload.template.node_conditions.iter();
-        let accepts = conditions.all(|condition| condition.accepts(&node.node));
+        let accepts = self.workload.accepts_labels(node);
         match node.gpus.get(*resource) {
             Some(gpus) if accepts && self.workload.can_get(resource, gpus) => {
                 (gpus.allocatable - used).max(0) / count

@@ -122,10 +122,9 @@ fn share_out<'f>(
             continue;
         }
         let fitting = nodes.iter_mut().filter(|(node, free)| {
-            let mut conditions = of.workload.template.node_conditions.iter();
             *free >= of.gpus
                 && of.workload.can_get(resource, &node.gpus[resource])
-                && conditions.all(|condition| condition.accepts(&node.node))
+                && of.workload.accepts_labels(node)
         });
         // What is needed anyway comes first.
         let is_spared = |node: &Node| !needs.contains_key(&*node.node.name);

@@ -233,7 +233,7 @@ pub(super) fn in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<
     for (demand, PendingProbe { world, starts_now }) in worlds(view) {
         let mut world = world.clone();
         let waits = |job: &&mut Job| job.start_ms.is_none() && !starts_now.contains(&job.id);
-        let to_come = |job: &&mut Job| owner_of_pods(view, &owners, demand, job).is_none();
+        let to_come = |job: &&mut Job| !has_pods(view, &owners, demand, job);
         world.queues.clear();
         world.jobs.iter_mut().for_each(|job| job.queue.clear());
         let starts_with_quota: BTreeSet<JobId> = match demand.world.queues.is_empty() {
@@ -477,6 +477,17 @@ fn owner(
     let of_namespace = || ObjectRef::new("Namespace", "", place_of(job).0);
     let of_pods = owner_of_pods(view, owners, demand, job);
     of_pods.or_else(|| gang_object(demand, job)).unwrap_or_else(of_namespace)
+}
+
+/// Whether one of a job's pods is there. Most pending jobs are pods that are known by name.
+fn has_pods(
+    view: &View<'_>,
+    owners: &PendingOwners<'_>,
+    demand: &PendingDemand,
+    job: &Job,
+) -> bool {
+    let is_pod = !demand.gangs.contains_key(&job.id) && owners.contains_key(&place_of(job));
+    is_pod || owner_of_pods(view, owners, demand, job).is_some()
 }
 
 /// The owner of a job's pods, if one of them is there.

@@ -40,41 +40,34 @@ impl<'v> PodRequest<'v> {
         view.nodes_meant_for(self.workload, self.resource).filter(is_open)
     }
 
-    /// The models of these nodes, as labels spell them, of which a node has all that the pod
-    /// requests, beside pods that belong to the node (`own`).
+    /// The models of these nodes, as labels spell them, of which any node has all that the pod
+    /// requests, beside pods that belong to the node.
     pub(super) fn models_with_room(
         self,
-        view: &'v View<'_>,
         nodes: &[&'v Node],
-        own: &BTreeMap<&str, Resources>,
+        all: &NodesByModel<'_>,
     ) -> BTreeSet<&'v str> {
         let asks = resources(&self.workload.template, self.resource);
-        let mut open: BTreeSet<&str> =
-            nodes.iter().filter_map(|node| self.model_of(node)).collect();
-        let mut with_room = BTreeSet::new();
-        for node in &view.facts.nodes {
-            if open.is_empty() {
-                break;
-            }
-            let Some(model) = self.model_of(node).filter(|model| open.contains(model)) else {
-                continue;
-            };
+        let takes_pod = |node: &Node| {
             // A pod of a DaemonSet is one of those that belong to the node.
-            let own = own.get(&*node.node.name).filter(|_| !self.workload.belongs_to_nodes());
-            let mut conditions = self.workload.template.node_conditions.iter();
-            if self.has_gpus(node)
+            let own = all.own.get(&*node.node.name);
+            let own = own.filter(|_| !self.workload.belongs_to_nodes());
+            self.has_gpus(node)
                 && has_room(&node.node.allocatable, &asks, own)
-                && conditions.all(|condition| condition.accepts(&node.node))
+                && self.workload.accepts_labels(node)
                 && self.passes_taints(node)
-            {
-                open.remove(model);
-                with_room.insert(model);
-            }
-        }
-        with_room
+        };
+        let models = nodes.iter().copied().filter_map(|node| self.model_of(node));
+        let mut models: BTreeSet<&'v str> = models.collect();
+        models.retain(|model| {
+            let of_model = all.nodes.get(&(self.resource, *model));
+            of_model.is_some_and(|nodes| nodes.iter().any(|node| takes_pod(node)))
+        });
+        models
     }
 
-    fn model_of(self, node: &Node) -> Option<&str> {
+    /// The model of a node's GPUs, as its label spells it.
+    pub(super) fn model_of(self, node: &Node) -> Option<&str> {
         node.gpus.get(self.resource)?.model.as_deref()
     }
 
@@ -110,8 +103,30 @@ fn has_room(has: &Resources, asks: &Resources, own: Option<&Resources>) -> bool 
         && asks.extended.iter().all(fits_extended)
 }
 
+/// All nodes, for pods that look for one of a model: of most models the first one does.
+pub(super) struct NodesByModel<'f> {
+    /// By resource and model, as labels spell it.
+    nodes: BTreeMap<(&'f str, &'f str), Vec<&'f Node>>,
+    /// What pods that belong to their node request there, by node.
+    own: BTreeMap<&'f str, Resources>,
+}
+
+impl<'f> NodesByModel<'f> {
+    pub(super) fn of(facts: &'f Facts) -> Self {
+        let mut nodes: BTreeMap<(&str, &str), Vec<&Node>> = BTreeMap::new();
+        for node in &facts.nodes {
+            for (resource, gpus) in &node.gpus {
+                if let Some(model) = gpus.model.as_deref() {
+                    nodes.entry((resource.as_str(), model)).or_default().push(node);
+                }
+            }
+        }
+        Self { nodes, own: requests_of_own_pods(facts) }
+    }
+}
+
 /// What pods that belong to their node request there, by node: pods of DaemonSets and static ones.
-pub(super) fn requests_of_own_pods(facts: &Facts) -> BTreeMap<&str, Resources> {
+fn requests_of_own_pods(facts: &Facts) -> BTreeMap<&str, Resources> {
     let mut requests: BTreeMap<&str, Resources> = BTreeMap::new();
     for workload in facts.workloads.iter().filter(|workload| workload.belongs_to_nodes()) {
         let of_pod = resources(&workload.template, "");

@@ -11,7 +11,7 @@ use dovetail_model::{
 
 use super::consolidation::WHOLE;
 use super::measured::is_idle_server;
-use super::pod_request::{PodRequest, requests_of_own_pods};
+use super::pod_request::{NodesByModel, PodRequest};
 use super::resource_cluster::{ResourceCluster, standing};
 use super::taints::{keeping_away, tolerates};
 use super::{Run, View, claims_on, mend, node_ref, pending, pod_ref, pods_of};
@@ -167,11 +167,10 @@ fn tolerates_no_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
 
 /// GPUs that stand free because of a taint, on nodes whose labels the workload accepts.
 fn kept_from(view: &View<'_>, workload: &Workload, resource: &str) -> Vec<Attribution> {
-    let conditions = &workload.template.node_conditions;
     let is_meant = |node: &&Node| {
         let gpus = node.gpus.get(resource);
         gpus.is_some_and(|gpus| gpus.allocatable > 0 && workload.can_get(resource, gpus))
-            && conditions.iter().all(|condition| condition.accepts(&node.node))
+            && workload.accepts_labels(node)
     };
     let states = [DeviceState::Free(Some(FreeCause::Taint))];
     let nodes = view.facts.nodes.iter().filter(is_meant);
@@ -181,24 +180,23 @@ fn kept_from(view: &View<'_>, workload: &Workload, resource: &str) -> Vec<Attrib
 fn takes_any_model(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     // An annotation of its scheduler is a choice, and no patch adds to it.
     let chooses = |workload: &&Workload| workload.template.chooses_gpus_by.is_some();
-    let own = LazyCell::new(|| requests_of_own_pods(view.facts));
+    let all = LazyCell::new(|| NodesByModel::of(view.facts));
     for workload in view.gpu_workloads().filter(|workload| !chooses(workload)) {
         for request in PodRequest::all_of(workload) {
             let resource = request.resource;
             // A taint that keeps it off a model is a choice too, and a model whose nodes are too
             // small is none that it may use.
             let mut nodes: Vec<&Node> = request.open_nodes(view).collect();
-            let model = |node: &Node| node.gpus[resource].model.clone();
             // Labels spell one model in several ways.
             let names = |nodes: &[&Node]| -> BTreeSet<String> {
-                let models = nodes.iter().filter_map(|node| model(node));
-                models.map(|model| canonical_gpu_model(&model)).collect()
+                let models = nodes.iter().filter_map(|node| request.model_of(node));
+                models.map(canonical_gpu_model).collect()
             };
             if names(&nodes).len() < 2 {
                 continue;
             }
-            let models = request.models_with_room(view, &nodes, &own);
-            nodes.retain(|node| model(node).is_some_and(|model| models.contains(&*model)));
+            let models = request.models_with_room(&nodes, &all);
+            nodes.retain(|node| request.model_of(node).is_some_and(|of| models.contains(of)));
             let models = names(&nodes);
             if models.len() > 1 {
                 let models: Vec<String> = models.into_iter().collect();
@@ -470,9 +468,8 @@ fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
         let waiting: Vec<_> = workload.pods.iter().filter(|pod| pod.node.is_none()).collect();
         for (resource, gpus) in workload.gpus_per_pod().into_iter().filter(|_| !waiting.is_empty())
         {
-            let conditions = &workload.template.node_conditions;
             let open = |node: &Node| {
-                conditions.iter().all(|condition| condition.accepts(&node.node))
+                workload.accepts_labels(node)
                     && workload.can_get(resource, &node.gpus[resource])
                     && keeping_away(node).all(|taint| passes(workload, resource, taint))
             };

@@ -16,6 +16,7 @@ use super::{View, claims_on, node_ref, pod_ref};
 use crate::catalogue::Check;
 use crate::facts::{Node, Pod, Workload};
 use crate::finding::Finding;
+use crate::moment::NodeGpus;
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -257,14 +258,14 @@ fn is_cut(node: &Node) -> bool {
 }
 
 fn may_use(workload: &Workload, node: &Node) -> bool {
-    let conditions = &workload.template.node_conditions;
-    conditions.iter().all(|condition| condition.accepts(&node.node))
-        && keeping_away(node).all(|taint| tolerates(workload, taint))
+    workload.accepts_labels(node) && keeping_away(node).all(|taint| tolerates(workload, taint))
 }
 
 /// SHR-11: MIG instances of a profile that no pod has used for long, on nodes in use. Why the rest
 /// of a node is free other checks say.
 pub(super) fn unused_profiles(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let moment = view.moment.nodes.iter().map(|gpus| (&*gpus.node, gpus));
+    let moment: BTreeMap<&str, &NodeGpus> = moment.collect();
     for (resource, of_nodes) in free_gpus(view, NodeAvailability::Ready) {
         let Some(profile) = resource.strip_prefix(labels::NVIDIA_MIG) else { continue };
         for (node, free) in of_nodes {
@@ -275,7 +276,8 @@ pub(super) fn unused_profiles(view: &View<'_>, check: &'static Check, found: &mu
                 .with("not used", format!("{free} × {profile} on {}", node.node.name))
                 .affecting([node_ref(node)]);
             finding.claims = claims_on(node, None, check.reach.states(), view.facts.period);
-            finding.most_milli = Some(all_of(view, node, resource, free));
+            let gpus = moment.get(&*node.node.name).copied();
+            finding.most_milli = Some(all_of(gpus, node, resource, free));
             finding.needs_waste = true;
             finding.since_ms = node.free_since_ms;
             found.push(finding);
@@ -285,8 +287,7 @@ pub(super) fn unused_profiles(view: &View<'_>, check: &'static Check, found: &mu
 
 /// What all instances of a profile are of a node's GPUs, in milli-GPU: as much as the ledger counts
 /// for them, which depends on the layouts of these GPUs.
-fn all_of(view: &View<'_>, node: &Node, resource: &str, count: i64) -> i64 {
-    let gpus = view.moment.nodes.iter().find(|gpus| *gpus.node == *node.node.name);
+fn all_of(gpus: Option<&NodeGpus>, node: &Node, resource: &str, count: i64) -> i64 {
     let units = gpus.and_then(|gpus| gpus.units.iter().find(|of| of.resource == resource));
     match units {
         Some(units) => units.parts.milli(0, count),

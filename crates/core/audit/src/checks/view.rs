@@ -117,9 +117,7 @@ impl<'a> View<'a> {
             let gpus = node.gpus.get(resource);
             gpus.is_some_and(|gpus| gpus.allocatable > 0 && workload.can_get(resource, gpus))
         };
-        let conditions = &workload.template.node_conditions;
-        let accepts =
-            move |node: &&Node| conditions.iter().all(|condition| condition.accepts(&node.node));
+        let accepts = move |node: &&Node| workload.accepts_labels(node);
         let is_pinned = label_keys(workload).any(|key| OF_ONE_NODE.contains(&key));
         let nodes = if is_pinned { &self.facts.nodes } else { &self.kinds };
         nodes.iter().filter(has).filter(accepts)

@@ -287,14 +287,18 @@ pub(crate) fn size_without(facts: &Facts, pool: &ObjectRef, gone: usize) -> usiz
     facts.nodes.iter().filter(|node| node.pool == *pool).count().saturating_sub(gone)
 }
 
+/// Nodes that an autoscaler does not remove because of an annotation, by name.
+pub(super) fn held_by_annotation(facts: &Facts) -> BTreeSet<&str> {
+    let held = facts.nodes.iter().filter(|node| node.scale_down_held_by.is_some());
+    held.map(|node| &*node.node.name).collect()
+}
+
 /// Lets a managed pool shrink: to nothing, or by the empty nodes alone where work needs some of
 /// them, because a minimum counts all nodes of the pool.
 fn shrunk(facts: &Facts, finding: &Finding) -> Option<CommandWords> {
     let pool = &finding.object;
-    let of_pool = facts.nodes.iter().filter(|node| node.pool == *pool);
-    let stuck = of_pool.filter(|node| node.scale_down_held_by.is_some());
-    let stuck: BTreeSet<&str> = stuck.map(|node| &*node.node.name).collect();
-    let goes = |name: &str| !finding.stays.contains(name) && !stuck.contains(name);
+    let held = held_by_annotation(facts);
+    let goes = |name: &str| !finding.stays.contains(name) && !held.contains(name);
     let gone = finding.affected.iter().filter(|node| goes(&node.name)).count();
     let is_needed = !finding.stays.is_empty();
     if is_needed && gone == 0 {

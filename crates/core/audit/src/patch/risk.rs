@@ -3,7 +3,7 @@
 use dovetail_model::{Taint, is_gpu_resource};
 
 use super::change::{LimitChange, PatchChange};
-use super::pool::taint_text;
+use super::pool::{held_by_annotation, taint_text};
 use super::template::amount_text;
 use super::{FactsByOwner, names_of};
 use crate::facts::{Container, Facts, ObjectRef, Workload, WorkloadClass};
@@ -334,11 +334,8 @@ fn uncordoned(nodes: &[String], finding: &Finding) -> String {
 
 /// Empty nodes that an autoscaler does not remove, whatever their pool allows.
 fn held_nodes(facts: &Facts, finding: &Finding) -> Option<String> {
-    let is_held = |object: &&ObjectRef| {
-        let mut nodes = facts.nodes.iter();
-        let node = nodes.find(|node| object.kind == "Node" && *node.node.name == *object.name);
-        node.is_some_and(|node| node.scale_down_held_by.is_some())
-    };
+    let names = held_by_annotation(facts);
+    let is_held = |of: &&ObjectRef| of.kind == "Node" && names.contains(&*of.name);
     let held = finding.affected.iter().filter(is_held).map(|object| object.name.clone());
     let held: Vec<String> = held.collect();
     (!held.is_empty()).then(|| {
