@@ -20,7 +20,7 @@ use dovetail_sharing::{Component, PolicySpec};
 use dovetail_sources::objects::ObjectFlags;
 
 use crate::amd_gpus::has_gpus;
-use crate::eligible::{Target, beside_instances, each, fits, holders, requirement};
+use crate::eligible::{Target, beside_instances, each, fits, holders, is_mig, requirement};
 use crate::fleet::{Fleet, model_of};
 use crate::layout::{placed, spread};
 use crate::objects::{Objects, SeenNode, check};
@@ -141,12 +141,12 @@ impl Reader<'_> {
         let Some((model, table)) = known else {
             return self.leave(name, "no MIG table is known for the model", gpus.count.gpus);
         };
-        let is_mig = |units: &&GpuUnits| units.resource.starts_with(NVIDIA_MIG);
+        let is_cut = |units: &&GpuUnits| is_mig(&units.resource);
         if gpus.units.iter().any(|units| units.is_shared) {
             return self.leave(name, &why_shared(seen), gpus.count.gpus);
         }
         let whole: i64 =
-            gpus.units.iter().filter(|units| !is_mig(units)).map(|units| units.built_in).sum();
+            gpus.units.iter().filter(|units| !is_cut(units)).map(|units| units.built_in).sum();
         // GPUs that nobody offers are lost, or in MIG mode without instances.
         let config = seen.node.meta.labels.get(NVIDIA_MIG_CONFIG);
         let lost = if config.is_some_and(|config| config != NO_MIG) { 0 } else { gpus.missing };
@@ -158,7 +158,7 @@ impl Reader<'_> {
         let table_place = table_place.expect("it is one of them");
         let mut counts = vec![0u16; table.profiles.len()];
         let mut used = vec![0i64; table.profiles.len()];
-        for units in gpus.units.iter().filter(is_mig) {
+        for units in gpus.units.iter().filter(is_cut) {
             let profile = &units.resource[NVIDIA_MIG.len()..];
             let Some(place) = table.profile(profile) else {
                 let why = format!("the MIG table of the model has no profile `{profile}`");
@@ -309,8 +309,8 @@ impl Reader<'_> {
     /// Pending pods that ask for whole GPUs get them before any is cut, besides those that the
     /// policy keeps. Pods that ask for instances, too, need them on a node that provides both.
     fn keep_whole(&mut self) {
-        let is_mig = |name: &String| name.starts_with(NVIDIA_MIG);
-        let asks = |pod: &&Pod| needs_room(pod) && !pod.requests.extended.keys().any(is_mig);
+        let asks =
+            |pod: &&Pod| needs_room(pod) && !pod.requests.extended.keys().any(|name| is_mig(name));
         let asked = self.objects.pods.values().filter(asks);
         let asked = asked.map(|pod| pod.requests.extended.get(NVIDIA_GPU).copied().unwrap_or(0));
         let asked = u32::try_from(asked.sum::<i64>()).unwrap_or(u32::MAX);
@@ -433,7 +433,7 @@ impl Reader<'_> {
         profiles: &Profiles<'_>,
     ) -> Option<Result<BTreeMap<String, u32>, String>> {
         let asked = pod.requests.extended.iter();
-        let asked = asked.filter(|(name, count)| name.starts_with(NVIDIA_MIG) && **count > 0);
+        let asked = asked.filter(|(name, count)| is_mig(name) && **count > 0);
         let asked: Vec<(&str, i64)> = asked.map(|(name, count)| (&**name, *count)).collect();
         if asked.is_empty() {
             return None;

@@ -79,7 +79,8 @@ pub(crate) fn requirement(pod: &Pod, objects: &Objects) -> Result<Requirement, S
     needs(pod, &objects.facts, &Rules::default()).map_err(|reason| reason.to_string())
 }
 
-fn is_mig(resource: &str) -> bool {
+/// Whether a resource is MIG instances of a profile.
+pub(crate) fn is_mig(resource: &str) -> bool {
     resource.starts_with(NVIDIA_MIG)
 }
 

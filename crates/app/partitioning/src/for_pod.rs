@@ -226,14 +226,12 @@ impl Cluster {
         }
         let selected = self.nodes.values();
         let selected = selected.filter(|seen| spec.selects(|key| seen.node.meta.labels.get(key)));
-        let tables = selected.filter_map(|seen| table_of(&self.tables, seen));
+        let mut tables = selected.filter_map(|seen| table_of(&self.tables, seen));
         if let Some(profile) = resource.strip_prefix(NVIDIA_MIG) {
-            let offering: Vec<_> =
-                tables.filter(|table| table.named(profile, &self.tables).is_some()).collect();
-            if offering.is_empty() {
+            if !tables.any(|table| table.named(profile, &self.tables).is_some()) {
                 return format!("selects no node whose GPUs support profile {profile}");
             }
-            if !spec.lists(profile, offering) {
+            if !spec.lists(profile, &self.tables) {
                 return format!("does not list profile {profile} in spec.profiles");
             }
         }

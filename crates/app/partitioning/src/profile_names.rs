@@ -1,6 +1,7 @@
 //! Under which names the GPUs of a cluster offer their profiles. Pods request a profile by the
 //! name that the driver of a node gives it, and start nowhere else.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{MigTable, mig_profile_name};
@@ -49,17 +50,19 @@ impl Spellings {
             if names.is_empty() {
                 continue;
             }
-            let mut table = fleet.world.tables[of_tables].clone();
-            for (place, name) in &names {
-                table.profiles[*place].name.clone_from(name);
-            }
-            let next = fleet.world.tables.len();
-            let renamed = *known.entry((of_tables, names)).or_insert(next);
-            if renamed == next {
-                fleet.world.tables.push(table);
-                fleet.renamed.insert(next, of_tables);
-            }
-            fleet.world.gpus[number].table = renamed;
+            fleet.world.gpus[number].table = match known.entry((of_tables, names)) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => {
+                    let mut table = fleet.world.tables[of_tables].clone();
+                    for (place, name) in &new.key().1 {
+                        table.profiles[*place].name.clone_from(name);
+                    }
+                    let renamed = fleet.world.tables.len();
+                    fleet.world.tables.push(table);
+                    fleet.renamed.insert(renamed, of_tables);
+                    *new.insert(renamed)
+                }
+            };
         }
     }
 

@@ -1,8 +1,8 @@
 //! Which policy lets pods ask for a resource.
 
+use dovetail_model::MigTable;
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG};
 
-use crate::known_tables::known_tables;
 use crate::policy::SharingPolicy;
 use crate::replicas::shared_resource;
 use crate::verdict::GpuNode;
@@ -15,8 +15,9 @@ enum Miss {
     NoRoom(String),
 }
 
-/// The first policy that changes nodes and lets pods ask for a resource there. `takes`: whether a
-/// node takes the pods (taints, labels, CPU and memory), whatever GPUs are free there.
+/// The first policy that changes nodes and lets pods ask for a resource there. `tables`: all that
+/// are known. `takes`: whether a node takes the pods (taints, labels, CPU and memory), whatever
+/// GPUs are free there.
 ///
 /// # Errors
 /// Why no policy does, and what to do.
@@ -24,6 +25,7 @@ pub fn allowed_by<'p>(
     resource: &str,
     policies: impl Iterator<Item = &'p SharingPolicy>,
     nodes: &[GpuNode<'_>],
+    tables: &[MigTable],
     takes: impl Fn(&str) -> bool,
 ) -> Result<&'p SharingPolicy, String> {
     let profile = resource.strip_prefix(NVIDIA_MIG);
@@ -33,16 +35,15 @@ pub fn allowed_by<'p>(
             shared_resource()
         ));
     }
-    let known = known_tables(nodes.iter().filter_map(|node| node.table));
     let mut nearest = Miss::NotAllowed;
     for policy in policies.filter(|policy| policy.spec.apply) {
-        let miss = if !is_allowed(policy, resource, profile, nodes) {
+        let miss = if !is_allowed(policy, resource, profile, tables) {
             Miss::NotAllowed
         } else {
             let of_policy = |node: &&GpuNode<'_>| policy.spec.selects(|key| node.labels.get(key));
             let has_gpu = |node: &&GpuNode<'_>| {
                 profile.is_none_or(|profile| {
-                    node.table.is_some_and(|table| table.named(profile, &known).is_some())
+                    node.table.is_some_and(|table| table.named(profile, tables).is_some())
                 })
             };
             let fitting: Vec<_> = nodes.iter().filter(of_policy).filter(has_gpu).collect();
@@ -80,16 +81,14 @@ fn is_allowed(
     policy: &SharingPolicy,
     resource: &str,
     profile: Option<&str>,
-    nodes: &[GpuNode<'_>],
+    tables: &[MigTable],
 ) -> bool {
-    let tables = nodes.iter().filter_map(|node| node.table);
     policy.spec.mode.provides(resource)
         && profile.is_none_or(|profile| policy.spec.lists(profile, tables))
 }
 
 #[cfg(test)]
 mod tests {
-    use dovetail_model::MigTable;
     use dovetail_objects::Labels;
     use serde_json::{Value, json};
 
@@ -105,9 +104,10 @@ mod tests {
         let labels: Labels = serde_json::from_value(json!({"pool": "a"})).expect("labels");
         let table = MigTable::of_model("A100-80GB");
         let nodes = [GpuNode { name: "n", labels: &labels, table: table.as_ref() }];
+        let tables: Vec<MigTable> = MigTable::all().collect();
         let slices = json!({"mode": "mig", "profiles": ["1g.10gb"], "apply": true});
         let asked = |resource: &str, policies: &[SharingPolicy], takes: bool| {
-            let found = allowed_by(resource, policies.iter(), &nodes, |_| takes);
+            let found = allowed_by(resource, policies.iter(), &nodes, &tables, |_| takes);
             found.map(|policy| policy.name.clone())
         };
         let one = [policy("slices", slices.clone())];

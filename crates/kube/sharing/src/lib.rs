@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `policy`, `definition`, `status` | the SharingPolicy object: its fields, its CustomResourceDefinition, what it reports |
 //! | `verdict`, `spec_rules` | policies that contradict each other or their nodes; values that the definition does not allow |
-//! | `known_tables` | the tables by which a profile's name is understood |
 //! | `layout` | the MIG layout of a node, as NVIDIA's mig-parted and as device plugins write it |
 //! | `amd` | how AMD's GPUs are partitioned |
 //! | `replicas` | how many pods share a whole GPU, as the device plugin reads it |
@@ -43,7 +42,6 @@ mod eviction;
 mod gpu_amounts;
 mod gpu_use;
 pub mod guard;
-mod known_tables;
 pub mod latency_query;
 mod layout;
 mod mixed;

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::amd::Partition;
-use crate::known_tables::known_tables;
 use crate::replicas::{Method, Replicas, shared_resource};
 
 /// A SharingPolicy object.
@@ -193,17 +192,16 @@ impl PolicySpec {
         self.node_selector.iter().all(|(key, value)| label(key) == Some(value))
     }
 
-    /// Whether instances of a profile may be created on GPUs of these tables. Drivers spell
-    /// profiles in several ways.
-    pub fn lists<'t>(&self, profile: &str, tables: impl IntoIterator<Item = &'t MigTable>) -> bool {
+    /// Whether instances of a profile may be created. Drivers spell profiles in several ways.
+    /// `tables`: all that are known.
+    pub fn lists(&self, profile: &str, tables: &[MigTable]) -> bool {
         if self.profiles.is_empty() || self.profiles.iter().any(|name| name == profile) {
             return true;
         }
-        let known = known_tables(tables);
         let is_same = |name: &String| {
-            known.iter().any(|table| {
-                let place = table.named(profile, &known);
-                place.is_some() && table.named(name, &known) == place
+            tables.iter().any(|table| {
+                let place = table.named(profile, tables);
+                place.is_some() && table.named(name, tables) == place
             })
         };
         self.profiles.iter().any(is_same)

@@ -324,7 +324,8 @@ impl<'a> Workloads<'a> {
     fn allowing(&self, owner: &Owner, resource: &str) -> Result<&'a SharingPolicy, String> {
         let nodes = self.apply.gpu_nodes(self.objects);
         let takes = could_take(owner, resource, self.objects);
-        allowed_by(resource, self.policies.iter().copied(), &nodes, takes)
+        let policies = self.policies.iter().copied();
+        allowed_by(resource, policies, &nodes, self.apply.tables, takes)
     }
 
     /// Why the guard of a policy lets no workload change now; an error if that is not known.
