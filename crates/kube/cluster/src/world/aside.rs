@@ -55,7 +55,8 @@ impl<'w> DevicesAside<'w> {
                 by_node.entry(node).or_default().push(*pod);
             }
             let at_once: Vec<(&NodeName, Vec<PodId>)> = by_node.into_iter().collect();
-            if self.serve(&at_once, &mut changes).is_err() {
+            // One pod alone was served at once already.
+            if decided.len() < 2 || self.serve(&at_once, &mut changes).is_err() {
                 let objects = &mut self.index.objects;
                 objects.device_claims.give_back(&pods);
                 let nodes = decided.iter().map(|(_, node)| node.clone());

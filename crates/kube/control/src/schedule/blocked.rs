@@ -7,10 +7,9 @@ use dovetail_cluster::queues::shown_name;
 use dovetail_cluster::world::PodKey;
 use dovetail_model::{Booked, BookingVerdict, HoldingId, Job, JobId};
 use dovetail_objects::Pod;
-use dovetail_plan::View;
 use dovetail_units::time::time;
 
-use super::exempt::named;
+use super::exempt::{fits_without, named};
 use super::news::News;
 use super::questions::Questions;
 use crate::status::{WaitingReason, with_sentence};
@@ -83,16 +82,15 @@ impl Questions<'_> {
             holdings: engine.state().holdings.kept_by(booked.claim.reservation),
         });
         let held: Vec<HeldCapacity> = held.filter(|one| !one.holdings.is_empty()).collect();
-        let mut fits_without = |held: &[&HeldCapacity]| {
+        let mut fits = |held: &[&HeldCapacity]| {
             let holdings = held.iter().flat_map(|one| &one.holdings).copied().collect();
-            let places = engine.ask().what_if_job(waiting, &View::Without(holdings));
-            places.is_ok_and(|places| places.is_some())
+            fits_without(engine, waiting, holdings)
         };
         let all: Vec<&HeldCapacity> = held.iter().collect();
-        if all.is_empty() || fits_without(&[]) || !fits_without(&all) {
+        if all.is_empty() || fits(&[]) || !fits(&all) {
             return None;
         }
-        let one = all.iter().find(|one| fits_without(&[**one])).map(|one| vec![*one]);
+        let one = all.iter().find(|one| fits(&[**one])).map(|one| vec![*one]);
         let told = one.unwrap_or(all);
         let until_ms = told.iter().map(|one| one.to_ms).max()?;
         let names: Vec<String> = told.iter().map(|one| one.reservation.clone()).collect();

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use dovetail_cluster::world::PodKey;
-use dovetail_model::{Job, JobId};
+use dovetail_model::{HoldingId, Job, JobId};
 use dovetail_objects::Pod;
 use dovetail_plan::{Engine, View};
-use jiff::Timestamp;
+use dovetail_units::time::time;
 
 use super::exemptions::Exemptions;
 use super::known::Known;
@@ -107,8 +107,14 @@ impl ExemptVictims<'_> {
 
 fn starts_without(engine: &mut Engine, waiting: &Job, jobs: &BTreeSet<JobId>) -> bool {
     let held = jobs.iter().flat_map(|job| engine.list().holdings_of(*job));
-    let view = View::Without(held.map(|(_, holding)| holding).collect());
-    engine.ask().what_if_job(waiting, &view).is_ok_and(|places| places.is_some())
+    let held = held.map(|(_, holding)| holding).collect();
+    fits_without(engine, waiting, held)
+}
+
+/// Whether a job would fit, its queue aside, if these holdings were gone.
+pub(super) fn fits_without(engine: &mut Engine, waiting: &Job, gone: Vec<HoldingId>) -> bool {
+    let places = engine.ask().what_if_job(waiting, &View::Without(gone));
+    places.is_ok_and(|places| places.is_some())
 }
 
 /// The first by name, and how many more.
@@ -119,10 +125,4 @@ pub(super) fn named<'p>(pods: impl Iterator<Item = &'p Pod>) -> String {
     let shown: Vec<String> = names.into_iter().take(NAMED).collect();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     shown.join(", ") + &more
-}
-
-/// A time for people; what cannot be one is none of ours.
-fn time(at_ms: u64) -> String {
-    let at = i64::try_from(at_ms).ok().and_then(|at_ms| Timestamp::from_millisecond(at_ms).ok());
-    at.map_or_else(|| "a later time".to_owned(), |at| format!("{at:.0}"))
 }

@@ -2,7 +2,8 @@
 //!
 //! To the engine, a node that has devices for claims has a label which says so. Pods whose claims
 //! ask for the same have the same condition then, however many nodes there are, and a node whose
-//! devices are taken is one node that changes.
+//! devices are taken is one node that changes. What kinds of pods get together is no condition of
+//! any pod, and labels no node.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -82,7 +83,7 @@ pub(crate) struct AlikePods {
     pub(crate) unit: Vec<ResourceClaim>,
 }
 
-/// A survey, and the label of the nodes that have devices by it, if it is kept.
+/// A survey, and the label of the nodes that have devices by it, if it is kept and has one.
 pub(crate) struct FoundSurvey {
     pub(crate) survey: Arc<ClaimSurvey>,
     pub(crate) label: Option<Arc<str>>,
@@ -105,7 +106,8 @@ struct SurveyCache {
 #[derive(Debug)]
 struct KeptSurvey {
     asked: SurveyedClaims,
-    label: Arc<str>,
+    /// That of the nodes which have devices by it; `None` where no pod asks for one.
+    label: Option<Arc<str>>,
     survey: Arc<ClaimSurvey>,
 }
 
@@ -188,7 +190,24 @@ fn hex(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+impl KeptSurvey {
+    fn found(&self) -> FoundSurvey {
+        FoundSurvey { survey: Arc::clone(&self.survey), label: self.label.clone() }
+    }
+
+    /// Nodes that have its label.
+    fn labelled(&self) -> impl Iterator<Item = Box<str>> {
+        let is_labelled = self.label.is_some();
+        self.survey.fitting_nodes().filter(move |_| is_labelled)
+    }
+}
+
 impl SurveyedClaims {
+    /// Whether a pod may have the condition that its node has devices by the survey.
+    fn is_condition(&self) -> bool {
+        !matches!(self.counted, Some(CountedPods::Together(_)))
+    }
+
     /// The same for claims that ask for the same.
     fn key(claims: &[&ResourceClaim], counted: Option<&CountedPods>) -> String {
         let asked: Vec<_> = claims.iter().map(|claim| &claim.asked).collect();
@@ -227,17 +246,19 @@ impl Surveys {
             return FoundSurvey { survey: Arc::new(make()), label: None };
         }
         let key = SurveyedClaims::key(claims, counted);
-        if let Some(KeptSurvey { survey, label, .. }) = kept.by_asked.get(&key) {
-            return FoundSurvey { survey: Arc::clone(survey), label: Some(Arc::clone(label)) };
+        if let Some(known) = kept.by_asked.get(&key) {
+            return known.found();
         }
         let survey = Arc::new(make());
-        kept.to_label.extend(survey.fitting_nodes());
-        // Whoever may create claims must not be able to make two that share a label.
-        let label: Arc<str> = devices_label(&hex(&Sha256::digest(key.as_bytes()))).into();
         let claims = claims.iter().map(|&one| one.clone()).collect();
         let asked = SurveyedClaims { claims, counted: counted.cloned() };
-        let found = FoundSurvey { survey: Arc::clone(&survey), label: Some(Arc::clone(&label)) };
-        kept.by_asked.insert(key, KeptSurvey { asked, label, survey });
+        // Users who may create claims must not be able to make two that share a label.
+        let digest = || hex(&Sha256::digest(key.as_bytes()));
+        let label: Option<Arc<str>> = asked.is_condition().then(|| devices_label(&digest()).into());
+        let new = KeptSurvey { asked, label, survey };
+        kept.to_label.extend(new.labelled());
+        let found = new.found();
+        kept.by_asked.insert(key, new);
         found
     }
 
@@ -269,7 +290,7 @@ impl Surveys {
         if by_asked.len() >= MOST_KEPT {
             differs = true;
             let gone = std::mem::take(by_asked).into_values();
-            gone.for_each(|gone| to_label.extend(gone.survey.fitting_nodes()));
+            gone.for_each(|gone| to_label.extend(gone.labelled()));
         }
         let before: Vec<_> = by_asked.values().map(|one| one.survey.refusal()).collect();
         let mut changed = vec![false; by_asked.len()];
@@ -279,14 +300,14 @@ impl Surveys {
             Forgotten::Nodes(names) => names.clone(),
         };
         for node in names {
-            for (KeptSurvey { asked, survey, .. }, is_changed) in
+            for (KeptSurvey { asked, label, survey }, is_changed) in
                 by_asked.values_mut().zip(&mut changed)
             {
                 let survey = Arc::make_mut(survey);
                 let was_fitting = survey.is_fitting(&node);
                 let answer = ask(asked, &node);
                 *is_changed |= survey.note(&node, answer) != answer;
-                if survey.is_fitting(&node) != was_fitting {
+                if label.is_some() && survey.is_fitting(&node) != was_fitting {
                     to_label.insert(node.clone());
                 }
             }
@@ -312,7 +333,7 @@ impl Surveys {
     pub(crate) fn labels_of(&self, node: &str) -> Vec<String> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fitting = kept.by_asked.values().filter(|one| one.survey.is_fitting(node));
-        fitting.map(|one| one.label.to_string()).collect()
+        fitting.filter_map(|one| Some(one.label.as_ref()?.to_string())).collect()
     }
 }
 
@@ -322,20 +343,33 @@ mod tests {
 
     use super::*;
 
+    fn fits_on_n0() -> ClaimSurvey {
+        let mut survey = ClaimSurvey::default();
+        survey.note("n0", Some(ClaimFit::Fits(1)));
+        survey
+    }
+
+    #[test]
+    fn what_kinds_of_pods_get_together_labels_no_node() {
+        let mut surveys = Surveys::default();
+        let counted = CountedPods::Together(Vec::new());
+        assert!(surveys.get((&[], Some(&counted)), fits_on_n0).label.is_none());
+        surveys.forget(Some(&mut ["n0"].into_iter()));
+        assert!(surveys.renew(BTreeSet::new, |_, _| None), "pods ask again");
+        assert!(surveys.take_to_label().is_empty());
+        assert!(surveys.get((&[], None), fits_on_n0).label.is_some());
+        assert_eq!(surveys.take_to_label(), BTreeSet::from(["n0".into()]));
+    }
+
     #[test]
     fn pods_ask_again_and_labels_go_when_all_surveys_are_dropped() {
         let mut surveys = Surveys::default();
-        let survey = || {
-            let mut survey = ClaimSurvey::default();
-            survey.note("n0", Some(ClaimFit::Fits(1)));
-            survey
-        };
         for number in 0..MOST_KEPT {
             let name = format!("r{number}").into();
             let request = ClaimRequest { name, ..ClaimRequest::default() };
             let asked = ClaimAsked { requests: vec![request], ..ClaimAsked::default() };
             let claim = ResourceClaim { asked, ..ResourceClaim::default() };
-            assert!(surveys.get((&[&claim], None), survey).label.is_some());
+            assert!(surveys.get((&[&claim], None), fits_on_n0).label.is_some());
         }
         assert_eq!(surveys.labels_of("n0").len(), MOST_KEPT);
         surveys.take_to_label();

@@ -24,7 +24,7 @@ use crate::world::objects::reported::Reported;
 use crate::world::objects::surveys::ClaimSurvey;
 
 /// Most devices that a claim can get (`AllocationResultsMaxSize` of the API).
-const MOST_DEVICES: i64 = 32;
+pub(crate) const MOST_DEVICES: i64 = 32;
 
 /// What counts the pods of a gang that are alike.
 pub(crate) struct CountedClaims {
@@ -97,13 +97,18 @@ pub(crate) fn at_most(
             *most.entry(node.to_string()).or_default() += alike.units;
         }
     }
-    Some(CounterRule {
-        selector: selector.to_owned(),
+    Some(most_on_each(selector.to_owned(), most))
+}
+
+/// What a selector counts is at most so much on each node, and nothing on others.
+pub(crate) fn most_on_each(selector: String, most: BTreeMap<String, u32>) -> CounterRule {
+    CounterRule {
+        selector,
         label: NAME_LABEL.to_owned(),
         kind: RuleKind::AtMost { most: Arc::new(most) },
         scope: CounterScope::AllNodes,
         cause: RuleCause::DeviceClaims,
-    })
+    }
 }
 
 /// The claims that were made for a pod alone.

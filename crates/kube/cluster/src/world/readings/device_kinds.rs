@@ -9,16 +9,16 @@
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 
-use dovetail_model::node::NAME_LABEL;
-use dovetail_model::{CounterRule, CounterScope, RuleCause, RuleKind};
+use dovetail_model::CounterRule;
 use dovetail_objects::{AskedCount, ResourceClaim};
 use dovetail_translate::gang::GangName;
 use rustc_hash::FxHasher;
 
 use super::device_claims::together;
-use super::device_copies::{CountedClaims, counted_as, has_devices, own_claims};
+use super::device_copies::{
+    CountedClaims, MOST_DEVICES, counted_as, has_devices, most_on_each, own_claims,
+};
 use crate::world::objects::Objects;
 use crate::world::objects::pods::Slot;
 use crate::world::objects::surveys::PodKind;
@@ -45,13 +45,16 @@ pub(crate) fn joint_bounds(
     sets: &[&[Slot]],
 ) -> Vec<Vec<JointBound>> {
     let mut bounds = vec![Vec::new(); sets.len()];
+    if sets.len() < 2 {
+        return bounds;
+    }
     let kinds = kinds(objects, sets);
     let is_open = |slot: &Slot| {
         let mut own = own_claims(objects, &objects.pods.get(*slot).pod);
         own.all(|claim| !has_devices(objects, claim))
     };
-    let is_one = !(2..=MOST_KINDS).contains(&kinds.len());
-    if is_one || !sets.iter().flat_map(|slots| slots.iter()).all(is_open) {
+    let are_bounded = (2..=MOST_KINDS).contains(&kinds.len());
+    if !are_bounded || !sets.iter().flat_map(|slots| slots.iter()).all(is_open) {
         return bounds;
     }
     for group in groups(kinds.len()) {
@@ -91,7 +94,7 @@ fn devices(claims: &[ResourceClaim]) -> u32 {
     let first = requests.filter_map(|request| request.alternatives.first());
     let devices: u32 = first
         .map(|asked| match asked.count {
-            AskedCount::Exactly(count) => u32::try_from(count.clamp(1, 32)).unwrap_or(1),
+            AskedCount::Exactly(count) => u32::try_from(count.clamp(1, MOST_DEVICES)).unwrap_or(1),
             AskedCount::All | AskedCount::Other(_) => 1,
         })
         .sum();
@@ -111,11 +114,5 @@ fn joint_rule(objects: &Objects, gang: &GangName, group: &[&AlikeSets]) -> Count
     let most = survey.fitting().map(|(node, devices)| (node.to_string(), devices)).collect();
     let mut hasher = FxHasher::default();
     group.iter().for_each(|alike| alike.selector.hash(&mut hasher));
-    CounterRule {
-        selector: format!("claims:{gang}:together:{:016x}", hasher.finish()),
-        label: NAME_LABEL.to_owned(),
-        kind: RuleKind::AtMost { most: Arc::new(most) },
-        scope: CounterScope::AllNodes,
-        cause: RuleCause::DeviceClaims,
-    }
+    most_on_each(format!("claims:{gang}:together:{:016x}", hasher.finish()), most)
 }
