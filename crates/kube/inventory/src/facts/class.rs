@@ -127,7 +127,8 @@ pub(super) fn exports_gpu_metrics(labels: &Labels, images: &[String]) -> bool {
 
 /// Whether the pods are those of a Cluster Autoscaler: by image, label or the name of their owner.
 pub(super) fn scales_node_groups(labels: &Labels, images: &[String], owner: &str) -> bool {
-    let named = [names(labels), vec![owner.to_owned()]].concat();
+    let mut named = names(labels);
+    named.push(owner.to_owned());
     has_part(images, &CLUSTER_AUTOSCALER) || has_part(&named, &CLUSTER_AUTOSCALER)
 }
 

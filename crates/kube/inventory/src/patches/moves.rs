@@ -45,7 +45,8 @@ impl TrialNodes<'_> {
             if placed.len() == count {
                 break;
             }
-            if self.closed[node] || !self.fits(requirement, node) {
+            let has_room = is_left(&self.all[node].allocatable, &self.used[node], asked);
+            if self.closed[node] || !has_room || !self.fits(requirement, node) {
                 continue;
             }
             let mut used = self.used[node].clone();
