@@ -35,6 +35,7 @@ use crate::amd;
 use crate::amd_gpus::{has_gpus, side};
 use crate::changes::{NodeChange, present};
 use crate::cluster::{Age, fleet};
+use crate::expected::Expected;
 use crate::fleet::table_of;
 use crate::gpu_users::GpuUsers;
 use crate::objects::{OWNERS, Objects, SeenNode};
@@ -152,6 +153,8 @@ impl<'a> Apply<'a> {
         Ok(objects)
     }
 
+    /// The policies of the cluster in the order of their names, in which pending pods are planned
+    /// for: those that the first serves are no demand for the next one.
     async fn policies(&self) -> Result<(Vec<SharingPolicy>, Vec<PolicyRow>)> {
         let (mut policies, mut unreadable) = (Vec::new(), Vec::new());
         for policy in self.server.policies().await? {
@@ -160,6 +163,7 @@ impl<'a> Apply<'a> {
                 Err(problem) => unreadable.push(PolicyRow::unreadable(&problem)),
             }
         }
+        policies.sort_by(|one: &SharingPolicy, other| one.name.cmp(&other.name));
         Ok((policies, unreadable))
     }
 
@@ -221,32 +225,46 @@ impl<'a> Apply<'a> {
         self.run_to_end(node, self.table(seen)).await
     }
 
-    /// Plans under a policy and changes its nodes, as far as it and its budget allow; answers with
-    /// the change that is left to do, and whether one was tried.
-    async fn follow(
+    /// What a policy wants of its nodes. `expected`: what policies before it have planned.
+    async fn wanted(
         &self,
         policy: &SharingPolicy,
         objects: &Objects,
-        document: &mut Document,
-    ) -> Result<(Option<NextChange>, bool)> {
-        let mut has_changed = false;
-        let wanted = match policy.spec.mode {
+        expected: &Expected,
+    ) -> Result<Wanted> {
+        let (spec, age) = (&policy.spec, self.age());
+        Ok(match spec.mode {
             Mode::Mig => {
                 self.check_new(Component::MigManager).await?;
-                let planned = Planned::of_objects(objects, &policy.spec, self.tables, self.age())?;
+                let expected = expected.nodes(objects, spec.apply);
+                let planned = Planned::of_objects(objects, spec, self.tables, age, &expected)?;
                 Wanted { changes: planned.changes(), stays: Vec::new() }
             }
             Mode::AmdPartition => {
                 let by = Component::DeviceConfigManager;
                 self.check(by).await?;
-                amd::wanted(objects, &policy.spec, &self.server.namespace(by).await?, now_ms())
+                amd::wanted(objects, spec, &self.server.namespace(by).await?, now_ms())
             }
             _ => {
                 self.check(Component::DevicePlugin).await?;
-                let fleet = fleet(objects, &policy.spec, self.tables, self.age());
-                wanted(objects, &policy.spec, &fleet, now_ms())
+                let fleet = fleet(objects, spec, self.tables, age);
+                wanted(objects, spec, &fleet, now_ms())
             }
-        };
+        })
+    }
+
+    /// Plans under a policy and changes its nodes, as far as it and its budget allow; answers with
+    /// the change that is left to do, and whether one was tried. `expected`: what policies before
+    /// it have planned; what it plans is added.
+    async fn follow(
+        &self,
+        policy: &SharingPolicy,
+        objects: &Objects,
+        expected: &mut Expected,
+        document: &mut Document,
+    ) -> Result<(Option<NextChange>, bool)> {
+        let mut has_changed = false;
+        let wanted = self.wanted(policy, objects, expected).await?;
         // A record that cannot be read was told of before.
         let is_news = |(node, _): &(String, String)| {
             objects.nodes.get(node).is_none_or(|seen| seen.unreadable_record().is_none())
@@ -257,7 +275,7 @@ impl<'a> Apply<'a> {
         let mut mine = BTreeSet::new();
         let mut room = Room::of(policy, objects, &mine);
         if self.options.is_dry_run {
-            self.would_change(policy, planned, room, document).await;
+            self.would_change(policy, planned, room, (expected, document)).await;
             return Ok((None, false));
         }
         while let Some(change) = planned.next() {
@@ -273,7 +291,10 @@ impl<'a> Apply<'a> {
                     to: change.to.words(),
                     why: why.to_owned(),
                 };
-                let row = |change: NodeChange| NodeRow::planned(change, why);
+                let mut row = |change: NodeChange| {
+                    expected.add(&change, false);
+                    NodeRow::planned(change, why)
+                };
                 document.nodes.push(row(change));
                 document.nodes.extend(planned.map(row));
                 return Ok((Some(next), has_changed));
@@ -297,10 +318,12 @@ impl<'a> Apply<'a> {
         policy: &SharingPolicy,
         changes: impl Iterator<Item = NodeChange>,
         mut room: Room,
-        document: &mut Document,
+        (expected, document): (&mut Expected, &mut Document),
     ) {
         for change in changes {
-            let why = match held_back(policy, &room, &change) {
+            let held_back = held_back(policy, &room, &change);
+            expected.add(&change, held_back.is_none());
+            let why = match held_back {
                 Some(why) => Some(why),
                 None => self.eviction_refused(&change).await,
             };

@@ -11,20 +11,21 @@ use dovetail_console::app::App;
 use dovetail_control::status::WAITING_FOR_QUOTA;
 use dovetail_gpus::{GpuUnits, discovered_gpus, node_gpus};
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_MIG_CONFIG};
-use dovetail_model::{MigProfile, MigTable};
+use dovetail_model::{MigProfile, MigTable, ShownProfiles};
 use dovetail_objects::{Pod, Unscheduled};
 use dovetail_partition::{Change, Gpu, Instance};
 use dovetail_sharing::guard::other_master;
-use dovetail_sharing::names::NO_MIG;
+use dovetail_sharing::names::{NO_MIG, TAINT};
 use dovetail_sharing::{Component, PolicySpec};
 use dovetail_sources::objects::ObjectFlags;
 
 use crate::amd_gpus::has_gpus;
 use crate::eligible::{Target, beside_instances, each, fits, holders, is_mig, requirement};
+use crate::expected::{ExpectedNode, ExpectedNodes};
 use crate::fleet::{Fleet, model_of};
 use crate::layout::{placed, spread};
 use crate::objects::{Objects, SeenNode, check};
-use crate::profile_names::{IdleOn, Profiles, Spellings, idle_on};
+use crate::profile_names::{IdleOn, Profiles, idle_on, rename};
 use crate::stays::{IN_USE, is_in_use, stays_without_pods};
 use crate::together::{node_of_gpu, set_demand};
 use crate::waiting::{SeveralInstances, WaitingPods};
@@ -69,9 +70,21 @@ pub(crate) fn fleet(
     tables: &[MigTable],
     age: Age,
 ) -> Fleet {
+    fleet_beside(objects, policy, tables, age, &ExpectedNodes::new())
+}
+
+/// The same as if some nodes had the layout that they are about to get. They do not change, and
+/// what they will have free serves pods.
+pub(crate) fn fleet_beside(
+    objects: &Objects,
+    policy: &PolicySpec,
+    tables: &[MigTable],
+    age: Age,
+    expected: &ExpectedNodes,
+) -> Fleet {
     let (holders, fleet) = (holders(objects), Fleet::default());
-    let spellings = Spellings::default();
-    Reader { objects, holders, policy, tables, fleet, spellings, age }.read()
+    let shown = ShownProfiles::default();
+    Reader { objects, holders, policy, tables, expected, fleet, shown, age }.read()
 }
 
 /// Whether a pod waits for a node. One that is being deleted gets none.
@@ -93,8 +106,9 @@ struct Reader<'o> {
     holders: BTreeMap<&'o str, Vec<&'o Pod>>,
     policy: &'o PolicySpec,
     tables: &'o [MigTable],
+    expected: &'o ExpectedNodes,
     fleet: Fleet,
-    spellings: Spellings,
+    shown: ShownProfiles,
     age: Age,
 }
 
@@ -112,15 +126,19 @@ impl Reader<'_> {
         self.fleet.world.tables = self.tables.to_vec();
         self.fleet.change_s = self.objects.change_seconds(Component::MigManager);
         let mut targets = Vec::new();
-        let objects = self.objects;
+        let (objects, expected) = (self.objects, self.expected);
         for (name, seen) in &objects.nodes {
             let first = self.fleet.world.gpus.len();
             self.node(name, seen);
             if self.fleet.world.gpus.len() > first {
-                targets.push(Target::of(seen, name, objects, self.held_on(name)));
+                let held = self.held_on(name);
+                targets.push(match expected.get(name).map(|node| node.staying(held)) {
+                    Some(pods) => Target::of(seen, name, objects, &pods).without_taint(TAINT),
+                    None => Target::of(seen, name, objects, held),
+                });
             }
         }
-        self.spellings.rename(&mut self.fleet);
+        rename(&self.shown, &mut self.fleet);
         let profiles = Profiles::of(&self.fleet, self.tables);
         self.fleet.created = profiles.listed(&self.fleet, &self.policy.profiles);
         self.demand(&targets, &profiles);
@@ -142,6 +160,15 @@ impl Reader<'_> {
             return self.leave(name, "no MIG table is known for the model", gpus.count.gpus);
         };
         let is_cut = |units: &&GpuUnits| is_mig(&units.resource);
+        for units in gpus.units.iter().filter(is_cut).filter(|units| units.built_in > 0) {
+            self.shown.see((name, &model), &units.resource[NVIDIA_MIG.len()..]);
+        }
+        if let Some(node) = self.expected.get(name) {
+            let why = self.stays(name, seen);
+            let why = why.unwrap_or_else(|| "the node changes under another policy".to_owned());
+            self.leave(name, &why, gpus.count.gpus);
+            return self.expected_gpus(name, (&model, table), node);
+        }
         if gpus.units.iter().any(|units| units.is_shared) {
             return self.leave(name, &why_shared(seen), gpus.count.gpus);
         }
@@ -154,8 +181,7 @@ impl Reader<'_> {
         if let Some(why) = contradiction(seen, whole, gpus.count.gpus) {
             return self.leave(name, why, gpus.count.gpus);
         }
-        let table_place = self.tables.iter().position(|known| known.name == table.name);
-        let table_place = table_place.expect("it is one of them");
+        let table_place = self.place_of(table);
         let mut counts = vec![0u16; table.profiles.len()];
         let mut used = vec![0i64; table.profiles.len()];
         for units in gpus.units.iter().filter(is_cut) {
@@ -166,9 +192,6 @@ impl Reader<'_> {
             };
             counts[place] += u16::try_from(units.usable).unwrap_or(0);
             used[place] += self.used(name, &units.resource);
-            if units.built_in > 0 {
-                self.spellings.see((name, &model), (table_place, table), (place, profile));
-            }
         }
         let is_broken = gpus.units.iter().any(|units| units.usable < units.built_in);
         let broken = (lost > 0 || is_broken).then(|| "GPUs or instances are missing".to_owned());
@@ -186,11 +209,7 @@ impl Reader<'_> {
         };
         for layout in layouts {
             let Some(instances) = placed(table, &layout) else { continue };
-            let (held, idle) = instances.into_iter().partition(|instance: &Instance| {
-                let left = &mut used[instance.profile];
-                *left -= 1;
-                *left >= 0
-            });
+            let (held, idle) = held_and_idle(instances, &mut used);
             let change = if may_change { Change::WhenEmpty } else { Change::Never };
             let gpu = Gpu { table: table_place, pool: 0, is_whole: false, held, idle, change };
             self.gpu(name, &model, gpu);
@@ -201,6 +220,42 @@ impl Reader<'_> {
         }
         for _ in 0..whole {
             self.gpu(name, &model, whole_gpu(table_place, may_cut));
+        }
+    }
+
+    /// The place of one of the known tables.
+    fn place_of(&self, table: &MigTable) -> usize {
+        let place = self.tables.iter().position(|known| known.name == table.name);
+        place.expect("it is one of them")
+    }
+
+    /// Adds the GPUs of a node as they will be.
+    fn expected_gpus(
+        &mut self,
+        name: &str,
+        (model, table): (&str, &MigTable),
+        node: &ExpectedNode,
+    ) {
+        let table_place = self.place_of(table);
+        let mut used = vec![0i64; table.profiles.len()];
+        for pod in node.staying(self.held_on(name)) {
+            for (resource, count) in &pod.holds().extended {
+                let profile = resource.strip_prefix(NVIDIA_MIG);
+                if let Some(place) = profile.and_then(|profile| table.profile(profile)) {
+                    used[place] += count;
+                }
+            }
+        }
+        for layout in &node.layout.0 {
+            let Some(layout) = layout else {
+                self.gpu(name, model, whole_gpu(table_place, false));
+                continue;
+            };
+            let Some(instances) = placed_by_name(table, layout) else { continue };
+            let (held, idle) = held_and_idle(instances, &mut used);
+            let change = Change::Never;
+            let gpu = Gpu { table: table_place, pool: 0, is_whole: false, held, idle, change };
+            self.gpu(name, model, gpu);
         }
     }
 
@@ -243,11 +298,7 @@ impl Reader<'_> {
             return false;
         }
         let table = &self.tables[table_place];
-        let placed = |layout: &BTreeMap<String, u32>| {
-            let count = |profile: &MigProfile| layout.get(&profile.name).copied().unwrap_or(0);
-            let counts: Vec<u16> = table.profiles.iter().map(|one| count(one) as u16).collect();
-            placed(table, &counts)
-        };
+        let placed = |layout: &BTreeMap<String, u32>| placed_by_name(table, layout);
         let instances: Option<Vec<Option<Vec<Instance>>>> = uses
             .iter()
             .map(|one| one.layout.as_ref().map_or(Some(None), |layout| placed(layout).map(Some)))
@@ -352,7 +403,8 @@ impl Reader<'_> {
             match wanted.only_instance() {
                 Some(profile) => {
                     let SeveralInstances { nodes, priority, each, .. } = wanted;
-                    let pods = WaitingPods { nodes, profile, priority, is_due, each };
+                    let is_pinned = false;
+                    let pods = WaitingPods { nodes, profile, priority, is_due, each, is_pinned };
                     *grouped.entry(pods).or_default() += 1;
                 }
                 None if is_due => self.fleet.several.push(wanted),
@@ -444,21 +496,20 @@ impl Reader<'_> {
         if !needs_room(pod) {
             return Some(Err("waits for the quota of its queue".to_owned()));
         }
-        Some(instances(&asked, profiles))
+        Some(instances(&asked, &self.fleet, profiles))
     }
 }
 
 /// Instances that resources stand for, by profile as the cluster's GPUs offer it.
 fn instances(
     asked: &[(&str, i64)],
+    fleet: &Fleet,
     profiles: &Profiles<'_>,
 ) -> Result<BTreeMap<String, u32>, String> {
     let mut instances: BTreeMap<String, u32> = BTreeMap::new();
     for (resource, count) in asked {
         let name = &resource[NVIDIA_MIG.len()..];
-        let Some(profile) = profiles.requested(name) else {
-            return Err(format!("no GPU of the cluster has a profile `{name}`"));
-        };
+        let profile = profiles.requested(fleet, name)?;
         let known = instances.entry(profile).or_default();
         *known = known.saturating_add(u32::try_from(*count).unwrap_or(u32::MAX));
     }
@@ -476,6 +527,23 @@ fn why_shared(seen: &SeenNode) -> String {
     let label = |key: &str| seen.node.meta.labels.get(key);
     let other = other_master(&seen.annotations, label, None);
     other.unwrap_or_else(|| "the GPUs are shared by replicas".to_owned())
+}
+
+/// Legal places for a layout of a table's profiles by name.
+fn placed_by_name(table: &MigTable, layout: &BTreeMap<String, u32>) -> Option<Vec<Instance>> {
+    let count = |profile: &MigProfile| layout.get(&profile.name).copied().unwrap_or(0);
+    let counts: Vec<u16> = table.profiles.iter().map(|one| count(one) as u16).collect();
+    placed(table, &counts)
+}
+
+/// Of instances those in use, and the others. `used`: how many of each profile are in use of these
+/// and the further ones, and afterwards of the further ones alone.
+fn held_and_idle(instances: Vec<Instance>, used: &mut [i64]) -> (Vec<Instance>, Vec<Instance>) {
+    instances.into_iter().partition(|instance| {
+        let left = &mut used[instance.profile];
+        *left -= 1;
+        *left >= 0
+    })
 }
 
 fn whole_gpu(table: usize, may_cut: bool) -> Gpu {

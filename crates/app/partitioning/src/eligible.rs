@@ -28,6 +28,12 @@ impl Target {
         Self { node, free }
     }
 
+    /// The same once a taint of this key is removed.
+    pub(crate) fn without_taint(mut self, key: &str) -> Self {
+        self.node.taints.retain(|taint| taint.key != key);
+        self
+    }
+
     /// What pods there do not hold of its CPU, memory, disk and pod slots, and of these resources.
     pub(crate) fn free(&self, beside: &BTreeSet<&str>) -> Vec<i64> {
         amounts_with(&self.free, &self.free, beside)

@@ -13,6 +13,7 @@
 //! | `policy`, `field_line` | what a `SharingPolicy` in a file allows; on which line of it a field is |
 //! | `budgets` | whether PodDisruptionBudgets let a pod be evicted |
 //! | `planned` | what is planned for a fleet |
+//! | `expected` | layouts that nodes are about to get, with which other policies plan |
 //! | `plan`, `size`, `show` | answers as documents, and as text |
 //! | `move_row` | a pod that moves, in answers |
 //! | `moves`, `movers`, `rooms` | changes for which pods move: which node, which pods, where they go |
@@ -38,6 +39,7 @@ pub mod cluster;
 mod eligible;
 mod ends;
 mod example;
+mod expected;
 mod field_line;
 pub mod fleet;
 pub mod for_pod;

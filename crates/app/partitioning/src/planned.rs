@@ -10,7 +10,8 @@ use dovetail_sources::objects::ObjectFlags;
 use dovetail_sources::prometheus::{ServerChoice, WayFlags};
 
 use crate::changes::{NodeChange, changes};
-use crate::cluster::{Age, fleet, objects, selects_none};
+use crate::cluster::{Age, fleet_beside, objects, selects_none};
+use crate::expected::ExpectedNodes;
 use crate::fleet::{Fleet, bad_world, table_of};
 use crate::gpu_users::GpuUsers;
 use crate::moves::{Moved, with_moves};
@@ -35,14 +36,16 @@ impl Planned {
         Ok(Self { fleet, plan, moved: None })
     }
 
-    /// Plans for objects under a policy, which may let pods move.
+    /// Plans for objects under a policy, which may let pods move, as if some nodes had the layout
+    /// that they are about to get.
     pub(crate) fn of_objects(
         objects: &Objects,
         policy: &PolicySpec,
         tables: &[MigTable],
         age: Age,
+        expected: &ExpectedNodes,
     ) -> Result<Self> {
-        let fleet = fleet(objects, policy, tables, age);
+        let fleet = fleet_beside(objects, policy, tables, age, expected);
         let (mut fleet, plan) = plan_with_several(fleet)?;
         let moved = with_moves(&mut fleet, &plan, objects, policy, age)?;
         Ok(Self { fleet, plan, moved })
@@ -86,5 +89,6 @@ pub fn read(
     if selects_none(&objects, policy) {
         app.note("the policy's nodeSelector selects no node with GPUs");
     }
-    Planned::of_objects(&objects, policy, tables, Age { now_ms, young_ms: basis.young_ms })
+    let age = Age { now_ms, young_ms: basis.young_ms };
+    Planned::of_objects(&objects, policy, tables, age, &ExpectedNodes::new())
 }

@@ -4,58 +4,31 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{MigTable, mig_profile_name};
+use dovetail_model::{MigTable, ShownProfiles, mig_profile_name};
 
 use crate::fleet::Fleet;
 
-/// Names of profiles, by their places in a table.
-type Names = BTreeMap<usize, String>;
-
-/// Names that nodes are seen to offer.
-#[derive(Default)]
-pub(crate) struct Spellings {
-    of_node: BTreeMap<String, Names>,
-    /// Of all nodes with GPUs of a model and a table.
-    of_model: BTreeMap<(String, usize), BTreeMap<usize, BTreeSet<String>>>,
-    /// Whether some are not those of the tables.
-    has_others: bool,
-}
-
-impl Spellings {
-    /// A node offers the profile at a place of its table under a name.
-    pub(crate) fn see(
-        &mut self,
-        (node, model): (&str, &str),
-        (number, table): (usize, &MigTable),
-        (place, name): (usize, &str),
-    ) {
-        let Some(name) = mig_profile_name(name) else { return };
-        self.has_others |= table.profiles[place].name != name;
-        let of_node = self.of_node.entry(node.to_owned()).or_default();
-        of_node.entry(place).or_insert_with(|| name.clone());
-        let of_model = self.of_model.entry((model.to_owned(), number)).or_default();
-        of_model.entry(place).or_default().insert(name);
-    }
-
-    /// Gives GPUs whose profiles have other names than in their table a table with these names.
-    pub(crate) fn rename(&self, fleet: &mut Fleet) {
-        if !self.has_others {
-            return;
-        }
-        let mut known: BTreeMap<(usize, Names), usize> = BTreeMap::new();
-        for number in 0..fleet.world.gpus.len() {
-            let of_tables = fleet.world.gpus[number].table;
-            let (node, model) = (&fleet.names[number].0, &fleet.models[number]);
-            let names = self.names(node, (model, of_tables), &fleet.world.tables[of_tables]);
-            if names.is_empty() {
-                continue;
-            }
-            fleet.world.gpus[number].table = match known.entry((of_tables, names)) {
+/// Gives GPUs that offer their profiles under other names than those of their table a table with
+/// these names.
+pub(crate) fn rename(shown: &ShownProfiles, fleet: &mut Fleet) {
+    let mut known: BTreeMap<(usize, Vec<String>), usize> = BTreeMap::new();
+    let mut first = 0;
+    while first < fleet.names.len() {
+        // All GPUs of a node are of one model.
+        let (node, model) = (&fleet.names[first].0, &fleet.models[first]);
+        let gpus = fleet.names[first..].iter().take_while(|(name, _)| name == node).count();
+        let of_tables = fleet.world.gpus[first].table;
+        let table = &fleet.world.tables[of_tables];
+        let offered = |place| shown.offered((node, model), table, place).to_owned();
+        let names: Vec<String> = (0..table.profiles.len()).map(offered).collect();
+        let is_own = table.profiles.iter().zip(&names).all(|(profile, name)| profile.name == *name);
+        if !is_own {
+            let renamed = match known.entry((of_tables, names)) {
                 Entry::Occupied(known) => *known.get(),
                 Entry::Vacant(new) => {
-                    let mut table = fleet.world.tables[of_tables].clone();
-                    for (place, name) in &new.key().1 {
-                        table.profiles[*place].name.clone_from(name);
+                    let mut table = table.clone();
+                    for (profile, name) in table.profiles.iter_mut().zip(&new.key().1) {
+                        profile.name.clone_from(name);
                     }
                     let renamed = fleet.world.tables.len();
                     fleet.world.tables.push(table);
@@ -63,24 +36,10 @@ impl Spellings {
                     *new.insert(renamed)
                 }
             };
+            let of_node = &mut fleet.world.gpus[first..first + gpus];
+            of_node.iter_mut().for_each(|gpu| gpu.table = renamed);
         }
-    }
-
-    /// The names of a node's profiles that are not those of its table: what it offers it has
-    /// named; the others have the names that other nodes with such GPUs show.
-    fn names(&self, node: &str, (model, number): (&str, usize), table: &MigTable) -> Names {
-        let of_node = self.of_node.get(node);
-        let of_model = self.of_model.get(&(model.to_owned(), number));
-        let name_at = |(place, own): (usize, &str)| {
-            let others = || {
-                let all = of_model?.get(&place)?;
-                if all.contains(own) { None } else { all.first() }
-            };
-            let name = of_node.and_then(|names| names.get(&place)).or_else(others)?;
-            (name != own).then(|| (place, name.clone()))
-        };
-        let owns = table.profiles.iter().map(|profile| profile.name.as_str());
-        owns.enumerate().filter_map(name_at).collect()
+        first += gpus;
     }
 }
 
@@ -92,8 +51,6 @@ pub(crate) struct Profiles<'t> {
     of_gpus: BTreeSet<usize>,
     /// Names under which its GPUs offer profiles.
     names: BTreeSet<String>,
-    /// Places of the tables of its GPUs among all known ones.
-    known: BTreeSet<usize>,
 }
 
 impl<'t> Profiles<'t> {
@@ -101,23 +58,30 @@ impl<'t> Profiles<'t> {
         let of_gpus: BTreeSet<usize> = fleet.world.gpus.iter().map(|gpu| gpu.table).collect();
         let profiles = of_gpus.iter().flat_map(|place| &fleet.world.tables[*place].profiles);
         let names = profiles.map(|profile| profile.name.clone()).collect();
-        let known = of_gpus.iter().map(|place| fleet.known_table(*place)).collect();
-        Self { tables, of_gpus, names, known }
+        Self { tables, of_gpus, names }
     }
 
-    /// The name under which GPUs offer what a pod requests. A name that no known GPU has is another
-    /// spelling of the one that is nearest.
-    pub(crate) fn requested(&self, name: &str) -> Option<String> {
-        let asked = mig_profile_name(name)?;
-        if self.names.contains(&asked) {
-            return Some(asked);
+    /// The name under which GPUs offer what a pod requests.
+    ///
+    /// # Errors
+    /// No GPU offers it: the reason, with the name that GPUs have for the profile, if they do.
+    pub(crate) fn requested(&self, fleet: &Fleet, name: &str) -> Result<String, String> {
+        if let Some(asked) = mig_profile_name(name)
+            && self.names.contains(&asked)
+        {
+            return Ok(asked);
         }
-        let near = |place: &usize| {
-            let table = &self.tables[*place];
-            let profile = table.named(name, self.tables)?;
-            Some(table.profiles[profile].name.clone())
+        let instead = |place: &usize| {
+            let known = &self.tables[fleet.known_table(*place)];
+            let profile = known.named(name, self.tables)?;
+            Some(&fleet.world.tables[*place].profiles[profile].name)
         };
-        self.known.iter().filter_map(near).find(|name| self.names.contains(name))
+        Err(match self.of_gpus.iter().find_map(instead) {
+            Some(instead) => format!(
+                "no GPU of the cluster offers the profile `{name}` under this name: request `{instead}`"
+            ),
+            None => format!("no GPU of the cluster has a profile `{name}`"),
+        })
     }
 
     /// The names of the profiles that a policy lists; `None` if it lists none, so that all may be
@@ -185,7 +149,7 @@ mod tests {
         assert_eq!(words, ["1 × [3g.40gb][3g.40gb]"; 2]);
         let profiles = Profiles::of(&fleet, &tables);
         for name in ["3g.40gb", "3g.39gb"] {
-            assert_eq!(profiles.requested(name).as_deref(), Some(name));
+            assert_eq!(profiles.requested(&fleet, name).as_deref(), Ok(name));
         }
         let listed = profiles.listed(&fleet, &["3g.40gb".to_owned()]);
         assert_eq!(listed.map(|names| names.len()), Some(2));

@@ -2,9 +2,11 @@
 //! pod.
 //!
 //! The planner serves one instance at a time. So the instances of such a pod are asked for on one
-//! node, as if by as many pods that may go nowhere else, and stay in the plan if all of them are
-//! served. Nodes on which they are idle are tried first, for pods of higher priority first, and of
-//! the plans that serve a pod the best is kept.
+//! node, as if by as many pods that may go nowhere else and are served before all others. They stay
+//! in the plan if all of them are served, and if that is worth more than what the plan served
+//! without them: a planner that may serve a part of them would prefer that to all. Nodes on which
+//! they are idle are tried first, for pods of higher priority first, and of the plans that serve a
+//! pod the best is kept.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -124,8 +126,9 @@ fn candidates(fleet: &Fleet, pod: &SeveralInstances) -> Vec<usize> {
 }
 
 /// The fleet and the plan in which a pod has all its instances on one node, and all pods before it
-/// still have theirs: the best of the plans that were made. `compared`: how many of them are made
-/// if one serves the pod. `before`: the fleet and the plan without the pod.
+/// with several still have theirs: the best of the plans that were made, if it is worth more than
+/// the one without the pod. `compared`: how many of them are made if one serves the pod. `before`:
+/// the fleet and the plan without the pod.
 fn node_for(
     before: (&Fleet, &PartitionPlan),
     pod: &SeveralInstances,
@@ -133,7 +136,7 @@ fn node_for(
     plans_left: &mut usize,
 ) -> Result<Option<(Fleet, PartitionPlan)>> {
     let (fleet, planned) = before;
-    let cost_before = Worth::of(fleet, planned).cost;
+    let worth_before = Worth::of(fleet, planned);
     let all_slices = planned.accepted_compute_slices + slices_of(fleet, pod);
     let mut best: Option<(Worth, (Fleet, PartitionPlan))> = None;
     for (tried, node) in candidates(fleet, pod).into_iter().enumerate() {
@@ -158,8 +161,11 @@ fn node_for(
             continue;
         }
         let worth = Worth::of(&next, &plan);
+        if worth <= worth_before {
+            continue;
+        }
         // It starts beside all others, and nothing changes for it.
-        let is_free = worth.cost >= cost_before && plan.accepted_compute_slices >= all_slices;
+        let is_free = worth.cost >= worth_before.cost && plan.accepted_compute_slices >= all_slices;
         if best.as_ref().is_none_or(|(best, _)| *best < worth) {
             best = Some((worth, (next, plan)));
         }

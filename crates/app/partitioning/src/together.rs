@@ -80,7 +80,7 @@ pub(crate) fn set_demand(fleet: &mut Fleet) {
         Demand {
             profile: pods.profile.clone(),
             count: *count,
-            priority: pods.priority,
+            priority: pods.planned_priority(),
             waiting_ms: if pods.is_due { YOUNG_MS.cast_signed() } else { 0 },
             pools: Some(allowed.collect()),
         }
@@ -141,7 +141,7 @@ fn narrow(fleet: &mut Fleet, node: usize, served: &[u32]) {
     order.retain(|entry| before[*entry].0.is_due && before[*entry].0.nodes[node]);
     order.sort_by_key(|entry| {
         let pods = &before[*entry].0;
-        (Reverse(pods.priority), Reverse(fleet.slices(&pods.profile)), *entry)
+        (Reverse(pods.planned_priority()), Reverse(fleet.slices(&pods.profile)), *entry)
     });
     let mut free = fleet.free[node].clone();
     let mut allowed = vec![0; before.len()];

@@ -19,6 +19,19 @@ pub(crate) struct WaitingPods {
     pub(crate) is_due: bool,
     /// CPU, memory, disk and pod slots of one, and what pods request beside instances.
     pub(crate) each: Vec<i64>,
+    /// They are instances of a pod that gets all of them on one node or none.
+    pub(crate) is_pinned: bool,
+}
+
+/// Before all pods, except those that must get what they had before: so that a plan shows what it
+/// costs the others to serve a pod with several instances.
+const PINNED_PRIORITY: i32 = i32::MAX - 1;
+
+impl WaitingPods {
+    /// The priority with which they are planned.
+    pub(crate) fn planned_priority(&self) -> i32 {
+        if self.is_pinned { PINNED_PRIORITY } else { self.priority }
+    }
 }
 
 /// A pending pod that asks for instances.
@@ -59,6 +72,7 @@ impl SeveralInstances {
             priority: self.priority,
             is_due: true,
             each,
+            is_pinned: true,
         };
         let mut parts = Vec::new();
         let last = self.instances.keys().next_back();

@@ -41,6 +41,7 @@ pub mod labels;
 pub mod mig_layout;
 mod mig_names;
 mod mig_rules;
+mod mig_shown;
 mod mig_tables;
 pub mod money;
 mod named;
@@ -78,6 +79,7 @@ pub use job::{Estimate, Job, PodSet, TopologyRequest};
 pub use mig_layout::Layout;
 pub use mig_names::mig_profile_name;
 pub use mig_rules::{MigTableError, check_mig_table};
+pub use mig_shown::ShownProfiles;
 pub use money::Money;
 pub use node::{Knowledge, Node, NodeAvailability, Taint, TaintEffect};
 pub use preemption::{

@@ -1,9 +1,9 @@
 //! Names of MIG profiles: those of the tables, and other spellings of them.
 //!
 //! Drivers round the memory of a profile in other ways than the tables do: `3g.39gb` is `3g.40gb`.
-//! What a GPU offers under a name is a profile of its own, whatever the name is. A name that a pod
-//! or a person uses is known for a spelling of a model's profile only where no other model's
-//! profile is as near: `1g.18gb` is a profile of the H200, and never the `1g.20gb` of an H100.
+//! What a GPU offers under a name is a profile of its own, whatever the name is. A name that people
+//! use is known for a spelling of a model's profile only where no other model's profile is as near:
+//! `1g.18gb` is a profile of the H200, and never the `1g.20gb` of an H100.
 
 use crate::device::{MigProfile, MigTable};
 
@@ -57,28 +57,9 @@ impl MigTable {
         // No other name is as near as the same one.
         (distance == 0 || !others.any(is_as_near)).then_some(place)
     }
-
-    /// The place of the profile that GPUs of a node offer, or would offer, under a name. `shown`:
-    /// the names that the node is known to offer, and those that nodes with the same GPUs offer. A
-    /// driver has one name for each profile, so one that is shown under another name is not meant.
-    pub fn requested(&self, name: &str, shown: [&[&str]; 2], tables: &[Self]) -> Option<usize> {
-        let asked = ProfileName::read(name)?;
-        let is_asked = |one: &str| ProfileName::read(one).is_some_and(|one| one == asked);
-        let is_shown = shown.iter().any(|names| names.iter().any(|one| is_asked(one)));
-        let place = if is_shown { self.profile(name) } else { self.named(name, tables) }?;
-        for names in shown {
-            let of_place = names.iter().filter(|one| self.profile(one) == Some(place));
-            let of_place: Vec<&str> = of_place.copied().collect();
-            if !of_place.is_empty() {
-                return of_place.into_iter().any(is_asked).then_some(place);
-            }
-        }
-        Some(place)
-    }
 }
 
 /// The parts of a profile's name: `1g.10gb+me`.
-#[derive(PartialEq, Eq)]
 struct ProfileName<'n> {
     compute: u64,
     gb: u64,
@@ -140,24 +121,6 @@ mod tests {
                 assert_eq!(table.named(&profile.name, &tables), Some(place), "{}", profile.name);
             }
         }
-    }
-
-    #[test]
-    fn what_nodes_show_says_under_which_names_a_profile_is_offered() {
-        let tables: Vec<MigTable> = MigTable::all().collect();
-        let a100 = table("A100-80GB");
-        let requested = |name: &str, node: &[&str], others: &[&str]| {
-            a100.requested(name, [node, others], &tables).is_some()
-        };
-        assert!(requested("3g.39gb", &[], &[]) && requested("3g.40gb", &[], &[]));
-        assert!(
-            requested("3g.39gb", &["3g.39gb"], &[]) && !requested("3g.40gb", &["3g.39gb"], &[])
-        );
-        assert!(!requested("3g.39gb", &["3g.40gb"], &["3g.39gb"]));
-        assert!(requested("3g.39gb", &["1g.10gb"], &["3g.39gb"]));
-        assert!(!requested("3g.40gb", &["1g.10gb"], &["3g.39gb"]));
-        // A name that is as near to another model's is known where it is shown.
-        assert!(!requested("1g.11gb", &[], &[]) && requested("1g.11gb", &["1g.11gb"], &[]));
     }
 
     #[test]

@@ -162,7 +162,7 @@ fn a_cluster_is_planned_on_nodes_without_gpu_pods() {
         &folder,
         vec![
             pod("large-0", "nvidia.com/mig-3g.40gb", 1, None, &json!({})),
-            pod("large-1", "nvidia.com/mig-3g.39gb", 1, None, &json!({})),
+            pod("large-1", "nvidia.com/mig-3g.40gb", 1, None, &json!({})),
             pod("large-2", "nvidia.com/mig-3g.40gb", 1, None, &elsewhere),
             pod("small", "nvidia.com/mig-1g.10gb", 1, None, &elsewhere),
             pod("two", "nvidia.com/mig-1g.10gb", 2, None, &json!({})),
@@ -257,6 +257,35 @@ fn pods_get_instances_under_the_name_that_the_driver_gives_them() {
     assert_eq!((&plan["accepted"], changed(&plan)), (&json!({"3g.39gb": 3}), vec!["cut"]));
     assert_eq!(profiles(row(&plan, "cut", 0), "to")[0], "3g.39gb");
     assert_eq!(plan["upper_bound_compute_slices"], 9);
+}
+
+/// A GPU that shows no name of a profile has that of its own table, whatever pods request and
+/// whatever GPUs of other models show.
+#[test]
+fn a_profile_that_no_such_gpu_shows_has_the_name_of_the_table() {
+    let folder = Folder::new();
+    let h100 = one_gpu("h100", "NVIDIA-H100-80GB-HBM3", "nvidia.com/mig-1g.10gb", 7);
+    let a100 = |name: &str| one_gpu("a100", A100, &format!("nvidia.com/mig-{name}"), 2);
+    let asks = |name: &str, profile: &str| {
+        pod(name, &format!("nvidia.com/mig-{profile}"), 1, None, &json!({}))
+    };
+    let (new, old) = (asks("new", "3g.40gb"), asks("old", "3g.39gb"));
+    let why = "no GPU of the cluster offers the profile `3g.39gb` under this name: request \
+               `3g.40gb`";
+    let both = planned(&folder, &[h100.clone(), new.clone(), old.clone()], "");
+    assert_eq!((&both["accepted"], changed(&both)), (&json!({"3g.40gb": 1}), vec!["h100"]));
+    assert_eq!(both["not_planned"], json!({(why): 1}));
+    // Neither model offers the name, so that idle instances of the A100 do not serve the pod.
+    let none = planned(&folder, &[a100("3g.40gb"), h100.clone(), old.clone()], "");
+    assert_eq!((&none["accepted"], changed(&none)), (&json!({}), vec![]));
+    assert_eq!(none["not_planned"], json!({(why): 1}));
+    // The A100 shows the other name: it serves two pods, and the H100 none of them.
+    let olds = ["o1", "o2", "o3"].map(|name| asks(name, "3g.39gb")).to_vec();
+    let items = [vec![a100("3g.39gb"), h100.clone()], olds].concat();
+    let of_a100 = planned(&folder, &items, "");
+    assert_eq!((&of_a100["accepted"], changed(&of_a100)), (&json!({"3g.39gb": 2}), vec![]));
+    let of_h100 = planned(&folder, &[a100("3g.39gb"), h100, new], "");
+    assert_eq!((&of_h100["accepted"], changed(&of_h100)), (&json!({"3g.40gb": 1}), vec!["h100"]));
 }
 
 /// A policy lists what may be created: what is there and not listed serves the pods that wait.

@@ -257,6 +257,26 @@ fn a_node_is_cut_for_pending_pods_and_returned_under_the_rights_of_its_manifest(
     tells_of_a_stuck_node(&setting);
 }
 
+/// The policies follow each other in the order of their names.
+#[test]
+fn a_pending_pod_is_served_under_one_of_two_policies() {
+    let setting = Setting::new(&["n0", "n1"]);
+    setting.set_up();
+    setting.create(&pod("a", "3g.40gb"));
+    for (name, node) in [("second", "n0"), ("first", "n1")] {
+        let selector = json!({"kubernetes.io/hostname": node});
+        let spec = json!({"mode": "mig", "allowModeChange": true, "apply": true,
+            "nodeSelector": selector});
+        setting.create(&policy(name, spec));
+    }
+    let changed = |document: &Value| -> Vec<String> {
+        let nodes = document["nodes"].as_array().expect("nodes").iter();
+        nodes.map(|row| format!("{}: {}", row["node"], row["outcome"])).collect()
+    };
+    assert_eq!(changed(&setting.apply("--dry-run")), [r#""n1": "planned""#]);
+    assert_eq!(changed(&setting.apply("")), [r#""n1": "Done""#]);
+}
+
 /// Each run names a node that has no layout, until somebody repairs it.
 fn tells_of_a_stuck_node(setting: &Setting) {
     let node = setting.node();

@@ -118,6 +118,25 @@ fn a_pod_with_several_instances_may_use_all_that_is_free() {
     }
 }
 
+/// A part of its instances beside the other pods would be more compute slices than all of them, and
+/// starts nothing.
+#[test]
+fn a_pod_with_several_instances_takes_the_place_of_pods_that_are_worth_less() {
+    let single = |number: u32, priority: i32| {
+        pod(&format!("s{number}"), &json!({"nvidia.com/mig-1g.10gb": "1"}), priority, None)
+    };
+    let two = asks(&json!({"nvidia.com/mig-3g.40gb": "2"}));
+    let with = |singles: u32, priority: i32| {
+        let pods = (0..singles).map(|number| single(number, priority));
+        let items: Vec<Value> = [small("a"), two.clone()].into_iter().chain(pods).collect();
+        planned(&items, None)["accepted"].clone()
+    };
+    assert_eq!(with(4, 0), json!({"1g.10gb": 0, "3g.40gb": 2}));
+    // Seven slices are more than six, and a higher priority is before all.
+    assert_eq!(with(7, 0), json!({"1g.10gb": 7}));
+    assert_eq!(with(1, 1), json!({"1g.10gb": 1}));
+}
+
 /// Only pods that can start without a change are before those of a higher priority.
 #[test]
 fn a_pod_that_needs_a_change_does_not_go_before_a_higher_priority() {

@@ -14,6 +14,7 @@ use super::replace::settle;
 use super::workloads::Workloads;
 use super::{Apply, Options};
 use crate::asked::WorkloadName;
+use crate::expected::Expected;
 use crate::objects::Objects;
 use crate::replicas::warnings;
 
@@ -58,11 +59,14 @@ pub async fn apply(
     if workloads.run(&options.workloads, &mut document).await? {
         objects = this.objects().await?;
     }
+    let mut expected = Expected::default();
     for (policy, problem) in policies.iter().zip(&problems) {
         let mut problem = problem.clone();
         let mut next = None;
         if problem.is_none() {
-            match judge_and_follow(&this, policy, &mut objects, &mut document).await {
+            match judge_and_follow(&this, policy, &mut objects, (&mut expected, &mut document))
+                .await
+            {
                 Ok(found) => (problem, next) = found,
                 // The other policies are followed all the same.
                 Err(error) => {
@@ -93,14 +97,14 @@ async fn judge_and_follow(
     this: &Apply<'_>,
     policy: &SharingPolicy,
     objects: &mut Objects,
-    document: &mut Document,
+    (expected, document): (&mut Expected, &mut Document),
 ) -> Result<(Option<Problem>, Option<NextChange>)> {
     let problem = this.judge(policy, objects, document).await?;
     // Verdicts decide about the nodes that follow.
     if policy.spec.guard.is_some() {
         *objects = this.objects().await?;
     }
-    let (next, has_changed) = this.follow(policy, objects, document).await?;
+    let (next, has_changed) = this.follow(policy, objects, expected, document).await?;
     if has_changed {
         *objects = this.objects().await?;
     }

@@ -5,10 +5,11 @@
 //! instances are neither removed nor offered to other work.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
-use dovetail_model::{MigTable, NodeAvailability, labels, to_nearest};
+use dovetail_model::{
+    MigTable, NodeAvailability, ShownProfiles, gpu_model, labels, mig_profile_name, to_nearest,
+};
 
 use super::scheduling::free_gpus;
 use super::taints::{keeping_away, tolerates};
@@ -48,20 +49,33 @@ pub(super) fn instances_of_no_layout(
                 .affecting(pending.iter().map(|pod| pod_ref(workload, pod)));
             let lacks = (profile, wanted - free);
             let nodes = suppliers.nodes_for(view, workload, lacks);
-            found.push(with_nodes(view, finding, &nodes));
+            found.push(match nodes.is_empty() {
+                true => without_node(finding, suppliers.instead(view, workload, profile)),
+                false => with_nodes(view, finding, &nodes),
+            });
         }
     }
 }
 
-/// What a finding says of the nodes that could provide so many instances of a profile.
-fn with_nodes(view: &View<'_>, mut finding: Finding, nodes: &[Supplier<'_>]) -> Finding {
-    let Some(first) = nodes.first() else {
-        finding.most_milli = Some(0);
+/// What a finding says where no node could provide instances under the requested name. `instead`:
+/// the name under which nodes that the pods may use offer the profile, if some do.
+fn without_node(mut finding: Finding, instead: Option<&str>) -> Finding {
+    finding.most_milli = Some(0);
+    let Some(instead) = instead else {
         let none = "none: no GPU on a node that these pods may use supports this profile";
         let example = "nodes whose GPUs support the profile; or a toleration in the pods for nodes that have it (see \
                        SCH-04)";
         return finding.with("node that could provide them", none).for_example(example);
     };
+    let none = format!("none: the GPUs that these pods may use offer this profile as {instead}");
+    let resource = format!("{}{}", labels::NVIDIA_MIG, instead.replace('+', "."));
+    let example = format!("{resource} in the resources that the pods request");
+    finding.with("node that could provide them", none).for_example(example)
+}
+
+/// What a finding says of the nodes that could provide so many instances of a profile.
+fn with_nodes(view: &View<'_>, mut finding: Finding, nodes: &[Supplier<'_>]) -> Finding {
+    let Some(first) = nodes.first() else { return finding };
     // What is free there is of other profiles; the pods need no more of it than the instances that
     // they lack.
     let states = finding.check.reach.states();
@@ -86,38 +100,46 @@ fn with_nodes(view: &View<'_>, mut finding: Finding, nodes: &[Supplier<'_>]) -> 
 /// Under which names GPUs offer their profiles.
 struct ProfileNames<'f> {
     tables: Vec<MigTable>,
-    /// By model, how such GPUs are cut, and the names that nodes with them offer.
-    models: BTreeMap<&'f str, (MigTable, Vec<&'f str>)>,
+    /// By label of a model, its name and how its GPUs are cut; those that cannot be are left out.
+    models: BTreeMap<&'f str, (&'static str, MigTable)>,
+    shown: ShownProfiles,
 }
 
 impl<'f> ProfileNames<'f> {
     fn of(view: &View<'f>) -> Self {
-        let mut models: BTreeMap<&str, (MigTable, Vec<&str>)> = BTreeMap::new();
+        let mut models: BTreeMap<&str, (&'static str, MigTable)> = BTreeMap::new();
+        let mut shown = ShownProfiles::default();
         for node in &view.facts.nodes {
-            let Some(model) = model_of(node) else { continue };
-            let (_, shown) = match models.entry(model) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => match MigTable::of_model(model) {
-                    Some(table) => new.insert((table, Vec::new())),
-                    None => continue,
-                },
-            };
-            for name in shown_on(node) {
-                if !shown.contains(&name) {
-                    shown.push(name);
+            let Some(label) = model_of(node) else { continue };
+            let model = match models.get(label) {
+                Some((model, _)) => *model,
+                None => {
+                    let known = gpu_model(label).zip(MigTable::of_model(label));
+                    let Some((model, table)) = known else { continue };
+                    models.insert(label, (model, table));
+                    model
                 }
-            }
+            };
+            shown_on(node).for_each(|name| shown.see((&*node.node.name, model), name));
         }
-        Self { tables: MigTable::all().collect(), models }
+        Self { tables: MigTable::all().collect(), models, shown }
     }
 
     /// The table of a node's GPUs, and the place of the profile that they offer, or would offer,
     /// under a name; `None` if they have no such name.
     fn on(&self, node: &Node, name: &str) -> Option<(&MigTable, usize)> {
-        let (table, others) = self.models.get(model_of(node)?)?;
-        let here: Vec<&str> = shown_on(node).collect();
-        let place = table.requested(name, [&here, others], &self.tables)?;
+        let (model, table) = self.models.get(model_of(node)?)?;
+        let place = self.shown.requested((&*node.node.name, *model), table, name)?;
         Some((table, place))
+    }
+
+    /// The name under which a node offers, or would offer, the profile that a pod means by another
+    /// one; `None` if it has no such profile.
+    fn instead(&self, node: &Node, name: &str) -> Option<&str> {
+        let (model, table) = self.models.get(model_of(node)?)?;
+        let place = table.named(name, &self.tables)?;
+        let offered = self.shown.offered((&*node.node.name, *model), table, place);
+        (mig_profile_name(name).as_deref() != Some(offered)).then_some(offered)
     }
 }
 
@@ -186,6 +208,14 @@ impl<'f> Suppliers<'f> {
             nodes.extend(able.into_iter().next());
         }
         nodes
+    }
+
+    /// The name under which a node that pods may use offers the profile that they mean by another.
+    fn instead(&mut self, view: &View<'f>, workload: &Workload, profile: &str) -> Option<&str> {
+        let names: &ProfileNames<'f> = self.names.get_or_insert_with(|| ProfileNames::of(view));
+        let nodes = view.facts.nodes.iter();
+        let mut nodes = nodes.filter(|node| is_cut(node) && may_use(workload, node));
+        nodes.find_map(|node| names.instead(node, profile))
     }
 
     /// All nodes that can have instances of a profile and that pods may use.

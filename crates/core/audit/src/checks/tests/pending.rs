@@ -388,11 +388,20 @@ fn a_node_that_could_provide_a_mig_instance_has_it_under_the_requested_name() {
     let asked = "nvidia.com/mig-1g.18gb";
     assert_eq!(node_for(asked, &[h100, h200]).as_deref(), Some("h200"));
     assert!(node_for(asked, &[h100]).is_some_and(|none| none.starts_with("none: ")));
-    // A driver has one name for a profile, and other nodes show which.
+    // A driver has one name for a profile: that of the table, if no node with such GPUs shows it.
     let cut = ("cut", "NVIDIA-A100-SXM4-80GB", "nvidia.com/mig-1g.10gb");
     let shows = ("shows", "NVIDIA-A100-SXM4-80GB", "nvidia.com/mig-3g.39gb");
     let (old, new) = ("nvidia.com/mig-3g.39gb", "nvidia.com/mig-3g.40gb");
-    assert_eq!(node_for(old, &[cut]).as_deref(), Some("cut"));
+    let none = |name: &str| {
+        Some(format!("none: the GPUs that these pods may use offer this profile as {name}"))
+    };
     assert_eq!(node_for(new, &[cut]).as_deref(), Some("cut"));
-    assert!(node_for(new, &[cut, shows]).is_some_and(|none| none.starts_with("none: ")));
+    assert_eq!(node_for(old, &[cut]), none("3g.40gb"));
+    assert_eq!(node_for(old, &[cut, shows]).as_deref(), Some("cut"));
+    assert_eq!(node_for(new, &[cut, shows]), none("3g.39gb"));
+    // What GPUs of another model show says nothing, whatever label names the model.
+    let of_h100 = ("cut", "NVIDIA-H100-80GB-HBM3", "nvidia.com/mig-1g.10gb");
+    assert_eq!(node_for(new, &[of_h100, shows]).as_deref(), Some("cut"));
+    let shows = ("shows", "NVIDIA-A100-80GB-PCIe", "nvidia.com/mig-3g.39gb");
+    assert_eq!(node_for(new, &[cut, shows]), none("3g.39gb"));
 }
