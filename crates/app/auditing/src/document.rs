@@ -1,6 +1,8 @@
 //! What an audit says, in the words of its JSON. Everything that was read is harmless text from
 //! here on.
 
+use std::collections::BTreeMap;
+
 use dovetail_account::device_time::DeviceState;
 use dovetail_account::split::{Headline, SplitMethod};
 use dovetail_audit::{
@@ -547,9 +549,10 @@ fn fix_safely(gathered: &Gathered, report: &AuditReport, findings: &mut [Finding
 /// Notes the team of each finding: that of the labels of its namespace.
 fn name_teams(gathered: &Gathered, findings: &mut [FindingOut]) {
     let facts = &gathered.facts;
+    let namespaces = facts.namespaces.iter().map(|known| (&*known.name, &known.labels));
+    let namespaces: BTreeMap<&str, &BTreeMap<String, String>> = namespaces.collect();
     let team = |finding: &FindingOut| {
-        let mut namespaces = facts.namespaces.iter();
-        let labels = &namespaces.find(|known| known.name == finding.object.namespace)?.labels;
+        let labels = namespaces.get(&*finding.object.namespace)?;
         facts.team_labels.iter().find_map(|label| labels.get(label)).map(|team| plain(team))
     };
     findings.iter_mut().for_each(|finding| finding.team = team(finding));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Run, View, measured, pending, pods_of};
 use crate::catalogue::Check;
-use crate::facts::{ObjectRef, Workload};
+use crate::facts::{Namespace, ObjectRef, Workload};
 use crate::finding::Finding;
 use crate::patch::PatchChange;
 
@@ -33,10 +33,10 @@ fn no_quota(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
             *most = units.max(*most);
         }
     }
-    let grows = view.gpu_workloads().filter(|workload| may_grow(view, workload));
+    let scaled: BTreeSet<&ObjectRef> = view.facts.autoscalers.iter().map(|of| &of.scales).collect();
+    let grows = view.gpu_workloads().filter(|workload| may_grow(workload, &scaled));
     let growing: BTreeSet<&str> = grows.map(|workload| &*workload.owner.namespace).collect();
-    let names = view.facts.namespaces.iter().map(|namespace| (&*namespace.name, namespace));
-    let namespaces: BTreeMap<&str, _> = names.collect();
+    let namespaces = namespaces(view);
     for workload in view.gpu_workloads() {
         let Some(namespace) = namespaces.get(&*workload.owner.namespace) else { continue };
         let Some(limited) = &namespace.quota_resources else { continue };
@@ -66,8 +66,9 @@ fn no_quota(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
 /// Whether it may have more pods tomorrow than it wants now, which a quota of today's size would
 /// refuse: what an autoscaler scales, what comes and goes (jobs and their like), and what a
 /// scheduler makes for the pods of others.
-fn may_grow(view: &View<'_>, workload: &Workload) -> bool {
-    let is_scaled = || view.facts.autoscalers.iter().any(|of| workload.is_made_by(&of.scales));
+fn may_grow(workload: &Workload, scaled: &BTreeSet<&ObjectRef>) -> bool {
+    let mut owners = workload.made_by.iter().chain([&workload.owner]);
+    let mut is_scaled = || owners.any(|owner| scaled.contains(owner));
     let is_fixed = ["Deployment", "StatefulSet"].contains(&workload.owner.kind.as_str());
     !is_fixed || workload.reserves_for_others || is_scaled()
 }
@@ -77,16 +78,21 @@ fn pods_wanted(workload: &Workload) -> i64 {
     i64::from(workload.replicas).max(workload.pods.len() as i64)
 }
 
+fn namespaces<'f>(view: &View<'f>) -> BTreeMap<&'f str, &'f Namespace> {
+    let namespaces = view.facts.namespaces.iter();
+    namespaces.map(|namespace| (&*namespace.name, namespace)).collect()
+}
+
 fn no_team(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let wanted = &view.facts.team_labels;
     if wanted.is_empty() {
         return;
     }
     let is_wanted = |label: &String| wanted.contains(label);
+    let namespaces = namespaces(view);
     for workload in view.gpu_workloads() {
-        let namespace = view.facts.namespaces.iter().find(|n| n.name == workload.owner.namespace);
         // Without the namespace nobody knows its labels.
-        let Some(namespace) = namespace else { continue };
+        let Some(namespace) = namespaces.get(&*workload.owner.namespace) else { continue };
         let labels = &workload.template.labels;
         let place = labels.keys().position(is_wanted);
         let finding = Finding::new(check, &workload.owner).affecting(pods_of(workload));

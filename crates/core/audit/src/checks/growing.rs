@@ -19,9 +19,14 @@ const MOST_NAMED: usize = 3;
 struct Growth<'f> {
     autoscaler: &'f Autoscaler,
     workload: &'f Workload,
+    /// A resource of which a pod holds GPUs, and how many.
+    needs: Option<(&'f str, i64)>,
     /// Pods at most, of how many there are now.
     pods: (u32, u32),
 }
+
+/// Nodes with free GPUs, and how many are free, by resource.
+type FreeGpus<'f> = BTreeMap<&'f str, Vec<(&'f Node, i64)>>;
 
 /// Adds to the findings that remove nodes which autoscalers may then lack them.
 pub(super) fn name_growth(view: &View<'_>, found: &mut [Finding]) {
@@ -30,13 +35,13 @@ pub(super) fn name_growth(view: &View<'_>, found: &mut [Finding]) {
     if removed.is_empty() || growing.is_empty() {
         return;
     }
-    let used = used_then(view, found);
-    growing.retain(|growth| !growth.has_room(view, &removed, &used));
+    let free = free_then(view, &removed, found);
+    growing.retain(|growth| !growth.has_room(&free));
     let removing = found.iter_mut().filter(|of| removes(of) && of.object.kind != ADDS_NODES);
     for finding in removing {
         let nodes = finding.affected.iter().filter_map(|of| view.nodes.get(&*of.name).copied());
         let nodes: Vec<&Node> = nodes.collect();
-        let may_need = |of: &&Growth<'_>| nodes.iter().any(|node| of.pods_on(node, 0) > 0);
+        let may_need = |of: &&Growth<'_>| nodes.iter().any(|node| of.may_use(node));
         let named = growing.iter().filter(may_need).take(MOST_NAMED);
         add_risks(finding, named.map(Growth::words).collect());
     }
@@ -48,16 +53,40 @@ fn growing<'f>(view: &View<'f>) -> Vec<Growth<'f>> {
         let workload = view.gpu_workload_of(&autoscaler.scales)?;
         let most = autoscaler.most_replicas?;
         let now = workload.replicas;
-        (most > now).then_some(Growth { autoscaler, workload, pods: (most, now) })
+        if most <= now {
+            return None;
+        }
+        let needs = workload.gpus_per_pod().into_iter().find(|(_, count)| *count > 0);
+        Some(Growth { autoscaler, workload, needs, pods: (most, now) })
     };
     facts.autoscalers.iter().filter_map(growth).collect()
 }
 
+/// GPUs that are free on the nodes that stay, once the pods that findings move have moved.
+fn free_then<'f>(view: &View<'f>, removed: &BTreeSet<String>, found: &[Finding]) -> FreeGpus<'f> {
+    let used = used_then(view, found);
+    let stays = view.facts.nodes.iter().filter(|node| {
+        node.node.condition == NodeAvailability::Ready
+            && node.cordoned_since_ms.is_none()
+            && !removed.contains(&*node.node.name)
+    });
+    let mut free = FreeGpus::new();
+    for node in stays {
+        for (resource, gpus) in &node.gpus {
+            let used = used.get(&(&*node.node.name, resource.as_str())).copied().unwrap_or(0);
+            if gpus.allocatable > used {
+                free.entry(resource.as_str()).or_default().push((node, gpus.allocatable - used));
+            }
+        }
+    }
+    free
+}
+
 /// GPUs that pods have by node and resource, once those that findings move have moved.
-fn used_then<'f>(view: &View<'f>, found: &[Finding]) -> BTreeMap<(String, &'f str), i64> {
+fn used_then<'a>(view: &View<'a>, found: &'a [Finding]) -> BTreeMap<(&'a str, &'a str), i64> {
     let moves = found.iter().flat_map(|finding| &finding.moves);
     let moved: BTreeMap<&ObjectRef, &str> = moves.map(|of| (&of.pod, &*of.to)).collect();
-    let mut used: BTreeMap<(String, &str), i64> = BTreeMap::new();
+    let mut used: BTreeMap<(&str, &str), i64> = BTreeMap::new();
     for workload in view.gpu_workloads() {
         let gpus = workload.gpus_per_pod();
         for pod in &workload.pods {
@@ -67,7 +96,7 @@ fn used_then<'f>(view: &View<'f>, found: &[Finding]) -> BTreeMap<(String, &'f st
                 false => moved.get(&super::pod_ref(workload, pod)).copied().unwrap_or(node),
             };
             for (resource, count) in &gpus {
-                *used.entry((node.to_owned(), *resource)).or_default() += count;
+                *used.entry((node, *resource)).or_default() += count;
             }
         }
     }
@@ -76,38 +105,29 @@ fn used_then<'f>(view: &View<'f>, found: &[Finding]) -> BTreeMap<(String, &'f st
 
 impl Growth<'_> {
     /// Whether all pods that may be added fit on nodes that stay, by their numbers of GPUs.
-    fn has_room(
-        &self,
-        view: &View<'_>,
-        removed: &BTreeSet<String>,
-        used: &BTreeMap<(String, &str), i64>,
-    ) -> bool {
-        let needs = self.workload.gpus_per_pod();
-        let Some((&resource, _)) = needs.iter().find(|(_, count)| **count > 0) else { return true };
-        let stays = view.facts.nodes.iter().filter(|node| {
-            node.node.condition == NodeAvailability::Ready
-                && node.cordoned_since_ms.is_none()
-                && !removed.contains(&*node.node.name)
-        });
-        let of_node = |node: &Node| {
-            let used = used.get(&(node.node.name.to_string(), resource)).copied().unwrap_or(0);
-            self.pods_on(node, used)
-        };
+    fn has_room(&self, free: &FreeGpus<'_>) -> bool {
+        let Some((resource, count)) = self.needs else { return true };
         let (most, now) = self.pods;
-        stays.map(of_node).fold(0, i64::saturating_add) >= i64::from(most - now)
+        let mut missing = i64::from(most - now);
+        for (node, free) in free.get(resource).into_iter().flatten() {
+            if missing <= 0 {
+                break;
+            }
+            if self.may_use(node) {
+                missing -= free / count;
+            }
+        }
+        missing <= 0
     }
 
-    /// How many of its pods a node has GPUs for, of which so many are used.
-    fn pods_on(&self, node: &Node, used: i64) -> i64 {
-        let needs = self.workload.gpus_per_pod();
-        let Some((resource, count)) = needs.iter().find(|(_, count)| **count > 0) else { return 0 };
-        let accepts = self.workload.accepts_labels(node);
-        match node.gpus.get(*resource) {
-            Some(gpus) if accepts && self.workload.can_get(resource, gpus) => {
-                (gpus.allocatable - used).max(0) / count
-            }
-            _ => 0,
-        }
+    /// Whether its pods could run on an empty node.
+    fn may_use(&self, node: &Node) -> bool {
+        let Some((resource, count)) = self.needs else { return false };
+        node.gpus.get(resource).is_some_and(|gpus| {
+            gpus.allocatable >= count
+                && self.workload.can_get(resource, gpus)
+                && self.workload.accepts_labels(node)
+        })
     }
 
     fn words(&self) -> String {

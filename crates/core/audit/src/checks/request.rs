@@ -9,7 +9,7 @@ use dovetail_units::amount::gib;
 use super::{Run, View, advised, claims_on, measured, mend, pods_of};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
-use crate::facts::{ContainerKind, MemoryKills, Workload, WorkloadClass};
+use crate::facts::{Container, ContainerKind, MemoryKills, Workload, WorkloadClass};
 use crate::finding::Finding;
 use crate::patch::{PatchChange, amount_text};
 
@@ -199,10 +199,13 @@ fn helper_with_gpus(view: &View<'_>, check: &'static Check, found: &mut Vec<Find
     for (workload, number) in view.facts.workloads.iter().zip(0..) {
         let holds = workload.gpus_per_pod();
         let mut explained: usize = 0;
+        let has_gpus = |of: &Container| of.gpu_limits().next().is_some();
         let helpers = workload.template.containers.iter().enumerate();
-        for (index, helper) in helpers.filter(|(_, c)| c.kind != ContainerKind::Main) {
-            let mut without = workload.clone();
-            without.template.containers.remove(index);
+        let helpers = helpers.filter(|(_, c)| c.kind != ContainerKind::Main && has_gpus(c));
+        for (index, helper) in helpers {
+            let mut template = workload.template.clone();
+            template.containers.remove(index);
+            let without = Workload { template, ..Workload::default() };
             let without = without.gpus_per_pod();
             for (resource, count) in helper.gpu_limits() {
                 let left = without.get(resource).copied().unwrap_or(0);

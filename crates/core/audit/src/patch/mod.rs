@@ -145,14 +145,14 @@ fn edited(facts: &FactsByOwner<'_>, findings: &[&Finding], source: &SourceObject
     let mut of_template = false;
     // What is worth most comes last, and the last change of a place counts.
     let mut effective: Vec<&Finding> = Vec::new();
+    let mut after = source.content.clone();
     for finding in findings.iter().rev() {
-        let before = edits.applied(source);
         of_template |= edit(facts, finding, source, &mut edits);
-        if edits.applied(source) != before {
+        let before = std::mem::replace(&mut after, edits.applied(source));
+        if after != before {
             effective.insert(0, finding);
         }
     }
-    let after = edits.applied(source);
     if after == source.content {
         return None;
     }

@@ -136,7 +136,7 @@ fn not_replaced(
             facts.workloads_of(&finding.object).iter().find_map(|of| rejected(of))
         }
         PatchChange::LetOneGo => {
-            protected(facts, &finding.object).flatten().find_map(|of| rejected(of))
+            facts.protected_by(&finding.object).flatten().find_map(|of| rejected(of))
         }
         _ => None,
     }?;
@@ -367,19 +367,12 @@ pub(super) fn of_created(object: &ObjectRef) -> Vec<String> {
     vec![risk.to_owned()]
 }
 
-/// The workloads that a budget protects, by their owners.
-fn protected<'f>(
-    facts: &'f FactsByOwner<'_>,
-    budget: &'f ObjectRef,
-) -> impl Iterator<Item = &'f [&'f Workload]> {
-    let budgets = facts.budgets.iter().filter(move |of| of.object == *budget);
-    budgets.map(|of| facts.workloads_of(&of.protects))
-}
-
 /// What is lost when a budget lets pods go one by one.
 fn evicted_one_by_one(facts: &FactsByOwner<'_>, budget: &ObjectRef) -> Option<String> {
-    let protects =
-        |class: WorkloadClass| protected(facts, budget).flatten().any(|of| of.class == Some(class));
+    let protected: Vec<&[&Workload]> = facts.protected_by(budget).collect();
+    let protects = |class: WorkloadClass| {
+        protected.iter().copied().flatten().any(|of| of.class == Some(class))
+    };
     let replicas = |of: &[&Workload]| of.iter().map(|workload| workload.replicas).sum::<u32>();
     let risk = match () {
         () if protects(WorkloadClass::Training) => {
@@ -392,7 +385,7 @@ fn evicted_one_by_one(facts: &FactsByOwner<'_>, budget: &ObjectRef) -> Option<St
         () if protects(WorkloadClass::Batch) => {
             "a drain then evicts its pods one by one: work without checkpoints starts again from the beginning"
         }
-        () if protected(facts, budget).any(|of| replicas(of) == 1) => {
+        () if protected.iter().any(|of| replicas(of) == 1) => {
             "it has one replica: a drain then evicts it, and no requests are served until another one is ready; run \
              two first"
         }

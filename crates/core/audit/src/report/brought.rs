@@ -171,9 +171,12 @@ fn opened<'m>(
 /// What pending pods take of what holders leave, by place of the node.
 fn room(freed: &Freed, starting: &mut Starting<'_>) -> Takes {
     let mut room = starting.leave();
+    let mut left = Takes::new();
+    for ((_, node), time) in freed {
+        *left.entry(*node).or_default() += time;
+    }
     for (node, room) in &mut room {
-        let of_node = freed.iter().filter(|((_, place), _)| place == node);
-        *room = (*room).min(of_node.map(|(_, time)| time).sum());
+        *room = (*room).min(left.get(node).copied().unwrap_or(0));
     }
     room
 }

@@ -3,9 +3,10 @@
 
 use dovetail_audit::{ObjectRef, Patch};
 
+use super::candidate::PatchCandidate;
 use super::reach::PatchReach;
 use super::rolling_update::RollingUpdate;
-use super::template::{TemplateChange, changes};
+use super::template::TemplateChange;
 use super::trial::Trial;
 use crate::facts::limit_range::{LimitRange, TemplateAmounts};
 use crate::facts::unmade::quota::QuotaRoom;
@@ -13,25 +14,28 @@ use crate::facts::unmade::replaced::{Charge, Exceeded, Replaced};
 
 /// What to do first where the API server would reject new pods; with no pods, since all pods of the
 /// object have the template.
-pub(super) fn rejected(trial: &Trial<'_>, patch: &Patch) -> Option<(String, Vec<ObjectRef>)> {
-    let ObjectRef { kind, namespace, name } = &patch.object;
+pub(super) fn rejected(
+    trial: &Trial<'_>,
+    candidate: &PatchCandidate,
+) -> Option<(String, Vec<ObjectRef>)> {
+    let ObjectRef { kind, namespace, name } = &candidate.patch.object;
     let owner = format!("{kind} {namespace}/{name}");
-    let order = beyond_limits(trial.nodes.reach, patch, &owner).or_else(|| {
+    let order = beyond_limits(trial.nodes.reach, candidate, &owner).or_else(|| {
         let quotas = trial.quotas.get(namespace)?;
-        let replaced = trial.replaced(patch);
-        without_required(quotas, &replaced, &owner)
-            .or_else(|| beyond_quota((quotas, kind), &replaced, &owner))
+        let replaced = trial.replaced(candidate);
+        without_required(quotas, replaced, &owner)
+            .or_else(|| beyond_quota((quotas, kind), replaced, &owner))
     });
     Some((order?, Vec::new()))
 }
 
 /// What to do before a template changes whose pods a LimitRange rejects.
-fn beyond_limits(reach: &PatchReach, patch: &Patch, owner: &str) -> Option<String> {
-    let ranges = limit_ranges(reach, patch);
+fn beyond_limits(reach: &PatchReach, candidate: &PatchCandidate, owner: &str) -> Option<String> {
+    let ranges = limit_ranges(reach, &candidate.patch);
     if ranges.is_empty() {
         return None;
     }
-    let problem = changes(patch, patch.edited.as_ref()?).into_iter().find_map(|change| {
+    let problem = candidate.templates.iter().find_map(|change| {
         let template = TemplateAmounts::read(&change.texts[1], ranges)?;
         ranges.iter().find_map(|range| range.rejects(&template))
     })?;
@@ -79,21 +83,25 @@ fn limit_ranges<'r>(reach: &'r PatchReach, patch: &Patch) -> &'r [LimitRange] {
 
 impl Trial<'_> {
     /// Takes what a patch changes of what pods take of quotas.
-    pub(super) fn charge(&mut self, patch: &Patch) {
-        let replaced = match self.quotas.contains_key(&patch.object.namespace) {
-            true => self.replaced(patch),
+    pub(super) fn charge(&mut self, candidate: &PatchCandidate) {
+        let namespace = &candidate.patch.object.namespace;
+        let replaced = match self.quotas.contains_key(namespace) {
+            true => self.replaced(candidate),
             false => return,
         };
-        for quota in self.quotas.get_mut(&patch.object.namespace).into_iter().flatten() {
+        for quota in self.quotas.get_mut(namespace).into_iter().flatten() {
             replaced.iter().for_each(|replaced| quota.replace(replaced));
         }
     }
 
     /// The pods that a patch replaces.
-    fn replaced(&self, patch: &Patch) -> Vec<Replaced> {
-        let changes = self.template_changes(patch);
-        let replaced = changes.into_iter().filter(|(_, change)| change.replaces_pods);
-        replaced.filter_map(|(group, change)| self.replaced_in(group, &change, patch)).collect()
+    fn replaced<'c>(&self, candidate: &'c PatchCandidate) -> &'c [Replaced] {
+        let replaced = || {
+            let changes = candidate.changes().filter(|(_, change)| change.replaces_pods);
+            let of_group = |(group, change)| self.replaced_in(group, change, &candidate.patch);
+            changes.filter_map(of_group).collect()
+        };
+        candidate.replaced.get_or_init(replaced)
     }
 
     /// The pods of a group that a patch replaces, one after the other unless its strategy says

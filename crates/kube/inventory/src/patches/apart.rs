@@ -43,6 +43,24 @@ impl Apart {
         terms.chain(self.ports.iter().any(is_taken).then_some(HOST_NAME)).collect()
     }
 
+    /// The namespace of these pods.
+    pub(super) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Whether these pods may keep others off their nodes.
+    pub(super) fn has_rules(&self) -> bool {
+        !self.terms.is_empty() || !self.ports.is_empty()
+    }
+
+    /// Namespaces of the pods that required anti-affinity of these is about; `None` where it may be
+    /// about any.
+    pub(super) fn namespaces_of_others(&self) -> Option<BTreeSet<&str>> {
+        let named = self.terms.iter().map(|term| term.pods.only_namespaces());
+        let named: Option<Vec<&[Box<str>]>> = named.collect();
+        Some(named?.into_iter().flatten().map(|name| &**name).collect())
+    }
+
     /// Whether these pods run only beside others.
     pub(super) fn needs_company(&self) -> bool {
         !self.company.is_empty()

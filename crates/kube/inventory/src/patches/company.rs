@@ -29,6 +29,9 @@ impl<'r> CompanySeekers<'r> {
         moved: &BTreeSet<usize>,
         targets: &[usize],
     ) -> Vec<Harmed> {
+        if moved.is_empty() {
+            return Vec::new();
+        }
         let others = self.groups.iter().filter(|other| **other != group);
         let of = &self.reach.groups[group];
         let alone = others

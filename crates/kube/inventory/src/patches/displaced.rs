@@ -3,16 +3,16 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 
 use dovetail_audit::{NodeChange, Patch};
-use dovetail_model::{Requirement, Resources};
+use dovetail_model::Resources;
 
+use super::candidate::PatchCandidate;
 use super::reach::PatchReach;
 use super::rollout::Unchecked;
 use super::room::{is_left, on_node};
 use super::trial::{Harmed, Trial, of_group};
-use super::trial_nodes::TrialNodes;
+use super::trial_nodes::{RequirementId, TrialNodes};
 
 /// Where pods go that patches keep from their own nodes.
 pub(super) struct Displacements {
@@ -21,7 +21,7 @@ pub(super) struct Displacements {
     /// Groups of pods that earlier patches sent to a node.
     guests: BTreeMap<usize, Vec<usize>>,
     /// Nodes before this one have no room for a pod that asks for so much.
-    full_up_to: HashMap<(Arc<Requirement>, Resources), usize>,
+    full_up_to: HashMap<(RequirementId, Resources), usize>,
 }
 
 /// A pod that runs on a node and could be replaced there.
@@ -29,7 +29,7 @@ struct Resident {
     /// The group of the pod.
     group: usize,
     node: usize,
-    requirement: Arc<Requirement>,
+    requirement: RequirementId,
     /// Whether something is not known of the nodes that it could move to.
     is_unchecked: bool,
 }
@@ -74,17 +74,17 @@ impl Displacements {
     }
 
     /// Applies a patch; pods that it keeps from their nodes count where they go.
-    pub(super) fn apply(&mut self, trial: &mut Trial<'_>, patch: &Patch) {
-        let Some(change) = tainting(patch) else {
+    pub(super) fn apply(&mut self, trial: &mut Trial<'_>, candidate: &PatchCandidate) {
+        let Some(change) = tainting(&candidate.patch) else {
             // It may open nodes.
-            if patch.nodes.is_some() {
+            if candidate.patch.nodes.is_some() {
                 self.full_up_to.clear();
             }
-            return trial.apply(patch);
+            return trial.apply(candidate);
         };
         let changed = trial.nodes.places_of(change);
         let residents = self.residents(trial, &changed);
-        trial.apply(patch);
+        trial.apply(candidate);
         for (group, node) in self.displaced(trial, residents).placed {
             let asked = trial.to_come(group).requests.clone();
             trial.nodes.hold(node, &asked);
@@ -109,15 +109,12 @@ impl Displacements {
                 }
                 let known = residents.last().filter(|last| last.group == group);
                 let (requirement, mut is_unchecked) = match known {
-                    Some(known) => (Arc::clone(&known.requirement), known.is_unchecked),
-                    None => {
-                        let requirement = trial.nodes.requirement(trial.to_come(group));
-                        (Arc::new(requirement), Unchecked::of(reach, of).is_some())
-                    }
+                    Some(known) => (known.requirement, known.is_unchecked),
+                    None => (trial.requirement_to_come(group), Unchecked::of(reach, of).is_some()),
                 };
                 // Others may need it beside them.
                 is_unchecked |= trial.company_seekers.need(group, node);
-                if trial.nodes.fits(&requirement, node) {
+                if trial.nodes.fits(requirement, node) {
                     residents.push(Resident { group, node, requirement, is_unchecked });
                 }
             }
@@ -130,7 +127,7 @@ impl Displacements {
         let mut displaced = Displaced::default();
         let mut more: BTreeMap<usize, Resources> = BTreeMap::new();
         for Resident { group, node, requirement, is_unchecked } in residents {
-            if trial.nodes.fits(&requirement, node) {
+            if trial.nodes.fits(requirement, node) {
                 continue;
             }
             if is_unchecked {
@@ -154,7 +151,7 @@ impl Displacements {
     fn next_with_room(
         &mut self,
         nodes: &mut TrialNodes<'_>,
-        key: (Arc<Requirement>, Resources),
+        key: (RequirementId, Resources),
         more: &BTreeMap<usize, Resources>,
     ) -> Option<usize> {
         let (requirement, asked) = &key;
@@ -167,7 +164,7 @@ impl Displacements {
             }
             !nodes.closed[node]
                 && is_left(&nodes.all[node].allocatable, &used, asked)
-                && nodes.fits(requirement, node)
+                && nodes.fits(*requirement, node)
         };
         let found = (first..count).find(|node| has_room(*node));
         self.full_up_to.insert(key, found.unwrap_or(count));

@@ -7,8 +7,10 @@
 
 mod admission;
 mod apart;
+mod candidate;
 mod company;
 mod displaced;
+mod group_index;
 mod jams;
 mod moves;
 mod order;
@@ -24,10 +26,13 @@ mod trial_nodes;
 use std::collections::BTreeMap;
 
 use dovetail_audit::{Facts, FactsByOwner, Finding, Form, ObjectRef, Patch, SourceObject, patches};
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
+use candidate::PatchCandidate;
 use displaced::Displacements;
+use group_index::GroupIndex;
 pub use reach::PatchReach;
-use trial::Trial;
+use trial::{Harmed, Trial};
 
 /// A patch with the findings that it fixes, by their place in the list that was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,10 +65,11 @@ pub struct SafePatches {
 impl SafePatches {
     /// Adds a patch. An object that several findings need is created once.
     fn write(&mut self, patch: Patch, findings: Vec<usize>) {
-        let is_same = |safe: &&mut SafePatch| {
-            matches!(patch.form, Form::Create(_)) && safe.patch.form == patch.form
+        let same = match patch.form {
+            Form::Create(_) => self.written.iter_mut().find(|safe| safe.patch.form == patch.form),
+            _ => None,
         };
-        match self.written.iter_mut().find(is_same) {
+        match same {
             Some(safe) => {
                 safe.findings.extend(findings);
                 safe.findings.sort_unstable();
@@ -76,40 +82,52 @@ impl SafePatches {
     }
 }
 
+/// Objects whose patches are made side by side, before they are judged one after the other: all
+/// patches together would take much memory.
+const MADE_AT_ONCE: usize = 256;
+
 /// The patches of all findings: one for each object, with every change that is harmless.
 pub fn safe_patches(
     facts: &Facts,
     reach: &PatchReach,
     findings: &[&Finding],
-    source_of: &dyn Fn(&ObjectRef) -> Option<SourceObject>,
+    source_of: &(dyn Fn(&ObjectRef) -> Option<SourceObject> + Sync),
 ) -> SafePatches {
     let mut by_object: BTreeMap<&ObjectRef, Vec<usize>> = BTreeMap::new();
     let mut objects: Vec<&ObjectRef> = Vec::new();
     for (place, finding) in findings.iter().enumerate() {
-        let places = by_object.entry(&finding.object).or_default();
-        if places.is_empty() {
+        let places = by_object.entry(&finding.object).or_insert_with(|| {
             objects.push(&finding.object);
+            Vec::new()
+        });
+        if !finding.remedies.is_empty() {
+            places.push(place);
         }
-        places.push(place);
     }
     let mut found = SafePatches::default();
     let (mut trial, mut displacements) = (Trial::new(reach), Displacements::new(reach));
     let (facts, mut later) = (&FactsByOwner::of(facts), Vec::new());
-    for object in objects {
-        let source = source_of(object);
-        let places = &by_object[object];
-        let writer = Writer { facts, findings, source: source.as_ref() };
-        // Tolerations come before taints, so nodes are changed last.
-        let edits_nodes = writer.patches(places).iter().any(|patch| patch.nodes.is_some());
-        if edits_nodes {
-            later.push((source, places));
-            continue;
+    for objects in objects.chunks(MADE_AT_ONCE) {
+        let writers = objects.par_iter().filter_map(|object| {
+            let places = Some(&*by_object[*object]).filter(|places| !places.is_empty())?;
+            let (source, made) = (source_of(object), BTreeMap::new());
+            let mut writer = Writer { facts, findings, source, places, made };
+            writer.candidates(places, &trial.index);
+            Some(writer)
+        });
+        let writers: Vec<Writer<'_>> = writers.collect();
+        for mut writer in writers {
+            // Tolerations come before taints, so nodes are changed last.
+            let candidates = writer.candidates(writer.places, &trial.index);
+            if candidates.iter().any(|candidate| candidate.patch.nodes.is_some()) {
+                later.push(writer);
+                continue;
+            }
+            writer.write((&mut trial, &mut displacements), &mut found);
         }
-        writer.write(places, (&mut trial, &mut displacements), &mut found);
     }
-    for (source, places) in later {
-        let writer = Writer { facts, findings, source: source.as_ref() };
-        writer.write(places, (&mut trial, &mut displacements), &mut found);
+    for writer in later {
+        writer.write((&mut trial, &mut displacements), &mut found);
     }
     found.written.sort_by_key(|safe| order::rank(&safe.patch));
     found
@@ -119,50 +137,48 @@ pub fn safe_patches(
 struct Writer<'w> {
     facts: &'w FactsByOwner<'w>,
     findings: &'w [&'w Finding],
-    source: Option<&'w SourceObject>,
+    source: Option<SourceObject>,
+    /// Places of the findings about it that say what would fix them.
+    places: &'w [usize],
+    /// The patches of findings at these places.
+    made: BTreeMap<Vec<usize>, Vec<PatchCandidate>>,
 }
 
 impl Writer<'_> {
-    fn patches(&self, places: &[usize]) -> Vec<Patch> {
-        let of: Vec<&Finding> = places.iter().map(|place| self.findings[*place]).collect();
-        patches(self.facts, &of, self.source)
+    /// The patches of some of the findings. They are made once.
+    fn candidates(&mut self, places: &[usize], index: &GroupIndex<'_>) -> &[PatchCandidate] {
+        self.made.entry(places.to_vec()).or_insert_with(|| {
+            let of: Vec<&Finding> = places.iter().map(|place| self.findings[*place]).collect();
+            let patches = patches(self.facts, &of, self.source.as_ref()).into_iter();
+            patches.map(|patch| PatchCandidate::of(patch, index)).collect()
+        })
     }
 
     /// Takes the changes of one finding after the other, as long as they harm no pod.
     fn write(
-        &self,
-        places: &[usize],
+        mut self,
         (trial, displacements): (&mut Trial<'_>, &mut Displacements),
         found: &mut SafePatches,
     ) {
         let mut kept: Vec<usize> = Vec::new();
-        for place in places {
+        let mut warning = None;
+        for place in self.places {
             let with: Vec<usize> = kept.iter().copied().chain([*place]).collect();
-            let edits = |patches: Vec<Patch>| patches.into_iter().find(|p| p.edited.is_some());
-            let Some(patch) = edits(self.patches(&with)) else {
-                kept = with;
-                continue;
-            };
-            let rejected = order::of_unknown_pods(&patch, trial.nodes.reach)
-                .or_else(|| admission::rejected(trial, &patch));
-            if let Some((order, pods)) = rejected {
-                found.withheld.push(Withheld { finding: *place, pods, order });
-                continue;
-            }
-            let harmed = trial.harmed_by(&patch);
-            match (harmed.is_empty(), trial.roll_out(&patch).safe_order(&patch)) {
-                (true, None) => kept = with,
-                (true, Some((order, pods))) => {
+            let mut candidates = self.candidates(&with, &trial.index).iter();
+            let edited = candidates.find(|candidate| candidate.patch.edited.is_some());
+            match edited.map_or(Ok(None), |candidate| judge(candidate, trial)) {
+                Ok(of_patch) => (kept, warning) = (with, of_patch),
+                Err((order, pods)) => {
                     found.withheld.push(Withheld { finding: *place, pods, order });
                 }
-                (false, _) => self.withhold(*place, &patch, harmed, trial, found),
             }
         }
-        for mut patch in self.patches(&kept) {
+        for mut candidate in self.made.remove(&kept).unwrap_or_default() {
+            let patch = &candidate.patch;
             let fixes = |place: &&usize| patch.checks.contains(&self.findings[**place].check.id);
             let findings: Vec<usize> = kept.iter().filter(fixes).copied().collect();
             if let (Some(first), Some(withheld)) =
-                (findings.first(), order::of_unknown_pods(&patch, trial.nodes.reach))
+                (findings.first(), order::of_unknown_pods(patch, trial.nodes.reach))
             {
                 let (order, pods) = withheld;
                 found.withheld.push(Withheld { finding: *first, pods, order });
@@ -171,35 +187,53 @@ impl Writer<'_> {
             // The object itself was judged above.
             let mut harmed = match patch.edited {
                 Some(_) => Vec::new(),
-                None => trial.harmed_by(&patch),
+                None => trial.harmed_by(&candidate),
             };
             if harmed.is_empty() {
-                harmed = displacements.harmed_by(trial, &patch);
+                harmed = displacements.harmed_by(trial, patch);
             }
             match (harmed.is_empty(), findings.first()) {
                 (true, _) => {
-                    let warning = trial.roll_out(&patch).warning();
-                    patch.warnings.extend(warning.map(str::to_owned));
-                    trial.charge(&patch);
-                    displacements.apply(trial, &patch);
-                    found.write(patch, findings);
+                    if patch.edited.is_some() {
+                        candidate.patch.warnings.extend(warning.map(str::to_owned));
+                    }
+                    trial.charge(&candidate);
+                    displacements.apply(trial, &candidate);
+                    found.write(candidate.patch, findings);
                 }
-                (false, Some(first)) => self.withhold(*first, &patch, harmed, trial, found),
+                (false, Some(first)) => {
+                    let (order, pods) = first_steps(patch, harmed, trial);
+                    found.withheld.push(Withheld { finding: *first, pods, order });
+                }
                 (false, None) => {}
             }
         }
     }
+}
 
-    fn withhold(
-        &self,
-        finding: usize,
-        patch: &Patch,
-        harmed: Vec<trial::Harmed>,
-        trial: &Trial<'_>,
-        found: &mut SafePatches,
-    ) {
-        let order = order::safe_order(patch, &harmed, trial);
-        let pods = harmed.into_iter().flat_map(|harmed| harmed.pods).collect();
-        found.withheld.push(Withheld { finding, pods, order });
+/// A warning for the patch of an object, if it may be written; else what to do first, and the pods
+/// that the patch harms.
+fn judge(
+    candidate: &PatchCandidate,
+    trial: &mut Trial<'_>,
+) -> Result<Option<&'static str>, (String, Vec<ObjectRef>)> {
+    let patch = &candidate.patch;
+    let rejected = order::of_unknown_pods(patch, trial.nodes.reach)
+        .or_else(|| admission::rejected(trial, candidate));
+    if let Some(rejected) = rejected {
+        return Err(rejected);
     }
+    let harmed = trial.harmed_by(candidate);
+    if !harmed.is_empty() {
+        return Err(first_steps(patch, harmed, trial));
+    }
+    let roll_out = trial.roll_out(candidate);
+    let warning = roll_out.warning();
+    roll_out.safe_order(patch).map_or(Ok(warning), Err)
+}
+
+/// What to do before a patch that harms pods, and these.
+fn first_steps(patch: &Patch, harmed: Vec<Harmed>, trial: &Trial<'_>) -> (String, Vec<ObjectRef>) {
+    let order = order::safe_order(patch, &harmed, trial);
+    (order, harmed.into_iter().flat_map(|harmed| harmed.pods).collect())
 }

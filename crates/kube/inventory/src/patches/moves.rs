@@ -1,13 +1,10 @@
 //! Which pods of a changed template cannot be replaced on their own nodes, and where they go.
 
-use std::sync::Arc;
-
-use dovetail_model::{Requirement, Resources};
-use dovetail_objects::Pod;
+use dovetail_model::Resources;
 
 use super::reach::PodGroup;
 use super::room::is_left;
-use super::trial_nodes::TrialNodes;
+use super::trial_nodes::{RequirementId, TrialNodes};
 
 /// Where the pods of a group go that cannot be replaced on their own nodes.
 pub(super) struct Moves {
@@ -18,17 +15,20 @@ pub(super) struct Moves {
 }
 
 impl TrialNodes<'_> {
-    /// The pods that run and whose replacements cannot, or have to, run on another node.
-    pub(super) fn moves(&mut self, group: &PodGroup, pod: &Pod) -> Moves {
-        let requirement = Arc::new(self.requirement(pod));
+    /// The pods that run and whose replacements, which ask for this, cannot run on the same node.
+    pub(super) fn moves(
+        &mut self,
+        group: &PodGroup,
+        (requirement, asked): (RequirementId, &Resources),
+    ) -> Moves {
         let mut moved = Vec::new();
         let on_nodes = group.pods.iter().enumerate();
         for (place, node) in on_nodes.filter_map(|(place, (_, node))| Some((place, (*node)?))) {
-            if !self.stays(&requirement, node, (&group.pod.requests, &pod.requests)) {
+            if !self.stays(requirement, node, (&group.pod.requests, asked)) {
                 moved.push(place);
             }
         }
-        let placed = self.placed(&requirement, &pod.requests, moved.len());
+        let placed = self.placed(requirement, asked, moved.len());
         Moves { placed, moved }
     }
 
@@ -36,17 +36,19 @@ impl TrialNodes<'_> {
     /// place.
     fn placed(
         &mut self,
-        requirement: &Arc<Requirement>,
+        requirement: RequirementId,
         asked: &Resources,
         count: usize,
     ) -> Vec<usize> {
         let mut placed = Vec::new();
-        for node in 0..self.all.len() {
+        if count == 0 {
+            return placed;
+        }
+        for node in self.first_with_room(requirement, asked)..self.all.len() {
             if placed.len() == count {
                 break;
             }
-            let has_room = is_left(&self.all[node].allocatable, &self.used[node], asked);
-            if self.closed[node] || !has_room || !self.fits(requirement, node) {
+            if !self.has_room(requirement, asked, node) {
                 continue;
             }
             let mut used = self.used[node].clone();
@@ -61,7 +63,7 @@ impl TrialNodes<'_> {
     /// Whether a pod that runs on a node can be replaced there by one that asks for something else.
     fn stays(
         &mut self,
-        requirement: &Arc<Requirement>,
+        requirement: RequirementId,
         node: usize,
         (old, new): (&Resources, &Resources),
     ) -> bool {

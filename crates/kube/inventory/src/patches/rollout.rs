@@ -8,6 +8,7 @@ use dovetail_model::{Taint, TaintEffect};
 use dovetail_objects::Pod;
 use dovetail_translate::NotYet;
 
+use super::candidate::PatchCandidate;
 use super::moves::Moves;
 use super::reach::{PatchReach, PodGroup, rules};
 use super::rolling_update::RollingUpdate;
@@ -191,16 +192,17 @@ fn preempts(patch: &Patch, owner: &str) -> String {
 
 impl Trial<'_> {
     /// How the pods fare that a patch replaces.
-    pub(super) fn roll_out(&mut self, patch: &Patch) -> RollOut {
+    pub(super) fn roll_out(&mut self, candidate: &PatchCandidate) -> RollOut {
+        let patch = &candidate.patch;
         let surges = RollingUpdate::of(patch).is_some_and(|update| update.surges);
         let reach = self.nodes.reach;
-        let changes = self.template_changes(patch);
         let mut fits = RollOut::Fits;
-        for (place, change) in changes.into_iter().filter(|(_, change)| change.replaces_pods) {
+        for (place, change) in candidate.changes().filter(|(_, change)| change.replaces_pods) {
             let group = &reach.groups[place];
             let pod = change.applied(&group.pod);
+            let new = (self.nodes.requirement_of(&pod), &pod.requests);
             if !group.is_daemon {
-                let Moves { placed, moved } = self.nodes.moves(group, &pod);
+                let Moves { placed, moved } = self.nodes.moves(group, new);
                 let pods = || moved.iter().map(|place| named(group, *place)).collect();
                 if let Some(why) = Unchecked::of(reach, group).filter(|_| !moved.is_empty()) {
                     return RollOut::Unchecked(pods(), why);
@@ -213,7 +215,7 @@ impl Trial<'_> {
                 if !alone.is_empty() {
                     return RollOut::LeavesAlone(alone);
                 }
-                if let Some(missing) = self.nodes.jams(patch, group, &pod) {
+                if let Some(missing) = self.nodes.jams((patch, &self.index), group, new) {
                     return RollOut::Jams(missing);
                 }
                 if placed.iter().any(|node| is_reserved(reach, group, (&pod, *node))) {
@@ -223,7 +225,7 @@ impl Trial<'_> {
             let runs = group.pods.iter().any(|(_, node)| node.is_some());
             let is_lost = |node: &Option<usize>| node.is_none_or(|node| self.nodes.closed[node]);
             let starts = change.prioritises() && group.pods.iter().any(|(_, node)| is_lost(node));
-            if (surges && runs || starts) && !self.nodes.has_room_for(&pod) {
+            if (surges && runs || starts) && !self.nodes.has_room_for(new.0, new.1) {
                 if change.prioritises() {
                     return RollOut::Preempts;
                 }
@@ -236,14 +238,14 @@ impl Trial<'_> {
     }
 
     /// Takes the pods as moved that a patch moves.
-    pub(super) fn move_pods(&mut self, patch: &Patch) {
+    pub(super) fn move_pods(&mut self, candidate: &PatchCandidate) {
         let reach = self.nodes.reach;
-        let changes = self.template_changes(patch);
-        for (place, change) in changes.into_iter().filter(|(_, change)| change.replaces_pods) {
+        for (place, change) in candidate.changes().filter(|(_, change)| change.replaces_pods) {
             let group = &reach.groups[place];
             if !group.is_daemon {
                 let pod = change.applied(&group.pod);
-                for node in self.nodes.moves(group, &pod).placed {
+                let requirement = self.nodes.requirement_of(&pod);
+                for node in self.nodes.moves(group, (requirement, &pod.requests)).placed {
                     self.nodes.hold(node, &pod.requests);
                 }
             }

@@ -24,6 +24,14 @@ pub(super) fn on_node(reach: &PatchReach) -> Vec<Vec<usize>> {
     on_node
 }
 
+/// Whether a pod that asks for so much leaves no more room than there was: none of the amounts, as
+/// computed from the change of a template, is below zero.
+pub(super) fn only_takes(asked: &Resources) -> bool {
+    let Resources { cpu_milli, memory_bytes, ephemeral_bytes, pod_slots, extended } = asked;
+    let amounts = [cpu_milli, memory_bytes, ephemeral_bytes, pod_slots];
+    amounts.into_iter().chain(extended.values()).all(|amount| *amount >= 0)
+}
+
 /// Whether there is enough beside what is used.
 pub(super) fn is_left(all: &Resources, used: &Resources, asked: &Resources) -> bool {
     let amount = |of: &Resources, name: &str| of.extended.get(name).copied().unwrap_or(0);

@@ -13,16 +13,15 @@ use dovetail_objects::{Labels, Pod, read};
 pub(super) const REPLACING: [&str; 4] = ["DaemonSet", "Deployment", "Rollout", "StatefulSet"];
 
 /// A change of one pod template.
-#[derive(Clone)]
 pub(super) struct TemplateChange {
     /// Names of the containers of the template.
     pub(super) containers: Vec<String>,
     /// Whether the pods that are there are replaced; else only new ones have the change.
     pub(super) replaces_pods: bool,
-    before: Arc<Pod>,
-    after: Arc<Pod>,
+    before: Pod,
+    after: Pod,
     /// The template before and after, as JSON.
-    pub(super) texts: Arc<[String; 2]>,
+    pub(super) texts: [String; 2],
 }
 
 /// The templates of an object that a patch changes.
@@ -51,8 +50,7 @@ fn collect(before: &Json, after: &Json, replaces_pods: bool, found: &mut Vec<Tem
                 .flat_map(|list| before.at(&["spec", list]).into_iter().flat_map(Json::items));
             let names = items.filter_map(|item| item.get("name")?.text().map(str::to_owned));
             let containers = names.collect();
-            let (before, after) = (Arc::new(old), Arc::new(new));
-            let texts = Arc::new(texts);
+            let (before, after) = (old, new);
             found.push(TemplateChange { containers, replaces_pods, before, after, texts });
         }
         return;
@@ -75,7 +73,7 @@ impl TemplateChange {
 
     /// A pod as it would be made from the changed template.
     pub(super) fn applied(&self, pod: &Pod) -> Pod {
-        let (before, after) = (&*self.before, &*self.after);
+        let Self { before, after, .. } = self;
         let mut pod = pod.clone();
         pod.tolerations = tolerations(&pod.tolerations, &before.tolerations, &after.tolerations);
         pod.node_selector =

@@ -1,16 +1,17 @@
 //! Patches tried one after the other on the nodes and pods that were read.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use dovetail_audit::{NodeChange, ObjectRef, Patch};
+use dovetail_audit::{NodeChange, ObjectRef};
 use dovetail_model::Taint;
 use dovetail_objects::Pod;
 
+use super::candidate::PatchCandidate;
 use super::company::CompanySeekers;
+use super::group_index::GroupIndex;
 use super::reach::{PatchReach, PodGroup};
-use super::template::{REPLACING, TemplateChange, changes};
-use super::trial_nodes::TrialNodes;
+use super::template::REPLACING;
+use super::trial_nodes::{RequirementId, TrialNodes};
 use crate::facts::unmade::quota::QuotaRoom;
 
 /// Pods of one owner that a patch would make unschedulable.
@@ -23,104 +24,112 @@ pub(super) struct Harmed {
     pub(super) has_no_room: bool,
 }
 
+/// What pods of a group are like.
+struct PodVariant {
+    pod: Pod,
+    /// What it asks of nodes, once somebody wanted to know.
+    requirement: Option<RequirementId>,
+    /// A node that accepts pods now and that it fits on, where one was found: as long as it does
+    /// not change, these pods lose nothing.
+    found: Option<usize>,
+}
+
+impl PodVariant {
+    fn of(pod: Pod) -> Self {
+        Self { pod, requirement: None, found: None }
+    }
+}
+
 /// Nodes and pods with the patches so far.
 pub(super) struct Trial<'r> {
     pub(super) nodes: TrialNodes<'r>,
-    /// Groups of pods by their owner.
-    groups_of: BTreeMap<&'r ObjectRef, Vec<usize>>,
+    pub(super) index: GroupIndex<'r>,
     /// What quotas leave, by namespace.
     pub(super) quotas: BTreeMap<String, Vec<QuotaRoom>>,
     pub(super) company_seekers: CompanySeekers<'r>,
     /// For each group what its pods are like: as they are, and as they will be once their owner
     /// makes new ones.
-    variants: Vec<Vec<Pod>>,
-    /// For each of these a node that accepts pods now and that they fit on, where one was found: as
-    /// long as it does not change, they lose nothing.
-    found: Vec<Vec<Option<usize>>>,
+    variants: Vec<Vec<PodVariant>>,
 }
 
 impl<'r> Trial<'r> {
     pub(super) fn new(reach: &'r PatchReach) -> Self {
-        let mut groups_of: BTreeMap<&ObjectRef, Vec<usize>> = BTreeMap::new();
-        for (place, group) in reach.groups.iter().enumerate() {
-            groups_of.entry(&group.owner).or_default().push(place);
-        }
+        let variant = |group: &PodGroup| vec![PodVariant::of(group.pod.clone())];
         Self {
             nodes: TrialNodes::new(reach),
-            groups_of,
+            index: GroupIndex::of(&reach.groups),
             quotas: reach.quotas.clone(),
             company_seekers: CompanySeekers::of(reach),
-            variants: reach.groups.iter().map(|group| vec![group.pod.clone()]).collect(),
-            found: vec![vec![None]; reach.groups.len()],
+            variants: reach.groups.iter().map(variant).collect(),
         }
     }
 
     /// Pods that would lose the last node that they could use.
-    pub(super) fn harmed_by(&mut self, patch: &Patch) -> Vec<Harmed> {
-        let of_pods = self.harmed_by_template(patch);
-        match &patch.nodes {
+    pub(super) fn harmed_by(&mut self, candidate: &PatchCandidate) -> Vec<Harmed> {
+        let of_pods = self.harmed_by_template(candidate);
+        match &candidate.patch.nodes {
             Some(change) => of_pods.into_iter().chain(self.harmed_by_nodes(change)).collect(),
             None => of_pods,
         }
     }
 
     /// Takes a patch as applied.
-    pub(super) fn apply(&mut self, patch: &Patch) {
-        self.move_pods(patch);
-        for (group, change) in self.template_changes(patch) {
+    pub(super) fn apply(&mut self, candidate: &PatchCandidate) {
+        self.move_pods(candidate);
+        for (group, change) in candidate.changes() {
             let variants = &mut self.variants[group];
-            let new: Vec<Pod> = variants.iter().map(|pod| change.applied(pod)).collect();
+            let changed = |of: &PodVariant| PodVariant::of(change.applied(&of.pod));
+            let new: Vec<PodVariant> = variants.iter().map(changed).collect();
             match change.replaces_pods {
                 true => *variants = new,
                 false => variants.extend(new),
             }
-            self.found[group] = vec![None; self.variants[group].len()];
         }
-        if let Some(change) = &patch.nodes {
+        if let Some(change) = &candidate.patch.nodes {
             let changed = self.nodes.places_of(change);
-            let all = self.found.iter_mut().flatten();
-            all.filter(|node| node.is_some_and(|node| changed.contains(&node)))
-                .for_each(|node| *node = None);
+            for variant in self.variants.iter_mut().flatten() {
+                variant.found = variant.found.filter(|node| !changed.contains(node));
+            }
             self.nodes.change(change);
         }
     }
 
     /// What the pods of a group are like once their owner makes new ones.
     pub(super) fn to_come(&self, group: usize) -> &Pod {
-        self.variants[group].last().unwrap_or(&self.nodes.reach.groups[group].pod)
+        let last = self.variants[group].last();
+        last.map_or(&self.nodes.reach.groups[group].pod, |variant| &variant.pod)
     }
 
-    /// What the patch changes of the templates that groups of pods are made from.
-    pub(super) fn template_changes(&self, patch: &Patch) -> Vec<(usize, TemplateChange)> {
-        let Some(edited) = &patch.edited else { return Vec::new() };
+    /// What these ask of nodes.
+    pub(super) fn requirement_to_come(&mut self, group: usize) -> RequirementId {
         let reach = self.nodes.reach;
-        let places = self.groups_of.get(&patch.object).into_iter().flatten();
-        let groups: Vec<(usize, &PodGroup)> =
-            places.map(|place| (*place, &reach.groups[*place])).collect();
-        let found = changes(patch, edited).into_iter().flat_map(|change| {
-            let is_made_from = |(_, group): &&(usize, &PodGroup)| {
-                change.containers.iter().all(|name| group.containers.contains(name))
-            };
-            let places = groups.iter().filter(is_made_from).map(|(place, _)| *place);
-            places.map(|place| (place, change.clone())).collect::<Vec<_>>()
-        });
-        found.collect()
+        match self.variants[group].len().checked_sub(1) {
+            Some(last) => self.requirement(group, last),
+            None => self.nodes.requirement_of(&reach.groups[group].pod),
+        }
     }
 
-    fn harmed_by_template(&mut self, patch: &Patch) -> Vec<Harmed> {
+    /// What the pods of a group ask of nodes, as they are or will be.
+    fn requirement(&mut self, group: usize, variant: usize) -> RequirementId {
+        let PodVariant { pod, requirement, .. } = &mut self.variants[group][variant];
+        *requirement.get_or_insert_with(|| self.nodes.requirement_of(pod))
+    }
+
+    fn harmed_by_template(&mut self, candidate: &PatchCandidate) -> Vec<Harmed> {
         let reach = self.nodes.reach;
         let mut harmed = Vec::new();
-        for (place, change) in self.template_changes(patch) {
+        for (place, change) in candidate.changes() {
             let group = &reach.groups[place];
-            let lost: BTreeSet<usize> = self.variants[place]
-                .iter()
-                .flat_map(|pod| {
-                    let before = self.nodes.usable(group, pod, None).0;
-                    let after = self.nodes.usable(group, &change.applied(pod), None).0;
-                    lost(&before, &after)
-                })
-                .collect();
-            harmed.extend(of_group(group, &lost));
+            let mut all_lost = BTreeSet::new();
+            for variant in 0..self.variants[place].len() {
+                let requirement = self.requirement(place, variant);
+                let before = self.nodes.usable(group, requirement, None).0;
+                let changed = change.applied(&self.variants[place][variant].pod);
+                let requirement = self.nodes.requirement_of(&changed);
+                let after = self.nodes.usable(group, requirement, None).0;
+                all_lost.extend(lost(&before, &after));
+            }
+            harmed.extend(of_group(group, &all_lost));
         }
         harmed
     }
@@ -158,21 +167,25 @@ impl<'r> Trial<'r> {
     ) -> Vec<Harmed> {
         let reach = self.nodes.reach;
         let mut harmed = Vec::new();
+        let mut owners: BTreeSet<&ObjectRef> = BTreeSet::new();
         for (place, variant, before) in before {
             let group = &reach.groups[place];
-            let pod = &self.variants[place][variant];
-            let after = self.nodes.usable(group, pod, Some(changed)).0;
-            harmed.extend(of_group(group, &lost(&before, &after)));
+            let requirement = self.requirement(place, variant);
+            let after = self.nodes.usable(group, requirement, Some(changed)).0;
+            let lost = of_group(group, &lost(&before, &after));
+            owners.extend(lost.is_some().then_some(&group.owner));
+            harmed.extend(lost);
         }
         // No taint before every pod with GPUs that can use the node tolerates it.
         for (place, variant, node) in with_gpus {
             let group = &reach.groups[place];
-            let pod = &self.variants[place][variant];
-            let requirement = Arc::new(self.nodes.requirement(pod));
-            let is_known = harmed.iter().any(|harmed: &Harmed| harmed.owner == group.owner);
-            if !is_known && !self.nodes.fits(&requirement, node) {
-                harmed.extend(of_group(group, &(0..group.pods.len()).collect()));
+            let requirement = self.requirement(place, variant);
+            if owners.contains(&group.owner) || self.nodes.fits(requirement, node) {
+                continue;
             }
+            let all = of_group(group, &(0..group.pods.len()).collect());
+            owners.extend(all.is_some().then_some(&group.owner));
+            harmed.extend(all);
         }
         harmed
     }
@@ -180,15 +193,19 @@ impl<'r> Trial<'r> {
     /// Groups and variants whose pods have GPUs and can use some of these nodes, with each node.
     fn with_gpus_on(&mut self, nodes: &BTreeSet<usize>) -> Vec<(usize, usize, usize)> {
         let reach = self.nodes.reach;
+        let mut fitting: BTreeMap<RequirementId, Vec<usize>> = BTreeMap::new();
         let mut found = Vec::new();
         for (place, group) in reach.groups.iter().enumerate() {
             if group.is_daemon || !group.has_gpus() {
                 continue;
             }
-            for (variant, pod) in self.variants[place].iter().enumerate() {
-                let requirement = Arc::new(self.nodes.requirement(pod));
-                let fit = nodes.iter().filter(|node| self.nodes.fits(&requirement, **node));
-                found.extend(fit.map(|node| (place, variant, *node)));
+            for variant in 0..self.variants[place].len() {
+                let requirement = self.requirement(place, variant);
+                let fitting = fitting.entry(requirement).or_insert_with(|| {
+                    let nodes = nodes.iter().copied();
+                    nodes.filter(|node| self.nodes.fits(requirement, *node)).collect()
+                });
+                found.extend(fitting.iter().map(|node| (place, variant, *node)));
             }
         }
         found
@@ -199,12 +216,14 @@ impl<'r> Trial<'r> {
         let reach = self.nodes.reach;
         let mut at_stake = Vec::new();
         for (place, group) in reach.groups.iter().enumerate() {
-            for (variant, pod) in self.variants[place].iter().enumerate() {
-                if self.found[place][variant].is_some_and(|node| !changed.contains(&node)) {
+            for variant in 0..self.variants[place].len() {
+                let found = self.variants[place][variant].found;
+                if found.is_some_and(|node| !changed.contains(&node)) {
                     continue;
                 }
-                let (before, found) = self.nodes.usable(group, pod, Some(changed));
-                self.found[place][variant] = found;
+                let requirement = self.requirement(place, variant);
+                let (before, found) = self.nodes.usable(group, requirement, Some(changed));
+                self.variants[place][variant].found = found;
                 if before.iter().any(|usable| usable.contains(&true)) {
                     at_stake.push((place, variant, before));
                 }
@@ -215,11 +234,12 @@ impl<'r> Trial<'r> {
 
     /// Whether some pods of an owner tolerate these taints, and its controller replaces the others.
     pub(super) fn rolls_to_tolerate(&self, owner: &ObjectRef, taints: &[Taint]) -> bool {
-        let tolerates = |pod: &Pod| {
-            let accepts = |taint: &Taint| pod.tolerations.iter().any(|of| of.accepts(taint));
+        let tolerates = |variant: &PodVariant| {
+            let tolerations = &variant.pod.tolerations;
+            let accepts = |taint: &Taint| tolerations.iter().any(|of| of.accepts(taint));
             taints.iter().all(accepts)
         };
-        let places = self.groups_of.get(owner).into_iter().flatten();
+        let places = self.index.of_owner(owner).iter();
         REPLACING.contains(&owner.kind.as_str())
             && places.flat_map(|place| &self.variants[*place]).any(tolerates)
     }

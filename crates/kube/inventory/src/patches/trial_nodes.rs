@@ -12,7 +12,12 @@ use dovetail_plan::{Batch, Cause, Engine};
 use dovetail_translate::pod as requirement_of;
 
 use super::reach::{PatchReach, PodGroup, rules};
-use super::room::{is_left, used};
+use super::room::{is_left, only_takes, used};
+
+/// The number of what a pod asks of nodes. Pods of equal requirements have the same: large clusters
+/// have many owners and few kinds of pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct RequirementId(usize);
 
 /// Nodes that a pod could use.
 #[derive(Clone, Copy)]
@@ -38,13 +43,14 @@ pub(super) struct TrialNodes<'r> {
     engine: Option<Engine>,
     /// The engine's number of each node.
     numbers: Vec<Option<NodeId>>,
-    /// What was asked about last: each pod is held against many nodes.
-    probe: Option<(Arc<Requirement>, PodProbe)>,
-    /// What is known of pods of equal requirements as long as no node changes: large clusters have
-    /// many owners and few kinds of pods.
-    known: HashMap<Arc<Requirement>, Usable>,
-    /// As long, whether there is room for one more pod that asks for so much.
-    rooms: HashMap<(Arc<Requirement>, Resources), bool>,
+    ids: HashMap<Arc<Requirement>, RequirementId>,
+    /// Each requirement with the engine's questions about it: a pod is held against many nodes.
+    requirements: Vec<(Arc<Requirement>, Option<PodProbe>)>,
+    /// What is known of a requirement as long as no node changes.
+    known: HashMap<RequirementId, Usable>,
+    /// As long: nodes before this one have no room for one more pod that asks for so much. Pods
+    /// that are placed only take room.
+    full_up_to: HashMap<(RequirementId, Resources), usize>,
     /// Every node with its present labels and taints.
     pub(super) all: Vec<Node>,
     /// Which of them do not accept pods.
@@ -61,9 +67,10 @@ impl<'r> TrialNodes<'r> {
             reach,
             numbers: numbers(engine.as_ref(), &reach.nodes),
             engine,
-            probe: None,
+            ids: HashMap::new(),
+            requirements: Vec::new(),
             known: HashMap::new(),
-            rooms: HashMap::new(),
+            full_up_to: HashMap::new(),
             all: reach.nodes.clone(),
             closed: reach.closed.clone(),
             used: used(reach),
@@ -76,10 +83,9 @@ impl<'r> TrialNodes<'r> {
     pub(super) fn usable(
         &mut self,
         group: &PodGroup,
-        pod: &Pod,
+        requirement: RequirementId,
         among: Option<&BTreeSet<usize>>,
     ) -> (Vec<[bool; 2]>, Option<usize>) {
-        let requirement = Arc::new(self.requirement(pod));
         if group.is_daemon {
             let is_asked = |node: &usize| among.is_none_or(|among| among.contains(node));
             let own: Vec<Option<usize>> =
@@ -87,18 +93,18 @@ impl<'r> TrialNodes<'r> {
             // It tolerates that its node accepts no other pods.
             let fits = own
                 .into_iter()
-                .map(|node| [node.is_some_and(|node| self.fits(&requirement, node)); 2]);
+                .map(|node| [node.is_some_and(|node| self.fits(requirement, node)); 2]);
             return (fits.collect(), None);
         }
         let Usable { open, any } = self.known.get(&requirement).copied().unwrap_or_else(|| {
-            let usable = self.usable_by(&requirement, group);
+            let usable = self.usable_by(requirement, group);
             self.known.insert(requirement, usable);
             usable
         });
         (vec![[open.is_some(), any]; group.pods.len()], open)
     }
 
-    fn usable_by(&mut self, requirement: &Arc<Requirement>, group: &PodGroup) -> Usable {
+    fn usable_by(&mut self, requirement: RequirementId, group: &PodGroup) -> Usable {
         // Where a pod of it runs is where another one most likely fits.
         let own: BTreeSet<usize> = group.pods.iter().filter_map(|(_, node)| *node).collect();
         let others = (0..self.all.len()).filter(|node| !own.contains(node));
@@ -116,29 +122,61 @@ impl<'r> TrialNodes<'r> {
         usable
     }
 
-    /// Whether a node that accepts pods has enough free for one more pod.
-    pub(super) fn has_room_for(&mut self, pod: &Pod) -> bool {
-        let key = (Arc::new(self.requirement(pod)), pod.requests.clone());
-        if let Some(has_room) = self.rooms.get(&key) {
-            return *has_room;
-        }
-        let (requirement, asked) = &key;
-        let has_room = (0..self.all.len()).any(|node| {
-            let (all, used) = (&self.all[node].allocatable, &self.used[node]);
-            !self.closed[node] && is_left(all, used, asked) && self.fits(requirement, node)
-        });
-        self.rooms.insert(key, has_room);
-        has_room
+    /// The first node that accepts pods and has enough free for one more pod; how many nodes there
+    /// are if none has.
+    pub(super) fn first_with_room(
+        &mut self,
+        requirement: RequirementId,
+        asked: &Resources,
+    ) -> usize {
+        let count = self.all.len();
+        let key = (requirement, asked.clone());
+        let first = self.full_up_to.get(&key).copied().unwrap_or(0);
+        let found = (first..count).find(|node| self.has_room(requirement, asked, *node));
+        let found = found.unwrap_or(count);
+        self.full_up_to.insert(key, found);
+        found
+    }
+
+    /// Whether any node that accepts pods has enough free for one more pod.
+    pub(super) fn has_room_for(&mut self, requirement: RequirementId, asked: &Resources) -> bool {
+        self.first_with_room(requirement, asked) < self.all.len()
+    }
+
+    /// Whether a node accepts pods and has enough free for one more pod.
+    pub(super) fn has_room(
+        &mut self,
+        requirement: RequirementId,
+        asked: &Resources,
+        node: usize,
+    ) -> bool {
+        !self.closed[node]
+            && is_left(&self.all[node].allocatable, &self.used[node], asked)
+            && self.fits(requirement, node)
     }
 
     /// Counts a pod on a node.
     pub(super) fn hold(&mut self, node: usize, asked: &Resources) {
         self.used[node].add_times(asked, 1);
-        self.rooms.clear();
+        if !only_takes(asked) {
+            self.full_up_to.clear();
+        }
+    }
+
+    /// The number of what a pod asks of nodes.
+    pub(super) fn requirement_of(&mut self, pod: &Pod) -> RequirementId {
+        let requirement = self.requirement(pod);
+        if let Some(known) = self.ids.get(&requirement) {
+            return *known;
+        }
+        let (requirement, id) = (Arc::new(requirement), RequirementId(self.requirements.len()));
+        self.requirements.push((Arc::clone(&requirement), None));
+        self.ids.insert(requirement, id);
+        id
     }
 
     /// What a pod asks of nodes, as the engine takes it.
-    pub(super) fn requirement(&self, pod: &Pod) -> Requirement {
+    fn requirement(&self, pod: &Pod) -> Requirement {
         let rules = rules();
         requirement_of(pod, &self.reach.volumes, &rules).unwrap_or_else(|_| {
             // What keeps the pod from being translated, such as a share of a GPU, is no matter of
@@ -155,21 +193,18 @@ impl<'r> TrialNodes<'r> {
         })
     }
 
-    /// Whether the engine finds nothing that keeps a pod off a node. A caller that asks about many
-    /// nodes passes the same `Arc` each time: then the engine is prepared for the pod only once.
-    pub(super) fn fits(&mut self, requirement: &Arc<Requirement>, node: usize) -> bool {
+    /// Whether the engine finds nothing that keeps a pod off a node.
+    pub(super) fn fits(&mut self, requirement: RequirementId, node: usize) -> bool {
         let (Some(engine), Some(number)) = (&mut self.engine, self.numbers[node]) else {
             return false;
         };
-        let known = self.probe.take().filter(|(of, _)| Arc::ptr_eq(of, requirement));
-        let (of, mut probe) = known.unwrap_or_else(|| {
+        let (requirement, probe) = &mut self.requirements[requirement.0];
+        let probe = probe.get_or_insert_with(|| {
             let shape = engine.ask().shape_of(requirement);
-            (Arc::clone(requirement), PodProbe::new(engine, shape))
+            PodProbe::new(engine, shape)
         });
         probe.refresh(engine);
-        let obstacle = probe.obstacle(engine, number);
-        self.probe = Some((of, probe));
-        obstacle == Cause::None
+        probe.obstacle(engine, number) == Cause::None
     }
 
     /// Places of the nodes of a change that were read.
@@ -214,7 +249,7 @@ impl<'r> TrialNodes<'r> {
     /// Tells the engine what a node is like now; what was known before may not hold any more.
     fn tell(&mut self, place: usize) {
         self.known.clear();
-        self.rooms.clear();
+        self.full_up_to.clear();
         let event = Event::NodeChanged(Box::new(self.all[place].clone()));
         if let Some(engine) = &mut self.engine
             && engine.step(Batch::pending(event), 0).is_err()
@@ -231,4 +266,60 @@ fn numbers(engine: Option<&Engine>, nodes: &[Node]) -> Vec<Option<NodeId>> {
     let named = slots.filter_map(|slot| Some((&*engine.supply().node(slot)?.name, slot)));
     let named: BTreeMap<&str, NodeId> = named.collect();
     nodes.iter().map(|node| named.get(&*node.name).copied()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_model::{Taint, TaintEffect};
+
+    use super::*;
+
+    const NODES: usize = 8;
+
+    /// Nodes of three sizes, some of which accept no pods.
+    fn some_nodes() -> PatchReach {
+        let mut reach = PatchReach::default();
+        for place in 0..NODES {
+            let (name, cores) = (format!("n{place}"), 1 + place as i64 % 3);
+            reach.nodes.push(Node::plain(&name, cores * 1_000, 8 << 30, 0, ""));
+            reach.closed.push(place % 4 == 0);
+            reach.places.insert(name, place);
+        }
+        reach
+    }
+
+    /// Pods are placed, and nodes get a taint and lose it: the search goes on where it ended.
+    #[test]
+    fn the_first_node_with_room_is_the_one_that_a_search_of_all_finds() {
+        let reach = some_nodes();
+        let amounts = [200, 700, -300].map(|cpu_milli| Resources::pod(cpu_milli, 1 << 28));
+        let key = "a".to_owned();
+        let taint = Taint { key, value: String::new(), effect: TaintEffect::NoSchedule };
+        for seed in 0..40 {
+            let mut nodes = TrialNodes::new(&reach);
+            let pod = Pod { requests: Resources::pod(100, 1 << 28), ..Pod::default() };
+            let requirement = nodes.requirement_of(&pod);
+            let mut bits: u64 = seed;
+            for _ in 0..60 {
+                // Knuth's MMIX.
+                bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let below = |end: usize| (bits >> 33) as usize % end;
+                let node = below(NODES);
+                let mut change =
+                    NodeChange { nodes: vec![format!("n{node}")], ..NodeChange::default() };
+                match below(5) {
+                    0 => change.added.push(taint.clone()),
+                    1 => change.removed.push(taint.clone()),
+                    _ => nodes.hold(node, &amounts[below(3)]),
+                }
+                if change.added.len() + change.removed.len() > 0 {
+                    nodes.change(&change);
+                }
+                for asked in &amounts {
+                    let all = (0..NODES).find(|node| nodes.has_room(requirement, asked, *node));
+                    assert_eq!(nodes.first_with_room(requirement, asked), all.unwrap_or(NODES));
+                }
+            }
+        }
+    }
 }
