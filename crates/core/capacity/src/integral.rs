@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use dovetail_model::Requirement;
 use dovetail_plan::Engine;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::assign::ByCause;
@@ -37,6 +38,15 @@ pub struct UsageIntegral {
     split_milli: Vec<ByCause>,
     /// Per model: open milli-GPU × ms that have been split already, and by cause.
     split_so_far: Vec<(i128, [i128; CAUSES])>,
+}
+
+/// A judgement of causes that is in force, with which another account can begin
+/// ([`UsageIntegral::with_judgement`]).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CauseJudgement {
+    judged_ms: u64,
+    /// Per model: how the open part splits, in milli-GPU; causes of nothing are left out.
+    split_milli: BTreeMap<String, BTreeMap<FreeCause, i64>>,
 }
 
 /// The account was not told of time in order.
@@ -84,6 +94,36 @@ impl UsageIntegral {
         };
         account.check_clock(engine, from_ms)?;
         Ok(account)
+    }
+
+    /// The same account with a judgement that an earlier one made of this cluster: it is in force
+    /// until its period is over.
+    #[must_use]
+    pub fn with_judgement(mut self, judgement: &CauseJudgement) -> Self {
+        for (model, by_cause) in &judgement.split_milli {
+            let number = self.tracker.surveyor.models.number(model) as usize;
+            if self.split_milli.len() <= number {
+                self.split_milli.resize(number + 1, [0; CAUSES]);
+            }
+            for (cause, milli) in by_cause {
+                self.split_milli[number][*cause as usize] = *milli;
+            }
+        }
+        self.judged_ms = Some(judgement.judged_ms);
+        self
+    }
+
+    /// The judgement in force; `None` before the first.
+    pub fn judgement(&self) -> Option<CauseJudgement> {
+        let by_cause = |split: &ByCause| -> BTreeMap<FreeCause, i64> {
+            let all = FreeCause::ALL.into_iter().map(|cause| (cause, split[cause as usize]));
+            all.filter(|(_, milli)| *milli != 0).collect()
+        };
+        let models = &self.tracker.surveyor.models;
+        let splits = self.split_milli.iter().enumerate();
+        let splits =
+            splits.map(|(number, split)| (models.name(number as u32).to_owned(), by_cause(split)));
+        Some(CauseJudgement { judged_ms: self.judged_ms?, split_milli: splits.collect() })
     }
 
     /// Accounts for the time up to `now_ms` with the state the engine is in.

@@ -28,7 +28,7 @@ mod usage;
 mod verdicts;
 mod weight;
 
-pub use integral::{ClockError, UsageIntegral};
+pub use integral::{CauseJudgement, ClockError, UsageIntegral};
 pub use states::{Imbalance, States};
 pub use tracker::{FreePiece, FreeTracker, Picture, what_is_free};
 pub use usage::{Usage, gpu_hours};

@@ -1,6 +1,6 @@
 //! What queues may hold, added up from the jobs below each queue.
 
-use dovetail_model::{Axis, JobId, PodId, Queue, Requirement};
+use dovetail_model::{Axis, JobId, Place, PodId, Queue, Requirement};
 
 use crate::node_books::Holder;
 use crate::violation::Violation;
@@ -22,13 +22,18 @@ pub(crate) fn judge_limits(world: &ClusterBooks, job: JobId, found: &mut Vec<Vio
     }
 }
 
-/// Judges whether the queues of a job that stops others may hold it when all that ends has
-/// gone, beside those that go before it and have room kept.
-pub(crate) fn judge_limits_later(world: &ClusterBooks, job: JobId, found: &mut Vec<Violation>) {
+/// Judges whether the queues of a job that stops others may hold it at these places when all that
+/// ends has gone, beside those that go before it and have room kept.
+pub(crate) fn judge_limits_later(
+    world: &ClusterBooks,
+    job: JobId,
+    places: &[Place],
+    found: &mut Vec<Violation>,
+) {
     let booked = &world.jobs[&job];
     for queue in queue_and_parents(world, &booked.job.queue) {
         for (axis, most) in bounds(queue) {
-            let asked = smallest(booked, &axis);
+            let asked = asked_at(world, booked, places, &axis);
             let after = used_below(world, &queue.name, &axis)
                 + kept_below(world, &queue.name, &axis, job)
                 + asked;
@@ -64,11 +69,11 @@ pub(crate) fn used_below(world: &ClusterBooks, queue: &str, axis: &Axis) -> i64 
 /// What those need at least that room is kept for and that go before a job, less what ends.
 pub(crate) fn kept_below(world: &ClusterBooks, queue: &str, axis: &Axis, job: JobId) -> i64 {
     let priority = world.jobs[&job].job.priority;
-    let others = world.claims.keys().filter(|other| **other != job);
+    let others = world.claims.iter().filter(|(other, _)| **other != job);
     let before = others
-        .filter_map(|other| world.jobs.get(other))
-        .filter(|booked| booked.job.priority >= priority && is_below(world, booked, queue));
-    let needed: i64 = before.map(|booked| smallest(booked, axis)).sum();
+        .filter_map(|(other, places)| Some((world.jobs.get(other)?, places)))
+        .filter(|(booked, _)| booked.job.priority >= priority && is_below(world, booked, queue));
+    let needed: i64 = before.map(|(booked, places)| asked_at(world, booked, places, axis)).sum();
     needed - ending_below(world, queue, axis)
 }
 
@@ -163,6 +168,22 @@ pub(crate) fn smallest(booked: &BookedJob, axis: &Axis) -> i64 {
     let sets = booked.job.pod_sets.iter();
     sets.map(|set| i64::from(set.min.saturating_sub(set.present)) * asks(&set.requirement, axis))
         .sum()
+}
+
+/// The same at its places: pods that may have several models count for the one of their node.
+fn asked_at(world: &ClusterBooks, booked: &BookedJob, places: &[Place], axis: &Axis) -> i64 {
+    let asked = smallest(booked, axis);
+    if !matches!(axis, Axis::GpuModel(_)) {
+        return asked;
+    }
+    let sets = &booked.job.pod_sets;
+    let is_open = |place: &&Place| {
+        let set = sets.get(usize::from(place.pod.pod_set));
+        set.is_some_and(|set| set.requirement.gpu_models.len() != 1)
+    };
+    let open = places.iter().filter(is_open);
+    let open = open.map(|place| there(world, booked, place.pod.pod_set, &place.node, axis));
+    asked + open.sum::<i64>()
 }
 
 fn asks(requirement: &Requirement, axis: &Axis) -> i64 {

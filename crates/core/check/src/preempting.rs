@@ -42,7 +42,7 @@ impl ClusterBooks {
         self.ending.extend(set.iter().map(|pod| (Holder::Pod(*pod), Some(*until_ms))));
         self.end_room_held_for(job);
         judge_places(self, job, places, found);
-        judge_limits_later(self, job, found);
+        judge_limits_later(self, job, places, found);
         self.claims.insert(job, places.clone());
     }
 

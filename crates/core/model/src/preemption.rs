@@ -96,7 +96,8 @@ pub struct PreemptionReservation {
 pub struct Reserved {
     /// Where it is to start, and who is expected to have ended by then (`until_ms`).
     pub claim: PreemptionReservation,
-    /// Running jobs that were let into its room until then.
+    /// Jobs that were let into its room until then: they run, or wait with a claim until those have
+    /// left who are preempted for them.
     pub lent: BTreeSet<JobId>,
     /// The job was first of all, and stays so until it starts: no other queue comes before it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -16,6 +16,7 @@ use crate::gang::{Gang, Placer};
 use crate::index::Index;
 use crate::pending::ByQueues;
 use crate::preemption::{BlockingBudgets, Preemption};
+use crate::reserve::Reservations;
 use dovetail_order::queues::quota::{Beside, UsageScope};
 use dovetail_order::queues::usage::Usage;
 use dovetail_order::terms::{LevelTerms, QueueTerms, TurnTerms};
@@ -28,17 +29,22 @@ use dovetail_state::view::View;
 pub struct Questions<'e> {
     pub(crate) books: &'e mut Books,
     preemption: &'e mut Preemption,
+    reserve: &'e Reservations,
 }
 
 impl<'e> Questions<'e> {
-    pub(super) fn of(books: &'e mut Books, preemption: &'e mut Preemption) -> Self {
-        Self { books, preemption }
+    pub(super) fn of(
+        books: &'e mut Books,
+        preemption: &'e mut Preemption,
+        reserve: &'e Reservations,
+    ) -> Self {
+        Self { books, preemption, reserve }
     }
 
     /// The disruption budgets without which a waiting job, for which no pods to preempt were found,
     /// would start in the place of others, as far as a search of so many operations finds out.
     pub fn blocking_budgets(&mut self, job: JobId, max_operations: u64) -> Option<BlockingBudgets> {
-        self.preemption.blocking_budgets(self.books, job, max_operations)
+        self.preemption.blocking_budgets((self.books, self.reserve), job, max_operations)
     }
 
     /// What queues have used if nothing changes until then; `None` where the order does not count

@@ -210,12 +210,11 @@ impl Books {
         })
     }
 
-    /// Whether a job would fit and be within its bounds under a view.
-    pub(crate) fn starts(&mut self, job: JobId, view: &View) -> bool {
-        let gang = self.jobs.records[&job].gang.at_smallest();
-        self.bounded().growth_limit(job, &gang).is_some() && {
+    /// Whether a job would fit as this gang and be within its bounds under a view.
+    pub(crate) fn starts(&mut self, job: JobId, gang: &Gang, view: &View) -> bool {
+        self.bounded().growth_limit(job, gang).is_some() && {
             let own = self.room_held_for(job);
-            self.what_if(own, &gang, view, Bounds::default()).is_some()
+            self.what_if(own, gang, view, Bounds::default()).is_some()
         }
     }
 

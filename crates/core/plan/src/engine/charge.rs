@@ -6,7 +6,7 @@ use dovetail_state::State;
 use dovetail_state::shapes::ShapeId;
 
 /// What a pod of a shape counts on a node beyond what it counts anywhere.
-pub(super) fn charge_there(state: &State, shape: ShapeId, node: NodeId) -> Charge {
+pub(crate) fn charge_there(state: &State, shape: ShapeId, node: NodeId) -> Charge {
     let shape = state.shapes.get(shape);
     let mut charge = Charge::default();
     let device = state.nodes.cold(node).node.devices.first();

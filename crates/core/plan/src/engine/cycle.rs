@@ -31,6 +31,18 @@ impl Tried {
     fn waits(reason: PendingReason, wants: Help) -> Self {
         Self::Waits(reason, wants, None)
     }
+
+    /// The same where its queues may hold more of some GPU models alone, or of none: they may hold
+    /// less of the others by then, and a node of another model would help as well.
+    fn at_model_limit(self) -> Self {
+        match self {
+            Self::Waits(reason, mut wants, until_ms) => {
+                wants |= Help::ALL;
+                Self::Waits(reason, wants, until_ms)
+            }
+            other => other,
+        }
+    }
 }
 
 impl Engine {
@@ -186,9 +198,8 @@ impl Engine {
             Models::AsAsked => gang,
             Models::Fewer(fewer) => Arc::new(fewer),
             Models::Nothing => {
-                let reason = PendingReason::WaitingForQuota;
-                // A node of another model would help as well.
-                return Err(Tried::waits(reason, Help::ALL));
+                let made = self.make_room(job, &gang, PendingReason::WaitingForQuota, plan);
+                return made.map_err(Tried::at_model_limit);
             }
         };
         let before = self.config.record_decisions.then(|| {
@@ -197,23 +208,22 @@ impl Engine {
         });
         let Books { placement, jobs, kept, survey, .. } = &mut *books;
         let record = &jobs.records[&job];
+        let has_claim = kept.claims.get(job).is_some();
         let in_own = kept.place_in_own((placement, survey), record, &gang, growth_limit.clone());
-        let is_lent = in_own.is_none();
         let reserve = &mut self.reserve;
+        let in_claimed = in_own.as_deref().filter(|_| has_claim);
+        let is_lent = match in_claimed {
+            Some(placed) => reserve.note_start(books, job, placed),
+            None => in_own.is_none(),
+        };
         let placed =
             in_own.or_else(|| reserve.place_in_lent(books, job, &gang, growth_limit, plan));
         let Some(placed) = placed else {
             if !is_limited {
                 return self.make_room(job, &gang, PendingReason::Unschedulable, plan);
             }
-            return match self.make_room(job, &gang, PendingReason::WaitingForQuota, plan) {
-                // Its queues may hold less of the other models by then.
-                Err(Tried::Waits(reason, mut wants, until_ms)) => {
-                    wants |= Help::ALL;
-                    Err(Tried::Waits(reason, wants, until_ms))
-                }
-                other => other,
-            };
+            let made = self.make_room(job, &gang, PendingReason::WaitingForQuota, plan);
+            return made.map_err(Tried::at_model_limit);
         };
         if let Some(alternatives) = before {
             let record = DecisionRecord::of(&books.placement, job, &placed, alternatives);
@@ -245,7 +255,7 @@ impl Engine {
             None => {}
         }
         let had_room = !self.books.room_held_for(job).is_empty();
-        Err(match self.preemption.preempt_for(&mut self.books, job, plan) {
+        Err(match self.preemption.preempt_for((&mut self.books, &mut self.reserve), job, plan) {
             // That room is for others now.
             PreemptOutcome::Claimed if had_room => Tried::Anew,
             PreemptOutcome::Claimed => Tried::Claimed,

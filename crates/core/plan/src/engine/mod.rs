@@ -24,7 +24,7 @@ mod asleep;
 mod away;
 mod batch;
 mod books;
-mod charge;
+pub(crate) mod charge;
 mod config;
 mod cycle;
 pub(crate) mod dividing;
@@ -128,7 +128,7 @@ impl Engine {
 
     /// Questions about jobs: where they would go, and why they wait. None changes anything.
     pub fn ask(&mut self) -> Questions<'_> {
-        Questions::of(&mut self.books, &mut self.preemption)
+        Questions::of(&mut self.books, &mut self.preemption, &self.reserve)
     }
 
     /// Lists of jobs and queues.

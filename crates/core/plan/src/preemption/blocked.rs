@@ -7,6 +7,7 @@ use dovetail_model::{JobId, PodId};
 use super::decide::Preemption;
 use super::units::Unit;
 use crate::engine::Books;
+use crate::reserve::Reservations;
 
 /// More pods than are preempted at a time.
 const UNLIMITED: i64 = i64::MAX / 2;
@@ -26,7 +27,7 @@ impl Preemption {
     /// for which a search found nothing. Asking changes nothing.
     pub(crate) fn blocking_budgets(
         &mut self,
-        books: &mut Books,
+        (books, reserve): (&mut Books, &Reservations),
         job: JobId,
         max_operations: u64,
     ) -> Option<BlockingBudgets> {
@@ -37,7 +38,7 @@ impl Preemption {
             return None;
         }
         let unlimited = self.budgets.keys().map(|name| (name.clone(), UNLIMITED)).collect();
-        let found = self.search_under(books, job, unlimited, max_operations)?;
+        let found = self.search_under((books, reserve), job, unlimited, max_operations)?;
         let keeps =
             self.config.respect_budgets || found.units.iter().any(|unit| unit.keeps_budgets);
         let exceeded = self.exceeded(books, &found.units);
@@ -54,16 +55,19 @@ impl Preemption {
         Some(BlockingBudgets { budgets, victims })
     }
 
-    /// Budgets that allow fewer disruptions than these units are pods, by number of their selector.
+    /// Budgets that allow fewer disruptions than these units are pods, by number of their selector:
+    /// what they allow beside the pods that were told to stop, as the search counts it.
     fn exceeded(&self, books: &mut Books, units: &[Unit]) -> BTreeMap<u32, String> {
         let mut taken: BTreeMap<u32, i64> = BTreeMap::new();
         for selector in units.iter().flat_map(|unit| &unit.budgets) {
             *taken.entry(*selector).or_default() += 1;
         }
+        let allowed = self.disruptions_allowed(books);
         let counters = &mut books.placement.state.counters;
-        let exceeded = self.budgets.iter().filter_map(|(name, allowed)| {
+        let exceeded = self.budgets.keys().filter_map(|name| {
             let selector = counters.selector(name);
-            let is_exceeded = *taken.get(&selector)? > (*allowed).max(0);
+            let allowed = allowed.get(&selector).copied().unwrap_or(0);
+            let is_exceeded = *taken.get(&selector)? > allowed.max(0);
             is_exceeded.then(|| (selector, name.clone()))
         });
         exceeded.collect()

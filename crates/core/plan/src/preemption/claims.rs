@@ -91,10 +91,21 @@ impl Claims {
     /// Keeps for each claim what it needs beyond what those still hold who are to leave. What one
     /// of them frees is counted on once, however many wait for it.
     pub(crate) fn keep_all(&mut self, state: &mut State, beside: Beside<'_>) {
+        self.keep_all_beside(state, beside, |_, _| Vec::new());
+    }
+
+    /// The same, beside what is held for others in the room of each job.
+    pub(crate) fn keep_all_beside(
+        &mut self,
+        state: &mut State,
+        beside: Beside<'_>,
+        in_its_room: impl Fn(&State, JobId) -> Vec<HoldingId>,
+    ) {
         let jobs: Vec<JobId> = self.iter().map(|claim| claim.job).collect();
         let mut leaving = Leaving::new();
         for job in jobs {
-            self.keep(job, state, beside, &mut leaving);
+            let others = in_its_room(state, job);
+            self.keep(job, state, beside, (others, &mut leaving));
         }
     }
 
@@ -107,9 +118,16 @@ impl Claims {
         self.0.get_mut(&job)
     }
 
-    fn keep(&mut self, job: JobId, state: &mut State, beside: Beside<'_>, leaving: &mut Leaving) {
+    fn keep(
+        &mut self,
+        job: JobId,
+        state: &mut State,
+        beside: Beside<'_>,
+        (others, leaving): (Vec<HoldingId>, &mut Leaving),
+    ) {
         let Some(mut claim) = self.remove(job) else { return };
-        let awaited = still_held(&mut claim, state, beside);
+        let mut awaited = still_held(&mut claim, state, beside);
+        awaited.extend(others);
         let wanted = match beside.0.records.get(&job) {
             Some(record) => wanted_by_claim(state, &record.gang, (&claim, &awaited), leaving),
             None => Wanted::new(),

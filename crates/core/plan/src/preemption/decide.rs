@@ -12,17 +12,17 @@ use dovetail_model::{
 use super::PreemptionConfig;
 use super::checkpoints::worth_waiting_for;
 use super::claims::Claims;
-use super::cost::{BudgetTally, Weighs};
+use super::cost::{self, BudgetTally, Weighs};
 use super::guarantees::Lendable;
 use super::prey::Prey;
 use super::relation::Relation;
 use super::search::{FoundVictims, Search};
 use super::survey::OutlookSurvey;
-use crate::engine::models::{Models, within_limits};
+use crate::engine::models::{Models, for_search, within_limits};
 use crate::engine::{Books, JobRecord, Jobs, Placement};
 use crate::gang::{Gang, PlacedPod};
 use crate::pending::Sleep;
-use crate::reserve::that_yield;
+use crate::reserve::{Lenders, Reservations};
 use dovetail_state::State;
 use dovetail_state::cause::Help;
 use dovetail_state::holdings::HoldingRecord;
@@ -108,7 +108,7 @@ impl Preemption {
     /// Makes room for a job that does not fit, if stopping others makes it start.
     pub(crate) fn preempt_for(
         &mut self,
-        books: &mut Books,
+        (books, reserve): (&mut Books, &mut Reservations),
         job: JobId,
         plan: &mut Plan,
     ) -> PreemptOutcome {
@@ -125,15 +125,17 @@ impl Preemption {
         let placement = &books.placement;
         let leaving: Vec<HoldingId> = placement.state.holdings.leaving(placement.now_ms).collect();
         let rooms = books.kept.foreign.rooms_below(&placement.state, record.job.priority);
-        if !rooms.is_empty() && books.starts(job, &View::AfterReleasing) {
+        if !rooms.is_empty() && starts(job, books, &View::AfterReleasing) {
             return PreemptOutcome::Nothing;
         }
-        let Some(found) = self.search(books, job, &leaving, &rooms) else {
+        let lenders = self.lenders(books, reserve, job);
+        let Some(found) = self.search(books, (job, &lenders), &leaving, &rooms) else {
             let is_cut_off = self.operations_left == 0 && had_left < self.config.max_operations;
             return if is_cut_off { self.postpone() } else { PreemptOutcome::Nothing };
         };
-        let bounded = books.bounded();
-        let lacks_quota = bounded.growth_limit(job, &books.jobs.records[&job].gang).is_none();
+        let gang = Arc::clone(&books.jobs.records[&job].gang);
+        let lacks_quota = !matches!(within_limits(&gang, job, books), Models::AsAsked)
+            || books.bounded().growth_limit(job, &gang).is_none();
         if found.units.is_empty() && found.claims.is_empty() && found.rooms.is_empty() {
             // It starts when others have left who leave anyway.
             return PreemptOutcome::Nothing;
@@ -141,6 +143,7 @@ impl Preemption {
         if let Some(until_ms) = worth_waiting_for(books, job, &found.units) {
             return PreemptOutcome::Later(until_ms);
         }
+        let bounded = books.bounded();
         let counted = |owner: &Owner| lacks_quota && bounded.shares_bounds(job, owner);
         let awaited = awaited(&books.placement.state, &found, &leaving, counted);
         for lower in &found.claims {
@@ -152,7 +155,7 @@ impl Preemption {
         let rooms = rooms.filter_map(|name| kept.give_up_room((state, survey), job, name, plan));
         let rooms: Vec<HoldingRecord> = rooms.collect();
         // What was given back may be room enough, wherever it would go once others have left.
-        let needs_nobody = found.units.is_empty() && books.starts(job, &View::Now);
+        let needs_nobody = found.units.is_empty() && starts(job, books, &View::Now);
         if awaited.is_empty() || needs_nobody {
             return if !rooms.is_empty() {
                 PreemptOutcome::RoomFreed(rooms)
@@ -160,7 +163,7 @@ impl Preemption {
                 PreemptOutcome::Freed
             };
         }
-        self.claim(books, job, &found, awaited, plan);
+        self.claim((books, reserve), (job, &lenders), &found, awaited, plan);
         PreemptOutcome::Claimed
     }
 
@@ -191,7 +194,7 @@ impl Preemption {
 
     /// How many pods may be stopped, by number of their selector. Those are taken off who were told
     /// to stop and are still there: who keeps the budgets may not have seen that yet.
-    fn disruptions_allowed(&self, books: &mut Books) -> BTreeMap<u32, i64> {
+    pub(super) fn disruptions_allowed(&self, books: &mut Books) -> BTreeMap<u32, i64> {
         let state = &mut books.placement.state;
         let budgets = self.budgets.iter();
         let mut allowed: BTreeMap<u32, i64> =
@@ -216,28 +219,65 @@ impl Preemption {
         allowed
     }
 
-    /// The cheapest victims when `leaving` has left, of what is kept for jobs of lower priority
-    /// nothing is, and of what is kept for others everything; and what of that lower priority,
-    /// claims and `rooms`, is needed beside them. Asking changes nothing.
+    /// Jobs in whose reserved room another may start once its victims have left, however long they
+    /// may take.
+    fn lenders(&self, books: &mut Books, reserve: &Reservations, job: JobId) -> Lenders {
+        let grace_ms =
+            |(_, job): &(i32, JobId)| books.jobs.records.get(job)?.job.preemption.grace_ms;
+        let longest_ms = match books.kept.reserved.is_empty() {
+            true => None,
+            false => books.jobs.running.iter().filter_map(grace_ms).max(),
+        };
+        let longest_ms = longest_ms.unwrap_or(0).max(self.config.default_grace_ms);
+        let start_ms = books.placement.now_ms.saturating_add(longest_ms);
+        reserve.free_to(books, job, start_ms.saturating_add(self.config.slack_ms))
+    }
+
+    /// The cheapest victims of all GPU models that a job may have. Asking changes nothing.
     fn search(
         &mut self,
         books: &mut Books,
-        job: JobId,
+        (job, lenders): (JobId, &Lenders),
         leaving: &[HoldingId],
         rooms: &[HoldingId],
     ) -> Option<FoundVictims> {
-        let gang = gang_within_limits(job, books)?;
+        let mut best: Option<(PreemptionCost, FoundVictims)> = None;
+        for gang in for_search(job, books) {
+            let (cost, found) = match self.search_for(books, (job, &gang, lenders), leaving, rooms)
+            {
+                Some((_, found)) if found.units.is_empty() => return Some(found),
+                Some(found) => found,
+                None => continue,
+            };
+            if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                best = Some((cost, found));
+            }
+        }
+        best.map(|(_, found)| found)
+    }
+
+    /// The cheapest victims for a job as this gang, with what they cost as the search weighs it:
+    /// when `leaving` has left, of what is kept for jobs of lower priority nothing is, and of what
+    /// is kept for others everything but what is free to the job; and what of that lower priority,
+    /// claims and `rooms`, is needed beside them. Asking changes nothing.
+    fn search_for(
+        &mut self,
+        books: &mut Books,
+        (job, gang, lenders): (JobId, &Gang, &Lenders),
+        leaving: &[HoldingId],
+        rooms: &[HoldingId],
+    ) -> Option<(PreemptionCost, FoundVictims)> {
         let (state, record) = (&books.placement.state, &books.jobs.records[&job]);
         let preemptor = books.relation(record).preemptor;
         let lendable = lendable(books, job, leaving);
-        let yielding = that_yield(books, job);
-        let own = books.kept.own_or_yielded(state, record, &yielding);
-        let promised = books.kept.promised_to_others(job, &yielding);
+        let own = books.kept.own_or_yielded(state, record, &lenders.all);
+        let promised = books.kept.promised_to_others(job, &lenders.yielding);
         // What is known of nodes is of those to whom that room is not free, and who may preempt
-        // others there; what queues may lose is another for each.
+        // others there; what queues may lose and must get back is another for each.
         let of_own = nodes_of_own(books, &own, &promised);
         of_own.iter().for_each(|node| books.survey.forget(*node));
-        if !lendable.parts().is_empty() {
+        let shortage = books.bounded().shortage(job, gang, leaving);
+        if !lendable.parts().is_empty() || !shortage.is_empty() {
             books.survey.clear();
         }
         let gone = taken_as_gone(books, leaving, &own, rooms);
@@ -246,7 +286,6 @@ impl Preemption {
         let (lower, beside) = lower_and_others(&books.kept.claims, &books.jobs, preemptor.priority);
         let allowed = self.disruptions_allowed(books);
         let tally = BudgetTally::new(allowed, weighs(books), lendable.parts());
-        let shortage = books.bounded().shortage(job, leaving);
         let helped = books.placement.state.helped;
         let draws = books.placement.draws();
         let mark = View::Without(gone).open(&mut books.placement.state, books.placement.now_ms);
@@ -275,7 +314,7 @@ impl Preemption {
                 lendable: &lendable,
             },
             job,
-            gang: &gang,
+            gang,
             respect_budgets: self.config.respect_budgets,
             survey,
             operations_left: self.operations_left,
@@ -287,7 +326,8 @@ impl Preemption {
         books.placement.state.helped = helped;
         books.placement.set_draws(draws);
         of_own.iter().for_each(|node| books.survey.forget(*node));
-        found
+        let found = found?;
+        Some((cost::of(found.units.iter(), &tally, books.placement.now_ms), found))
     }
 
     fn note_effort(&mut self, operations_left: u64, refuted: bool) {
@@ -301,7 +341,7 @@ impl Preemption {
     /// beside those of the cycle. Asking changes nothing.
     pub(super) fn search_under(
         &mut self,
-        books: &mut Books,
+        (books, reserve): (&mut Books, &Reservations),
         job: JobId,
         budgets: BTreeMap<String, i64>,
         max_operations: u64,
@@ -314,7 +354,8 @@ impl Preemption {
         let leaving: Vec<HoldingId> = placement.state.holdings.leaving(placement.now_ms).collect();
         let priority = books.jobs.records[&job].job.priority;
         let rooms = books.kept.foreign.rooms_below(&placement.state, priority);
-        let found = self.search(books, job, &leaving, &rooms);
+        let lenders = self.lenders(books, reserve, job);
+        let found = self.search(books, (job, &lenders), &leaving, &rooms);
         books.survey = survey;
         self.budgets = budgets;
         (self.operations_left, self.effort) = (operations_left, effort);
@@ -324,8 +365,8 @@ impl Preemption {
     /// Orders the victims to be stopped, and keeps what they free.
     fn claim(
         &self,
-        books: &mut Books,
-        job: JobId,
+        (books, reserve): (&mut Books, &mut Reservations),
+        (job, lenders): (JobId, &Lenders),
         found: &FoundVictims,
         awaited: Vec<Owner>,
         plan: &mut Plan,
@@ -344,21 +385,17 @@ impl Preemption {
         }
         let places: Vec<Place> = found.places.iter().map(|place| place_of(state, place)).collect();
         note_victims(found, &books.jobs, state, &mut books.survey);
-        // Jobs that yield what is reserved for them on these nodes wait on without.
         let nodes: BTreeSet<NodeId> = found.places.iter().map(|place| place.node).collect();
-        for other in that_yield(books, job) {
-            let Books { placement: Placement { state, .. }, kept, survey, .. } = &mut *books;
-            if kept.holds_reserved_on(state, other, &nodes) {
-                kept.release(state, survey, other);
-                books.change_class(other, plan);
-            }
-        }
+        let is_lent = lenders.make_way((&mut *books, &mut *reserve), job, &nodes, plan);
         let mut victims: Vec<_> = found.units.iter().flat_map(|u| u.pods.clone()).collect();
         victims.sort_unstable();
         let (cost, of_claim) = (found.cost, places.clone());
         let reason = Self::reason(books, job, &victims, &cost);
         plan.actions.push(Action::Preempt { job, victims, places, cost, until_ms, reason });
         books.keep_places(job, (of_claim, awaited), until_ms, reason, plan);
+        if is_lent {
+            reserve.keep_after_start(books);
+        }
         let (_, class) = books.jobs.records[&job].place.expect("it still waits");
         let reason = PendingReason::WaitingForReservation;
         books.jobs.pending.sleep(class, Sleep { wants: Help::FREED, reason, until_ms: None });
@@ -392,15 +429,16 @@ fn lendable(books: &Books, job: JobId, leaving: &[HoldingId]) -> Lendable {
     Lendable::of(&books.quota, preemptor, held, leaving)
 }
 
-/// The gang of a job at its smallest size, of GPU models of which its queues may hold more alone:
-/// nobody leaves for other places. `None` if there is no such model.
-fn gang_within_limits(job: JobId, books: &mut Books) -> Option<Gang> {
+/// Whether a job would fit and be within its bounds under a view, of the GPU models of which its
+/// queues may hold more.
+fn starts(job: JobId, books: &mut Books, view: &View) -> bool {
     let asked = Arc::clone(&books.jobs.records[&job].gang);
-    match within_limits(&asked, job, books) {
-        Models::AsAsked => Some(asked.at_smallest()),
-        Models::Fewer(fewer) => Some(fewer),
-        Models::Nothing => None,
-    }
+    let gang = match within_limits(&asked, job, books) {
+        Models::AsAsked => asked.at_smallest(),
+        Models::Fewer(fewer) => fewer,
+        Models::Nothing => return false,
+    };
+    books.starts(job, &gang, view)
 }
 
 /// Nodes with something that is free to one job alone (`own`), or with jobs that it alone may not

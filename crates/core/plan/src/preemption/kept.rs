@@ -10,7 +10,7 @@ use super::rooms::{has_room_for, importance};
 use super::{Claims, OutlookSurvey};
 use crate::engine::{Foreign, JobRecord, Jobs, Placement};
 use crate::gang::{Gang, PlacedPod};
-use crate::reserve::{Bookings, Opened};
+use crate::reserve::{Bookings, LentRooms, Opened};
 use dovetail_state::State;
 use dovetail_state::holdings::HoldingRecord;
 
@@ -53,9 +53,16 @@ impl ReservedCapacity {
         self.claims.keep_all(state, (jobs, &self.foreign));
     }
 
-    /// Holds for each reservation what it needs and is free by now.
-    pub(crate) fn keep_reserved(&mut self, state: &mut State, jobs: &Jobs) {
-        self.reserved.keep_all(state, (jobs, &self.foreign));
+    /// Holds for each reservation what it needs and is free by now, beside what claims keep for
+    /// those that it is `lent` to.
+    pub(crate) fn keep_reserved(&mut self, state: &mut State, jobs: &Jobs, lent: &LentRooms) {
+        let Self { claims, reserved, foreign, .. } = self;
+        let claims: &Claims = claims;
+        let in_its_room = |state: &State, lender: JobId| -> Vec<HoldingId> {
+            let borrowers = lent.by(lender).filter_map(|job| claims.get(job));
+            borrowers.flat_map(|claim| state.holdings.kept_by(claim.reservation)).collect()
+        };
+        reserved.keep_all_beside(state, (jobs, &*foreign), in_its_room);
     }
 
     /// Holds for each booking what it needs and is free by now.
@@ -207,6 +214,18 @@ impl ReservedCapacity {
             survey.forget(state.remove_holding(id).node);
         }
         true
+    }
+
+    /// Frees what is held of what is reserved for a job, which is held again at once as far as it
+    /// is there: nobody else gets it.
+    pub(crate) fn lift_reserved(&self, state: &mut State, survey: &mut OutlookSurvey, job: JobId) {
+        let (helped, nodes) = (state.helped, state.helped_nodes.len());
+        let held: Vec<HoldingId> = self.reserved_for(state, job).collect();
+        for id in held {
+            survey.forget(state.remove_holding(id).node);
+        }
+        state.helped = helped;
+        state.helped_nodes.truncate(nodes);
     }
 
     /// Nothing is held any more under the names that a job states.

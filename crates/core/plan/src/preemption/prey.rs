@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{HoldingId, HoldingPhase, JobId, NodeId, Owner, PodId};
+use dovetail_model::{Charge, HoldingId, HoldingPhase, JobId, NodeId, Owner, PodId};
 use rustc_hash::FxHashMap;
 
 use super::cost::{BudgetTally, Weighs};
@@ -12,6 +12,7 @@ use super::relation::Relation;
 use super::shortage::Shortage;
 use super::units::Unit;
 use crate::engine::JobRecord;
+use crate::engine::charge::charge_there;
 use dovetail_state::State;
 
 /// Whom a job may stop.
@@ -189,6 +190,15 @@ impl Prey<'_> {
         let requeue_ms = turns.filter(|_| is_rest).map_or(0, |turns| turns.requeue_ms(job));
         let requeue_gpu_milli_ms = gpu_milli.unsigned_abs().saturating_mul(requeue_ms);
         let charges = shapes.map(|shape| &shape.charge);
+        // A pod that may have several models gives back what it counts of the one it has.
+        let there = |(pod, id): &(PodId, HoldingId)| {
+            let shape = record.gang.sets[usize::from(pod.pod_set)].shape;
+            charge_there(state, shape, state.holdings.get(*id).node)
+        };
+        let by_model: Vec<Charge> = match self.shortage.names_models() {
+            true => held.iter().map(there).collect(),
+            false => Vec::new(),
+        };
         let budgets = held.iter().flat_map(|(_, id)| &state.holdings.get(*id).counts_into);
         Some(Unit {
             job: job.id,
@@ -198,7 +208,7 @@ impl Prey<'_> {
             gpu_milli: gpu_milli.unsigned_abs(),
             work_lost_gpu_milli_ms,
             requeue_gpu_milli_ms,
-            repays: self.shortage.repaid_by(quota, &job.queue, charges.clone()),
+            repays: self.shortage.repaid_by(quota, &job.queue, charges.clone().chain(&by_model)),
             takes: self.lendable.taken_by(quota, job, charges),
             keeps_budgets: !self.relation.outranks(record),
             budgets: budgets.copied().filter(|selector| tally.counts(*selector)).collect(),

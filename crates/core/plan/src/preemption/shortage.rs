@@ -3,10 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_model::{Axis, Bounds, Charge, HoldingId, JobId, Owner, PodId, QueueName};
+use dovetail_model::{
+    Axis, Bounds, Charge, HoldingId, JobId, Owner, PodId, PreemptionReservation, QueueName,
+};
 
 use super::Claims;
 use super::units::{Repays, Unit};
+use crate::engine::charge::charge_there;
 use crate::engine::{JobRecord, Jobs};
 use crate::gang::Gang;
 use dovetail_order::queues::quota::{Beside, Quota, QuotaBlock};
@@ -19,6 +22,11 @@ pub(super) struct Shortage(Vec<(QueueName, Axis, i64)>);
 impl Shortage {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Whether GPUs of a model are short.
+    pub(super) fn names_models(&self) -> bool {
+        self.0.iter().any(|(_, axis, _)| matches!(axis, Axis::GpuModel(_)))
     }
 
     /// Whether jobs of a queue can give back anything of it.
@@ -93,9 +101,9 @@ impl Bounded<'_> {
     pub(crate) fn quota_kept(&self, job: JobId) -> Beside {
         let mut kept = Beside::default();
         let mut awaited: BTreeSet<PodId> = BTreeSet::new();
-        for (record, owners) in self.before(job) {
-            self.count(&mut kept, record, &record.gang.smallest(self.state), 1);
-            awaited.extend(owners.iter().filter_map(pod_of));
+        for (record, claim) in self.before(job) {
+            self.count(&mut kept, record, &self.claimed(record, claim), 1);
+            awaited.extend(claim.awaited.iter().filter_map(pod_of));
         }
         for pod in awaited {
             let is_there = self.jobs.held_by(self.state, pod).is_ok();
@@ -103,9 +111,11 @@ impl Bounded<'_> {
             else {
                 continue;
             };
+            let there = self.counted_there(pod);
             for up in self.quota.way_up(&record.job.queue) {
                 if let Some(kept) = kept.get_mut(&up.name) {
                     kept.add_times(charge, -1);
+                    kept.add_times(&there, -1);
                 }
             }
         }
@@ -113,24 +123,25 @@ impl Bounded<'_> {
         kept
     }
 
-    /// By how much a job would bring its queues beyond their bounds once `leaving` have left and
-    /// those have started that room is kept for, as important as it or more.
-    pub(super) fn shortage(&self, job: JobId, leaving: &[HoldingId]) -> Shortage {
+    /// By how much a job would bring its queues beyond their bounds, as a gang that may have fewer
+    /// GPU models perhaps, once `leaving` have left and those have started that room is kept for,
+    /// as important as it or more.
+    pub(super) fn shortage(&self, job: JobId, gang: &Gang, leaving: &[HoldingId]) -> Shortage {
         let record = &self.jobs.records[&job];
         if !self.quota.bounds(&record.job.queue) {
             return Shortage::default();
         }
         let mut beside = Beside::default();
-        for (other, _) in self.before(job) {
-            self.count(&mut beside, other, &other.gang.smallest(self.state), 1);
+        for (other, claim) in self.before(job) {
+            self.count(&mut beside, other, &self.claimed(other, claim), 1);
         }
         let leaving = leaving.iter().map(|id| &self.state.holdings.get(*id).owner);
-        for (other, charge) in
-            leaving.filter_map(pod_of).filter_map(|pod| self.jobs.charge_of(self.state, pod))
-        {
+        for pod in leaving.filter_map(pod_of) {
+            let Some((other, charge)) = self.jobs.charge_of(self.state, pod) else { continue };
             self.count(&mut beside, other, charge, -1);
+            self.count(&mut beside, other, &self.counted_there(pod), -1);
         }
-        let asked = record.gang.smallest(self.state);
+        let asked = gang.smallest(self.state);
         let blocks = self.quota.blocks(&record.job.queue, &asked, &beside);
         let missing = blocks.map(|block| {
             let after = block.used.saturating_add(block.kept).saturating_add(block.asked);
@@ -157,15 +168,39 @@ impl Bounded<'_> {
         self.quota.blocked_by(&record.job.queue, &asked, &self.quota_kept(job))
     }
 
-    /// Jobs that room is kept for and that go before this one, each with those who must leave
-    /// first.
-    fn before(&self, job: JobId) -> impl Iterator<Item = (&JobRecord, &[Owner])> {
+    /// What a job that room is kept for counts at its smallest size: pods that may have several GPU
+    /// models count for those of their places.
+    fn claimed(&self, record: &JobRecord, claim: &PreemptionReservation) -> Charge {
+        let mut charge = record.gang.smallest(self.state);
+        for place in &claim.places {
+            let set = record.gang.sets.get(usize::from(place.pod.pod_set));
+            if let Some((set, node)) = set.zip(self.state.nodes.find(&place.node)) {
+                charge.add_times(&charge_there(self.state, set.shape, node), 1);
+            }
+        }
+        charge
+    }
+
+    /// What a pod counts where it is beyond what it counts anywhere; nothing if it holds nothing.
+    fn counted_there(&self, pod: PodId) -> Charge {
+        let record = self.jobs.records.get(&pod.job);
+        let set = record.and_then(|record| record.gang.sets.get(usize::from(pod.pod_set)));
+        match set.zip(self.jobs.held_by(self.state, pod).ok()) {
+            Some((set, id)) => {
+                charge_there(self.state, set.shape, self.state.holdings.get(id).node)
+            }
+            None => Charge::default(),
+        }
+    }
+
+    /// Jobs that room is kept for and that go before this one, each with its claim.
+    fn before(&self, job: JobId) -> impl Iterator<Item = (&JobRecord, &PreemptionReservation)> {
         let priority = self.jobs.records.get(&job).map_or(i32::MIN, |record| record.job.priority);
         let others = self.claims.iter().filter(move |claim| claim.job != job);
         others.filter_map(move |claim| {
             let record = self.jobs.records.get(&claim.job)?;
             let goes_first = claim.is_reclaimed || record.job.priority >= priority;
-            goes_first.then_some((record, claim.awaited.as_slice()))
+            goes_first.then_some((record, claim))
         })
     }
 
@@ -189,4 +224,5 @@ fn drop_negative(charge: &mut Charge) {
     charge.cpu_milli = charge.cpu_milli.max(0);
     charge.memory_bytes = charge.memory_bytes.max(0);
     charge.extended.retain(|_, amount| *amount > 0);
+    charge.by_model.retain(|_, amount| *amount > 0);
 }

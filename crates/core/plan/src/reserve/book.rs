@@ -1,11 +1,11 @@
 //! All reservations, and to whom their room is lent.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use dovetail_model::{JobId, Plan, PreemptionReservation, Reserved};
 
-use super::ReserveConfig;
 use super::calendar::Calendar;
+use super::{LentRooms, ReserveConfig};
 use crate::engine::Books;
 use crate::preemption::ReservedCapacity;
 use dovetail_state::cause::Help;
@@ -15,8 +15,8 @@ use dovetail_state::cause::Help;
 #[derive(Debug, Default)]
 pub(crate) struct Reservations {
     pub(super) config: ReserveConfig,
-    /// Running jobs in the room of each.
-    lent: BTreeMap<JobId, BTreeSet<JobId>>,
+    /// Jobs in the room of each.
+    pub(super) lent: LentRooms,
     /// Jobs for which no time was found, each with how many allocations without a known end there
     /// were. They are searched for again when there are others, or when nodes change.
     pub(super) hopeless: BTreeMap<JobId, u64>,
@@ -35,13 +35,12 @@ impl Reservations {
         reserved: &[Reserved],
         hopeless: &[(JobId, u64)],
     ) -> Self {
-        let lent = reserved.iter().map(|reserved| (reserved.claim.job, reserved.lent.clone()));
         let hopeless = hopeless.iter().copied().collect();
         let keeps_turn = reserved.iter().find(|reserved| reserved.keeps_turn);
         let keeps_turn = keeps_turn.map(|reserved| reserved.claim.job);
         Self {
             config,
-            lent: lent.collect(),
+            lent: LentRooms::of(reserved),
             hopeless,
             keeps_turn,
             is_turn_open: false,
@@ -56,10 +55,8 @@ impl Reservations {
 
     /// As plain data.
     pub(crate) fn export(&self, kept: &ReservedCapacity) -> Vec<Reserved> {
-        let lent = |by: JobId| {
-            let lent = self.lent.get(&by).into_iter().flatten().copied();
-            lent.filter(|to| !kept.news.ended.contains(to)).collect()
-        };
+        let lent =
+            |by: JobId| self.lent.by(by).filter(|to| !kept.news.ended.contains(to)).collect();
         let claims = kept.reserved.iter();
         let of_claim = |claim: &PreemptionReservation| Reserved {
             claim: claim.clone(),
@@ -115,23 +112,14 @@ impl Reservations {
     /// A job starts: it lends nothing any more.
     pub(crate) fn forget_waiting(&mut self, job: JobId) {
         self.hopeless.remove(&job);
-        self.lent.remove(&job);
+        self.lent.end_by(job);
     }
 
     /// A job leaves: nothing is lent by it any more, or to it.
     fn forget(&mut self, job: JobId) {
         self.hopeless.remove(&job);
-        self.lent.remove(&job);
-        self.lent.values_mut().for_each(|lent| lent.retain(|to| *to != job));
-    }
-
-    /// Jobs that run in the room of another.
-    pub(crate) fn lent_by(&self, job: JobId) -> impl Iterator<Item = JobId> {
-        self.lent.get(&job).into_iter().flatten().copied()
-    }
-
-    pub(super) fn lend(&mut self, by: JobId, to: JobId) {
-        self.lent.entry(by).or_default().insert(to);
+        self.lent.end_by(job);
+        self.lent.retain(|to| to != job);
     }
 
     /// When expected ends may have passed that reservations count on.

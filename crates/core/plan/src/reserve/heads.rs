@@ -22,6 +22,7 @@ impl Reservations {
             return;
         }
         let freed_until_ms = self.follow(&mut books.kept);
+        self.lent.retain(|job| is_in_its_room(books, job));
         self.look_again(books);
         self.keeps_turn = self.keeps_turn.filter(|job| books.kept.reserved.get(*job).is_some());
         self.operations_left = self.config.max_operations;
@@ -245,7 +246,7 @@ impl Reservations {
             return;
         }
         survey.clear();
-        kept.keep_reserved(&mut placement.state, jobs);
+        kept.keep_reserved(&mut placement.state, jobs, &self.lent);
         kept.keep_bookings(&mut placement.state, jobs);
     }
 }
@@ -255,6 +256,12 @@ impl Reservations {
 fn fits_now(job: JobId, books: &mut Books, operations_left: &mut u64) -> bool {
     let now_ms = books.placement.now_ms;
     Search::of(books, job, &BTreeSet::new(), operations_left).at(now_ms).is_some()
+}
+
+/// Whether a job that was lent room is there, or has a claim on it: what was kept in vain for one
+/// that waits is free again.
+fn is_in_its_room(books: &Books, job: JobId) -> bool {
+    books.jobs.waiting(job).is_none() || books.kept.claims.get(job).is_some()
 }
 
 /// Jobs with a reservation, by number.

@@ -23,7 +23,7 @@ pub(crate) fn lends_to(books: &Books, p90_ms: Option<u64>) -> bool {
 /// important, or it gets quota back and they would exceed theirs.
 ///
 /// To the first job of a queue those yield as well that [`come_later`].
-pub(crate) fn that_yield(books: &Books, job: JobId) -> BTreeSet<JobId> {
+fn that_yield(books: &Books, job: JobId) -> BTreeSet<JobId> {
     let jobs = &books.jobs.records;
     let gets_back = |job: &JobId| {
         jobs.get(job).is_some_and(|record| books.relation(record).preemptor.may_reclaim())
@@ -49,6 +49,46 @@ fn come_later(job: JobId, books: &mut Books) -> BTreeSet<JobId> {
         record.is_none_or(|record| record.job.priority <= priority) && books.turn_of(*other) > turn
     });
     later.into_iter().collect()
+}
+
+/// Jobs whose reserved room is free to another.
+#[derive(Debug)]
+pub(crate) struct Lenders {
+    /// They yield it, and wait on without.
+    pub(crate) yielding: BTreeSet<JobId>,
+    /// These, and those that lend it until their time.
+    pub(crate) all: Vec<JobId>,
+}
+
+impl Lenders {
+    /// Before a job gets a claim on these nodes: jobs that yield what is held for them there wait
+    /// on without, and others lend it. Whether any lends; what is left of its room it is to hold
+    /// again beside the claim.
+    pub(crate) fn make_way(
+        &self,
+        (books, reserve): (&mut Books, &mut Reservations),
+        job: JobId,
+        nodes: &BTreeSet<NodeId>,
+        plan: &mut Plan,
+    ) -> bool {
+        let mut is_lent = false;
+        for lender in &self.all {
+            let Books { placement, kept, survey, .. } = &mut *books;
+            let state = &mut placement.state;
+            if !kept.holds_reserved_on(state, *lender, nodes) {
+                continue;
+            }
+            if self.yielding.contains(lender) {
+                kept.release(state, survey, *lender);
+                books.change_class(*lender, plan);
+            } else {
+                kept.lift_reserved(state, survey, *lender);
+                reserve.lent.lend(*lender, job);
+                is_lent = true;
+            }
+        }
+        is_lent
+    }
 }
 
 impl Reservations {
@@ -97,8 +137,8 @@ impl Reservations {
         growth_limit: Bounds,
         plan: &mut Plan,
     ) -> Option<Vec<PlacedPod>> {
-        let yielding = self.yield_to(books, job);
-        let lenders = self.lenders(books, job, &yielding);
+        let start_ms = books.placement.now_ms;
+        let Lenders { yielding, all: lenders } = self.free_to(books, job, start_ms);
         let open = self.booked_room(books, job);
         if lenders.is_empty() && open.is_empty() {
             return None;
@@ -126,24 +166,35 @@ impl Reservations {
         }
         let used: BTreeSet<NodeId> = placed.iter().map(|pod| pod.node).collect();
         for lender in lenders {
-            let Some(claim) = books.kept.reserved.get_mut(lender) else { continue };
-            let places = claim.places.iter();
-            let nodes = places.filter_map(|place| books.placement.state.nodes.find(&place.node));
-            let nodes: BTreeSet<NodeId> = nodes.collect();
-            if nodes.is_disjoint(&used) {
+            if nodes_of(books, lender).is_disjoint(&used) {
                 continue;
             }
             if yielding.contains(&lender) {
                 self.end(books, lender, plan);
                 continue;
             }
-            let here = placed.iter().filter(|pod| nodes.contains(&pod.node));
-            claim.awaited.extend(here.map(|pod| Owner::Pod(pod.pod)));
-            self.lend(lender, job);
+            count_on(lender, &placed, books);
+            self.lent.lend(lender, job);
         }
         // What was kept for it is over as well: it has started beside it, or in it.
         books.kept.forget(&books.jobs.records[&job]);
         Some(placed)
+    }
+
+    /// A job has started in what its claim kept; those count on its end that lent it room for
+    /// that. Whether any did.
+    pub(crate) fn note_start(&self, books: &mut Books, job: JobId, placed: &[PlacedPod]) -> bool {
+        let lenders = self.lent.lenders_of(job);
+        lenders.iter().for_each(|lender| count_on(*lender, placed, books));
+        !lenders.is_empty()
+    }
+
+    /// Jobs whose reserved room is free to another that starts by then: they yield it, or it leaves
+    /// before their time.
+    pub(crate) fn free_to(&self, books: &mut Books, job: JobId, start_ms: u64) -> Lenders {
+        let yielding = self.yield_to(books, job);
+        let all = self.lenders(books, (job, start_ms), &yielding);
+        Lenders { yielding, all }
     }
 
     /// Booked room that is lent to a job, and that is booked for it.
@@ -158,15 +209,21 @@ impl Reservations {
         open
     }
 
-    /// Jobs that lend their room to another, or yield it.
-    fn lenders(&self, books: &Books, job: JobId, yielding: &BTreeSet<JobId>) -> Vec<JobId> {
+    /// Jobs that lend their room to another that starts by then, or yield it.
+    fn lenders(
+        &self,
+        books: &Books,
+        (job, start_ms): (JobId, u64),
+        yielding: &BTreeSet<JobId>,
+    ) -> Vec<JobId> {
         let jobs = &books.jobs.records;
         let asks = &jobs[&job].job;
         let gpu_milli = |job: &JobId| jobs.get(job).map_or(0, |record| record.job.min_gpu_milli());
-        let end_ms = expected_end_ms(asks, books.placement.now_ms);
+        let end_ms = expected_end_ms(asks, start_ms);
         let percent = self.config.lent_percent;
         let lends = |lender: &JobId, until_ms: u64| {
-            let lent: i64 = self.lent_by(*lender).map(|to| gpu_milli(&to)).sum();
+            let others = self.lent.by(*lender).filter(|to| *to != job);
+            let lent: i64 = others.map(|to| gpu_milli(&to)).sum();
             end_ms.is_some_and(|end_ms| end_ms <= until_ms)
                 && is_within_share(lent + gpu_milli(&job), gpu_milli(lender), percent)
         };
@@ -189,4 +246,19 @@ impl Reservations {
             state.helped_nodes.truncate(nodes);
         }
     }
+}
+
+/// Nodes on which a job has its reserved places.
+fn nodes_of(books: &Books, job: JobId) -> BTreeSet<NodeId> {
+    let claim = books.kept.reserved.get(job).into_iter();
+    let places = claim.flat_map(|claim| &claim.places);
+    places.filter_map(|place| books.placement.state.nodes.find(&place.node)).collect()
+}
+
+/// What is reserved for a job counts on the end of these pods on its nodes.
+fn count_on(job: JobId, placed: &[PlacedPod], books: &mut Books) {
+    let nodes = nodes_of(books, job);
+    let Some(claim) = books.kept.reserved.get_mut(job) else { return };
+    let here = placed.iter().filter(|pod| nodes.contains(&pod.node));
+    claim.awaited.extend(here.map(|pod| Owner::Pod(pod.pod)));
 }

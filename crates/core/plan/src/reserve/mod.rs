@@ -22,6 +22,7 @@
 //! | `heads` | which jobs get one, and when it is searched for again |
 //! | `search` | the earliest time at which a job can start |
 //! | `lend`, `bound` | which jobs start in the room of others, and how much room may be lent |
+//! | `lent` | whose room is lent to whom |
 //! | `bookings` | what is reserved from one time to another, and who may use it |
 //! | `calendar` | bookings as time goes on: admitted or refused, in force, over |
 
@@ -31,6 +32,7 @@ mod bound;
 mod calendar;
 mod heads;
 mod lend;
+mod lent;
 mod search;
 
 use serde::{Deserialize, Serialize};
@@ -38,7 +40,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) use book::Reservations;
 pub(crate) use bookings::{Bookings, Opened};
 pub(crate) use calendar::{Calendar, gang_of};
-pub(crate) use lend::{lends_to, that_yield};
+pub(crate) use lend::{Lenders, lends_to};
+pub(crate) use lent::LentRooms;
 
 /// Whether and how capacity is reserved for jobs that are next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

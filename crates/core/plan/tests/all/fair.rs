@@ -269,6 +269,26 @@ fn the_budgets_that_hold_up_a_reclaim_are_named() {
     assert_eq!(blocking(&mut world, ours), None, "room is kept for it now");
 }
 
+/// A budget may say what it allowed before the pods had gone that were told to stop since.
+#[test]
+fn pods_that_were_told_to_stop_count_for_the_budget_that_is_named() {
+    let queues = vec![queue("ours", 8, 1), queue("lent", 0, 1)];
+    let mut world = World::under(config(true), &snapshot(1, queues));
+    let budget = Budget { name: "kept".to_owned(), disruptions_allowed: 2 };
+    world.step(Event::BudgetChanged(budget));
+    for _ in 0..8 {
+        let mut requirement = asks(whole(1));
+        requirement.counts_into.insert("kept".to_owned());
+        world.submit(|job| job.queue = "lent".to_owned(), requirement);
+    }
+    let (gone, _) = victims(&submit(&mut world, "ours", 1, 1, 0)).expect("two may go");
+    assert_eq!(gone.len(), 1);
+    assert_eq!(victims(&submit(&mut world, "ours", 2, 1, 0)), None, "two must go, one more may");
+    let ours = JobId(world.last_job());
+    let found = blocking(&mut world, ours).expect("a budget holds it up");
+    assert_eq!((found.budgets, found.victims.len()), (vec!["kept".to_owned()], 2));
+}
+
 #[test]
 fn bounds_refute_a_gang_that_fits_whoever_goes() {
     let queues = vec![queue("ours", 800, 1), queue("lent", 0, 1)];

@@ -14,10 +14,7 @@ use super::reservations::{ReservationLine, of_job};
 use super::starts::starts;
 use super::turn::{TurnLine, turn};
 use crate::schedule::Scheduler;
-use crate::status::{
-    COULD_NOT_START, Obstacle, UNSCHEDULABLE, WAITING_FOR_DEVICES, WAITING_FOR_QUOTA,
-    WAITING_FOR_VOLUMES, with_sentence,
-};
+use crate::status::{COULD_NOT_START, Obstacle, WAITING_FOR_DEVICES, WAITING_FOR_VOLUMES};
 
 /// Which pod or gang is asked about.
 #[derive(Clone, Debug)]
@@ -122,7 +119,8 @@ pub(super) fn why(
     }
     let job = world.pods().job_of(namespace, name).or_else(|| gang.as_ref()?.job);
     if let Some(in_line) = line.iter().find(|in_line| job == Some(in_line.id)) {
-        let message = with_budgets(in_line, scheduler);
+        let said = (in_line.reason, in_line.message.as_str());
+        let message = scheduler.ask().with_budgets(in_line.id, said);
         let same_queue = line.iter().filter(|other| other.queue == in_line.queue).count();
         let (obstacles, relaxations) = explained(in_line.id, scheduler);
         if let Some(gang) = &mut gang {
@@ -272,14 +270,6 @@ fn without_job(world: &World, ours: &str, pod: &Pod) -> Option<(&'static str, St
     let (namespace, name) = (&pod.meta.namespace, &pod.meta.name);
     let refused = world.pods().left_untouched(namespace, name)?;
     Some((state_of(refused), refused.to_string()))
-}
-
-/// Why a job waits, with the disruption budgets that keep pods from being evicted for it.
-fn with_budgets(in_line: &InLine, scheduler: &mut Scheduler) -> String {
-    let needs_room = [UNSCHEDULABLE, WAITING_FOR_QUOTA].contains(&in_line.reason);
-    let blocked = needs_room.then(|| scheduler.ask().blocked_by_budgets(in_line.id)).flatten();
-    let with = |blocked: String| with_sentence(&in_line.message, &blocked);
-    blocked.map_or_else(|| in_line.message.clone(), with)
 }
 
 fn explained(

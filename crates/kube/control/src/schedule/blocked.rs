@@ -12,7 +12,7 @@ use dovetail_units::time::time;
 use super::exempt::{fits_without, named};
 use super::news::News;
 use super::questions::Questions;
-use crate::status::{WaitingReason, with_sentence};
+use crate::status::{UNSCHEDULABLE, WAITING_FOR_QUOTA, with_sentence};
 
 /// Operations that a search for the message of a pod may take: decisions wait for it. A question
 /// may take as many as all searches of a cycle.
@@ -26,22 +26,26 @@ struct HeldCapacity {
 }
 
 impl Questions<'_> {
-    /// What a job says that no node takes, with the disruption budgets that keep pods from being
-    /// evicted for it; those are news.
-    pub(super) fn with_budgets(&mut self, job: JobId, waiting: WaitingReason) -> WaitingReason {
-        if !waiting.is_unschedulable() {
-            return waiting;
+    /// The message of a pending job, with the disruption budgets that keep pods from being evicted
+    /// for it. What its pods write names them where no node takes it, and they are news then; an
+    /// answer to a question names them also where its queue has no quota left.
+    pub(crate) fn with_budgets(&mut self, job: JobId, (word, message): (&str, &str)) -> String {
+        let only_asks = self.explained.only_asks;
+        let needs_room = word == UNSCHEDULABLE || only_asks && word == WAITING_FOR_QUOTA;
+        let blocked = needs_room.then(|| self.blocked_by_budgets(job)).flatten();
+        let Some(text) = blocked else { return message.to_owned() };
+        let message = with_sentence(message, &text);
+        if !only_asks {
+            let pods = self.known.world.pods().pending_pods(job);
+            let first = pods.first().map(|pod| PodKey::of(pod));
+            self.known.news.extend(first.map(|pod| News::PreemptionBlocked { pod, text }));
         }
-        let Some(text) = self.blocked_by_budgets(job) else { return waiting };
-        let message = with_sentence(&waiting.message, &text);
-        let first = self.known.world.pods().pending_pods(job).first().map(|pod| PodKey::of(pod));
-        self.known.news.extend(first.map(|pod| News::PreemptionBlocked { pod, text }));
-        WaitingReason { message, ..waiting }
+        message
     }
 
     /// The disruption budgets without which pods would be evicted for a job, with these pods and
     /// their queues; nothing if the job would not start then either, or that is not found out.
-    pub(crate) fn blocked_by_budgets(&mut self, job: JobId) -> Option<String> {
+    fn blocked_by_budgets(&mut self, job: JobId) -> Option<String> {
         let most = self.known.config.preemption.max_operations;
         let is_alone = self.explained.only_asks;
         let max_operations = if is_alone { most } else { most.min(MOST_OPERATIONS) };

@@ -47,7 +47,8 @@ impl Questions<'_> {
     pub fn announced(&mut self, job: JobId) -> Option<status::WaitingReason> {
         let forecast = self.known.forecasts.of(job);
         let waiting = self.waiting(job)?;
-        let waiting = self.with_budgets(job, waiting);
+        let message = self.with_budgets(job, (waiting.word(), waiting.message.as_str()));
+        let waiting = status::WaitingReason { message, ..waiting };
         Some(match forecast {
             Some(forecast) => waiting.starting(forecast),
             None => waiting,

@@ -1,6 +1,6 @@
 //! The observer of a timed simulation that adds up GPU-time and fills the series.
 
-use dovetail_capacity::{ClockError, Imbalance, Usage, UsageIntegral};
+use dovetail_capacity::{CauseJudgement, ClockError, Imbalance, Usage, UsageIntegral};
 use dovetail_model::{Event, Plan};
 use dovetail_plan::Engine;
 use serde::{Deserialize, Serialize};
@@ -61,6 +61,9 @@ struct Begun {
     from_ms: u64,
     times: ModelTimes,
     cause_samples: u64,
+    /// The judgement of causes that was in force at the pause, until the account goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    judgement: Option<CauseJudgement>,
     bins: Bins,
     waiting: PendingJobSizes,
 }
@@ -105,14 +108,18 @@ impl Timeline {
         Self { state, account: None, taken, taken_samples: 0, failure: None }
     }
 
-    /// What must be kept to go on later. After resumption the causes are judged anew, so that with
-    /// a period above 0 the split by causes that rest on demand may differ from that of a run
-    /// without a pause by what changed within one period; all other sums are the same.
+    /// What must be kept to go on later. The judgement of causes stays in force, so that the causes
+    /// are judged as often and at the same times as in a run without a pause, and all sums are the
+    /// same; with a period above 0 the split by causes that rest on demand is rounded to the
+    /// milli-GPU × ms once more.
     ///
     /// # Errors
     /// Whatever has gone wrong before; see [`Timeline::usage`].
     pub fn pause(mut self) -> Result<TimelineState, TimelineError> {
         self.take()?;
+        if let (Some(account), Some(begun)) = (&self.account, &mut self.state.begun) {
+            begun.judgement = account.judgement();
+        }
         Ok(self.state)
     }
 
@@ -142,14 +149,18 @@ impl Timeline {
 
     /// Accounts for the time up to `to_ms`, bin by bin.
     fn advance(&mut self, engine: &mut Engine, to_ms: u64) -> Result<(), TimelineError> {
-        let Some(begun) = &self.state.begun else { return Ok(()) };
+        let Some(begun) = &mut self.state.begun else { return Ok(()) };
         let to_ms = self.state.config.until_ms.map_or(to_ms, |until_ms| until_ms.min(to_ms));
         if to_ms <= self.state.now_ms {
             return Ok(());
         }
         if self.account.is_none() {
             let period_ms = self.state.config.cause_period_ms;
-            self.account = Some(UsageIntegral::new(engine, self.state.now_ms, period_ms)?);
+            let account = UsageIntegral::new(engine, self.state.now_ms, period_ms)?;
+            self.account = Some(match begun.judgement.take() {
+                Some(judgement) => account.with_judgement(&judgement),
+                None => account,
+            });
         }
         let mut boundary_ms = begun.bins.boundary_ms();
         while boundary_ms <= to_ms {
@@ -210,6 +221,7 @@ impl Observer for Timeline {
                 from_ms: now_ms,
                 times: ModelTimes::default(),
                 cause_samples: 0,
+                judgement: None,
                 bins: Bins::new(now_ms),
                 waiting: PendingJobSizes::default(),
             });

@@ -16,12 +16,15 @@ fn small() -> Synthetic {
     synth(&SynthConfig { seed: 3, nodes: 12, days: 2, load: 1.2, profile }).expect("within limits")
 }
 
-fn simulation(from: &Synthetic) -> Simulation {
-    let world = TimedWorld {
+fn world(from: &Synthetic) -> TimedWorld {
+    TimedWorld {
         nodes: from.cluster.nodes.clone(),
         jobs: from.trace.jobs.clone(),
         ..TimedWorld::default()
-    };
+    }
+}
+
+fn config(policy: &str) -> TimedConfig {
     let mut config = TimedConfig {
         faults: Some(FaultModel {
             mean_time_between_failures_ms: 5 * DAY_MS,
@@ -30,8 +33,12 @@ fn simulation(from: &Synthetic) -> Simulation {
         }),
         ..TimedConfig::default()
     };
-    config.engine.policy = PolicySpec::named("best-fit");
-    Simulation::new(world, config).expect("can run")
+    config.engine.policy = PolicySpec::named(policy);
+    config
+}
+
+fn simulation(from: &Synthetic) -> Simulation {
+    Simulation::new(world(from), config("best-fit")).expect("can run")
 }
 
 /// Counts for itself beside a timeline: GPUs of nodes, of running jobs, and what waits.
@@ -164,6 +171,44 @@ fn watching_changes_no_decision_and_a_pause_changes_no_sum() {
     assert!(paused.run(None, &mut parts).expect("runs"));
     assert_eq!(parts.usage(), timeline.usage());
     assert_eq!(parts.series(), timeline.series());
+}
+
+#[test]
+fn causes_are_judged_as_often_whether_or_not_a_run_is_resumed() {
+    let from = small();
+    let first_fit = || config("first-fit");
+    // With the longest period, only what opens is judged after the first time.
+    for (cause_period_ms, is_resumed) in [(600_000, false), (600_000, true), (u64::MAX, true)] {
+        let watch = TimelineConfig { cause_period_ms, until_ms: None };
+        let mut whole = Simulation::new(world(&from), first_fit()).expect("can run");
+        let mut timeline = Timeline::new(watch);
+        assert!(whole.run(None, &mut timeline).expect("runs"));
+        let mut paused = Simulation::new(world(&from), first_fit()).expect("can run");
+        let mut parts = Timeline::new(watch);
+        let pauses_ms = [DAY_MS / 3, DAY_MS, DAY_MS + DAY_MS / 7];
+        for pause_ms in pauses_ms {
+            assert!(!paused.run(Some(pause_ms), &mut parts).expect("runs"));
+            let state = parts.pause().expect("adds up");
+            let file = serde_json::to_string(&state).expect("plain data");
+            parts = Timeline::resume(serde_json::from_str(&file).expect("the same"));
+            if is_resumed {
+                let (snapshot, progress) = (paused.engine.snapshot(), paused.progress().clone());
+                let resumed = Simulation::resume(world(&from), first_fit(), &snapshot, progress);
+                paused = resumed.expect("the same world");
+            }
+        }
+        assert!(paused.run(None, &mut parts).expect("runs"));
+        let (whole, parts) = (timeline.usage().expect("adds up"), parts.usage().expect("adds up"));
+        assert_eq!(parts.cause_samples, whole.cause_samples, "{cause_period_ms}");
+        let (of_whole, of_parts) = (&whole.total_gpu_milli_ms, &parts.total_gpu_milli_ms);
+        assert_eq!((of_parts.free, of_parts.allocated), (of_whole.free, of_whole.allocated));
+        // Each pause rounds the split of each model once more.
+        let rounded = 2 * (pauses_ms.len() * whole.models_gpu_milli_ms.len()) as i128;
+        for cause in FreeCause::ALL.into_iter().filter(|_| !is_resumed) {
+            let difference = of_parts.free_by(cause) - of_whole.free_by(cause);
+            assert!(difference.abs() <= rounded, "{cause_period_ms} {cause:?}: {difference}");
+        }
+    }
 }
 
 #[test]

@@ -73,3 +73,21 @@ fn a_higher_priority_takes_what_is_reserved_for_a_lower_one() {
         }
     }
 }
+
+#[test]
+fn a_short_job_preempts_beside_what_is_lent_to_it() {
+    // One GPU is free and reserved for the head, which needs it with two others at 1,000 s. Until
+    // then it is lent to the short job, which preempts another one beside it.
+    let jobs = [
+        job("runs", 10, 2, (0, 1_000)),
+        job("low", 0, 1, (1, 90_000)),
+        job("head", 10, 3, (100, 600)),
+        job("short", 10, 2, (200, 300)),
+    ];
+    for order in [Order::FifoSkip, Order::Dovetail] {
+        for heads in [0, 1] {
+            assert_eq!(start_s(&jobs, 4, (order, heads), "short"), (200, 1), "{order:?} {heads}");
+            assert_eq!(start_s(&jobs, 4, (order, heads), "head"), (1_000, 1), "{order:?} {heads}");
+        }
+    }
+}
