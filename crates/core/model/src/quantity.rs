@@ -44,13 +44,19 @@ pub enum QuantityError {
         /// The part that is not understood.
         suffix: String,
     },
-    /// The value does not fit: more than 2^63-1 units.
-    #[error("`{text}` is too large: at most 9223372036854775807 units are representable")]
+    /// The value does not fit.
+    #[error("`{text}` is too large: at most {most_units} units are representable")]
     TooLarge {
         /// The text as given.
         text: String,
+        /// The largest value, in units.
+        most_units: i128,
     },
 }
+
+/// The most units of a capacity or a counter of devices. Kubernetes reads such amounts without a
+/// limit; below this one, the sum of ten million of them fits.
+pub const MOST_OF_DEVICES: i128 = 1 << 73;
 
 const NANO: i128 = 1_000_000_000;
 const BINARY: [(&str, u32); 6] =
@@ -69,6 +75,32 @@ const DECIMAL: [(&str, i32); 10] = [
 ];
 
 impl Quantity {
+    /// Reads an amount of at most so many units, at most [`MOST_OF_DEVICES`]; `from_str` reads at
+    /// most 2^63-1.
+    ///
+    /// # Errors
+    ///
+    /// The text is not a quantity, or it is more.
+    pub fn read(text: &str, most_units: i128) -> Result<Self, QuantityError> {
+        let (negative, body) = match text.as_bytes().first() {
+            Some(b'-') => (true, &text[1..]),
+            Some(b'+') => (false, &text[1..]),
+            _ => (false, text),
+        };
+        let end = body.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(body.len());
+        let (number, suffix) = body.split_at(end);
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+            return Err(QuantityError::NotANumber { text: text.to_owned() });
+        }
+        let (scale, format) = parse_suffix(text, suffix)?;
+        let most_units = most_units.min(MOST_OF_DEVICES);
+        let nano = scaled(whole, fraction, scale)
+            .filter(|nano| *nano <= most_units * NANO)
+            .ok_or_else(|| QuantityError::TooLarge { text: text.to_owned(), most_units })?;
+        Ok(Self { nano: if negative { -nano } else { nano }, format })
+    }
+
     /// A whole number of units, printed with decimal suffixes.
     pub fn units(units: i64) -> Self {
         Self { nano: i128::from(units) * NANO, format: QuantityFormat::Decimal }
@@ -131,22 +163,7 @@ impl FromStr for Quantity {
     type Err = QuantityError;
 
     fn from_str(text: &str) -> Result<Self, QuantityError> {
-        let (negative, body) = match text.as_bytes().first() {
-            Some(b'-') => (true, &text[1..]),
-            Some(b'+') => (false, &text[1..]),
-            _ => (false, text),
-        };
-        let end = body.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(body.len());
-        let (number, suffix) = body.split_at(end);
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
-            return Err(QuantityError::NotANumber { text: text.to_owned() });
-        }
-        let (scale, format) = parse_suffix(text, suffix)?;
-        let nano = scaled(whole, fraction, scale)
-            .filter(|nano| *nano <= i128::from(i64::MAX) * NANO)
-            .ok_or_else(|| QuantityError::TooLarge { text: text.to_owned() })?;
-        Ok(Self { nano: if negative { -nano } else { nano }, format })
+        Self::read(text, i128::from(i64::MAX))
     }
 }
 
@@ -266,6 +283,17 @@ mod tests {
         for text in ["", "Gi", "1..2", "abc", "1Xi", "1 Gi", "1e", "--1", "9e99", "1e400"] {
             let error = text.parse::<Quantity>().unwrap_err().to_string();
             assert!(error.contains(&format!("`{text}`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn amounts_of_devices_may_be_larger_than_other_amounts() {
+        for text in ["10E", "1000000000000000000002", "-36893488147419103232"] {
+            text.parse::<Quantity>().unwrap_err();
+            assert_eq!(Quantity::read(text, MOST_OF_DEVICES).unwrap().to_string(), text);
+        }
+        for text in ["1e22", "9444732965739290427393", "1e400"] {
+            Quantity::read(text, i128::MAX).unwrap_err();
         }
     }
 

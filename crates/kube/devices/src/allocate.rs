@@ -176,7 +176,7 @@ fn refusal(
     if let Some(problem) = contradiction(reached, &question, claims) {
         return AllocationOutcome::Error(problem);
     }
-    if reached.pools.iter().any(|pool| pool.state == PoolState::Invalid) {
+    if reached.offer.pools.iter().any(|pool| pool.state == PoolState::Invalid) {
         return AllocationOutcome::Error("invalid resource pools were encountered".to_owned());
     }
     AllocationOutcome::No(question.requests.into_iter().flat_map(|(.., looks)| looks).collect())

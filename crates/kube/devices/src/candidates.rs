@@ -2,7 +2,8 @@
 
 use dovetail_claims::{Alternative, CandidateDevice, Draw};
 use dovetail_objects::{
-    ClaimRequest, DeviceAsked, DeviceReach, DeviceTaint, ResourceClaim, TaintEffectOfDevice,
+    AskedCount, ClaimRequest, DeviceAsked, DeviceReach, DeviceTaint, ResourceClaim,
+    TaintEffectOfDevice,
 };
 
 use crate::capacity::{Taken, taken};
@@ -36,6 +37,13 @@ pub(crate) struct FoundAlternative {
     pub(crate) failure: Option<String>,
 }
 
+/// The first device, in the order of its driver, whose policy cannot represent what a request asks
+/// for.
+struct UnusableAmount {
+    place: (usize, usize),
+    problem: String,
+}
+
 /// The devices it may have; `count` is how many it wants, `None` all that it could have if nobody
 /// had any.
 pub(crate) fn candidates(
@@ -52,10 +60,11 @@ pub(crate) fn candidates(
     };
     let selectors = asking.selectors();
     let mut failure: Option<String> = None;
+    let mut unusable: Option<UnusableAmount> = None;
     let mut selectable = 0;
     let mut candidates = Vec::new();
     for (device, one) in asking.reached.devices.iter().enumerate() {
-        let found = asking.selectable(one, &selectors).and_then(|taken| {
+        let found = asking.selectable(one, &selectors, &mut unusable).and_then(|taken| {
             selectable += 1;
             asking.free(one, &taken)?;
             let draws = taken.iter().filter_map(|(name, amount)| {
@@ -77,6 +86,13 @@ pub(crate) fn candidates(
     if let (None, Some(problem)) = (count, &failure) {
         return Err(problem.clone());
     }
+    if let (Some(count), Some(unusable)) = (count, unusable.filter(|_| asking.is_tried_first())) {
+        // Upstream takes devices in the order of their drivers, and gives up at this one.
+        let places = candidates.iter().map(|one| asking.reached.devices[one.device].place());
+        if places.filter(|place| *place < unusable.place).count() < count {
+            return Err(unusable.problem);
+        }
+    }
     look.wanted = count.unwrap_or(selectable);
     let alternative = Alternative {
         // Who wants all wants one at least: without any it cannot be served.
@@ -89,11 +105,18 @@ pub(crate) fn candidates(
 }
 
 impl Asking<'_> {
-    /// Whether it could have a device if nobody had any, and what it takes of its capacity.
+    /// Whether no other alternative is tried before it.
+    fn is_tried_first(&self) -> bool {
+        !self.request.is_list || self.request.alternatives.first() == Some(self.asked)
+    }
+
+    /// Whether it could have a device if nobody had any, and what it takes of its capacity; notes a
+    /// device that cannot represent that, if none before it is known.
     fn selectable(
         &self,
         one: &ReachedDevice<'_>,
         selectors: &[EvaluatedSelector],
+        unusable: &mut Option<UnusableAmount>,
     ) -> Result<Taken, Exclusion> {
         let features = self.reached.catalog.features();
         if !features.binding_conditions && !one.device.binding.awaited.is_empty() {
@@ -110,8 +133,17 @@ impl Asking<'_> {
         }
         let taken = taken(self.asked.capacity.as_ref(), one.device, features.fractional_ranges);
         let taken = taken.map_err(|problem| {
-            let (of, device) = (self.name(), written(one));
-            Exclusion::Failed(format!("{of}: checking capacity for device {device}: {problem}"))
+            let of = self.name();
+            let device = match self.asked.count {
+                AskedCount::All => one.device.name.to_string(),
+                _ => written(one),
+            };
+            let problem = format!("{of}: checking capacity for device {device}: {problem}");
+            let place = one.place();
+            if unusable.as_ref().is_none_or(|known| place < known.place) {
+                *unusable = Some(UnusableAmount { place, problem: problem.clone() });
+            }
+            Exclusion::Failed(problem)
         })?;
         let fits = |taken: &Taken| {
             let mut each = taken.iter();

@@ -8,6 +8,10 @@ use dovetail_objects::{DeviceCapacity, OfferedDevice, RequestPolicy, RequestRang
 
 const UNIT: i128 = 1_000_000_000;
 const MILLI: i128 = 1_000_000;
+/// The most units, or thousandths, that ranges count: upstream counts them in 64 bits.
+const MOST: i128 = i64::MAX as i128;
+const NOT_REPRESENTED: &str =
+    "capacity request cannot be represented in the device's range arithmetic";
 
 /// What a request takes, by capacity.
 pub(crate) type Taken = BTreeMap<Box<str>, Quantity>;
@@ -71,6 +75,13 @@ fn up_to_step(
     }
     let Some(step) = step else { return Ok(asked) };
     let unit = if is_milli { MILLI } else { UNIT };
+    let not_represented = |what: String| Err(format!("{NOT_REPRESENTED}: {what}"));
+    if is_milli && !is_milli_value(asked) {
+        return not_represented(format!("request {asked} is not a representable milli value"));
+    }
+    if !is_milli && asked.to_billionths() > MOST * UNIT {
+        return not_represented(format!("request {asked} exceeds MaxInt64"));
+    }
     let (asked_units, least, step_units) =
         (units(asked, unit), units(least, unit), units(step, unit));
     if step_units <= 0 {
@@ -78,12 +89,12 @@ fn up_to_step(
     }
     let steps = (asked_units - least + step_units - 1).div_euclid(step_units);
     let rounded = least + steps * step_units;
-    match rounded <= i128::from(i64::MAX) {
+    let range = if is_milli { "the milli-value range" } else { "MaxInt64" };
+    match rounded <= MOST {
         true => Ok(step.with_billionths(rounded * unit)),
-        false => Err(format!(
-            "capacity request cannot be represented in the device's range arithmetic: rounding request {asked} up \
-             to the next step passes MaxInt64"
-        )),
+        false => {
+            not_represented(format!("rounding request {asked} up to the next step passes {range}"))
+        }
     }
 }
 
@@ -101,9 +112,13 @@ fn is_milli(range: Option<RequestRange>, fractional_ranges: bool) -> bool {
     let Some(RequestRange { least, most, step }) = range.filter(|_| fractional_ranges) else {
         return false;
     };
-    let is_whole = |of: Quantity| !is_part(of, MILLI);
-    let amounts = [least, most, step].into_iter().flatten().all(is_whole);
+    let amounts = [least, most, step].into_iter().flatten().all(is_milli_value);
     amounts && step.is_none_or(|step| step.to_billionths() >= MILLI)
+}
+
+/// Whether an amount is a number of thousandths that upstream can represent.
+fn is_milli_value(of: Quantity) -> bool {
+    !is_part(of, MILLI) && of.to_billionths().abs() <= MOST * MILLI
 }
 
 /// Whether an amount may be taken.

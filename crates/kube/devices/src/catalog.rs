@@ -5,11 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dovetail_model::node::NAME_LABEL;
-use dovetail_objects::{DeviceClass, DeviceReach, DeviceTaintRule, Labels, ResourceSlice};
-use rustc_hash::FxHashMap;
+use dovetail_objects::{
+    DeviceClass, DeviceReach, DeviceTaintRule, Labels, OfferedDevice, ResourceSlice,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::cel::{CelSelector, Language};
 use crate::features::Features;
+use crate::offer::{NodeOffer, OfferShape};
 
 /// A node that devices are asked for on.
 #[derive(Clone, Copy, Debug)]
@@ -45,16 +48,27 @@ struct Remembered {
     selectors: FxHashMap<Box<str>, Arc<KnownSelector>>,
     /// Answers by name of the slice, then by selector.
     by_slice: FxHashMap<Box<str>, FxHashMap<Box<str>, Answers>>,
+    /// Answers by selector, then by what it reads of a device.
+    by_content: FxHashMap<Box<str>, FxHashMap<String, DeviceAnswer>>,
+    /// What nodes offer, by name. It follows from slices.
+    offers: FxHashMap<Box<str>, Arc<NodeOffer>>,
+    /// What several of them have in common.
+    shapes: FxHashSet<Arc<OfferShape>>,
 }
+
+/// Whether a device meets a selector, or what went wrong.
+type DeviceAnswer = Result<bool, Box<str>>;
 
 #[derive(Debug)]
 struct KnownSelector(Result<CelSelector, String>);
 
 /// For each device of a slice whether it meets a selector, or what went wrong.
-pub(crate) type Answers = Arc<[Result<bool, Box<str>>]>;
+pub(crate) type Answers = Arc<[DeviceAnswer]>;
 
 /// Selectors that are remembered at once; then all are forgotten.
 const MOST_SELECTORS: usize = 4_096;
+/// Different devices that are remembered for a selector.
+const MOST_CONTENTS: usize = 256;
 
 impl Catalog {
     /// Without slices and classes.
@@ -89,12 +103,31 @@ impl Catalog {
             }
         }
         let pool = (slice.driver.clone(), slice.pool.name.clone());
-        self.of_pool.entry(pool).or_default().insert(name.clone());
+        self.of_pool.entry(pool.clone()).or_default().insert(name.clone());
         self.slices.insert(name, Arc::new(slice));
+        self.forget_offers(&pool);
+    }
+
+    /// What nodes offer follows anew from the slices of a pool: whether a pool is complete concerns
+    /// all nodes with devices of it.
+    fn forget_offers(&mut self, (driver, pool): &PoolKey) {
+        let nodes = self.slices_of_pool(driver, pool).filter_map(|slice| match &slice.reach {
+            DeviceReach::Node(node) => Some(node.clone()),
+            _ => None,
+        });
+        let nodes: BTreeSet<Box<str>> = nodes.collect();
+        let remembered = self.remembered.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for node in nodes {
+            remembered.offers.remove(&node);
+        }
     }
 
     /// Forgets a slice.
     pub fn remove_slice(&mut self, name: &str) {
+        let of = self.slices.get(name).map(|of| (of.driver.clone(), of.pool.name.clone()));
+        if let Some(pool) = of {
+            self.forget_offers(&pool);
+        }
         let Some(slice) = self.slices.remove(name) else { return };
         self.of_several.remove(name);
         if let DeviceReach::Node(node) = &slice.reach {
@@ -218,17 +251,74 @@ impl Catalog {
         let known =
             known.unwrap_or_else(|| Arc::new(KnownSelector(self.language.compile(selector))));
         remembered.selectors.insert(selector.into(), Arc::clone(&known));
+        let mut by_content = remembered.by_content.remove(selector).unwrap_or_default();
         let devices = slice.devices.iter();
         let answers: Answers = match &known.0 {
             Err(problem) => devices.map(|_| Err(problem.as_str().into())).collect(),
             Ok(selector) => {
-                let meets = |device| self.language.meets(selector, &slice.driver, device);
-                devices.map(|device| meets(device).map_err(Into::into)).collect()
+                let known = &mut by_content;
+                devices.map(|one| self.answer(selector, (&*slice.driver, one), known)).collect()
             }
         };
+        remembered.by_content.insert(selector.into(), by_content);
         let of_slice = remembered.by_slice.entry(slice.meta.name.clone()).or_default();
         of_slice.insert(selector.into(), Arc::clone(&answers));
         answers
+    }
+
+    /// Whether a device of a driver meets a selector. It is evaluated once for all devices that are
+    /// equal in what it reads.
+    fn answer(
+        &self,
+        selector: &CelSelector,
+        (driver, device): (&str, &OfferedDevice),
+        known: &mut FxHashMap<String, DeviceAnswer>,
+    ) -> DeviceAnswer {
+        let meets = || -> DeviceAnswer {
+            self.language.meets(selector, driver, device).map_err(Into::into)
+        };
+        let Some(content) = selector.content(driver, device) else { return meets() };
+        if let Some(known) = known.get(&content) {
+            return known.clone();
+        }
+        let answer = meets();
+        if known.len() < MOST_CONTENTS {
+            known.insert(content, answer.clone());
+        }
+        answer
+    }
+
+    /// What a node offers, whoever has it. It is kept where no labels of nodes decide it.
+    pub(crate) fn offer(&self, place: CandidateNode<'_>) -> Arc<NodeOffer> {
+        if self.has_slices_of_several() {
+            return Arc::new(NodeOffer::of(self, place));
+        }
+        let lock = || self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().offers.get(place.node) {
+            return Arc::clone(known);
+        }
+        let mut offer = NodeOffer::of(self, place);
+        let mut remembered = lock();
+        offer.shape = remembered.shared(offer.shape);
+        let offer = Arc::new(offer);
+        remembered.offers.insert(place.node.into(), Arc::clone(&offer));
+        offer
+    }
+}
+
+impl Remembered {
+    /// A shape, or the one that is equal and known.
+    fn shared(&mut self, shape: Arc<OfferShape>) -> Arc<OfferShape> {
+        if let Some(known) = self.shapes.get(&shape) {
+            return Arc::clone(known);
+        }
+        // Each node has one: at least half of them are nobody's.
+        if self.shapes.len() > 2 * self.offers.len() + 64 {
+            // order-free: which shapes stay is decided one by one.
+            self.shapes.retain(|shape| Arc::strong_count(shape) > 1);
+        }
+        self.shapes.insert(Arc::clone(&shape));
+        shape
     }
 }
 

@@ -44,7 +44,7 @@ impl Reached<'_> {
             let left = self.counters[counter];
             left < 0 || (one.held.is_none() && left < amount)
         };
-        let mut each = names.zip(&one.draws);
+        let mut each = names.zip(one.draws.iter());
         each.find(|(_, draw)| is_short(draw.counter, draw.amount)).map(|(name, _)| &**name)
     }
 }

@@ -12,6 +12,7 @@
 //! | `cel` | selectors: parsed, checked, evaluated |
 //! | `catalog` | slices, classes, and which devices meet which selector, remembered |
 //! | `pools` | the pools that a node reaches: newest generation, complete, valid |
+//! | `offer` | what a node offers, whoever has it: devices and counters in numbers, remembered |
 //! | `held` | what is allocated |
 //! | `capacity` | how much of a device a request takes |
 //! | `candidates` | the devices that one alternative of a request may have, and why not others |
@@ -31,6 +32,7 @@ mod features;
 mod free;
 mod held;
 mod look;
+mod offer;
 mod pools;
 mod question;
 mod written;

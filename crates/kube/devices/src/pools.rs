@@ -157,9 +157,4 @@ impl<'c> ReachablePool<'c> {
     pub(crate) fn is_usable(&self) -> bool {
         self.state == PoolState::Usable
     }
-
-    /// As upstream writes it.
-    pub(crate) fn id(&self) -> String {
-        format!("{}/{}", self.driver, self.name)
-    }
 }

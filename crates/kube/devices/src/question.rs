@@ -1,21 +1,24 @@
 //! The question of which devices the claims of a pod get on a node, as `core/claims` reads it.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
 
 use dovetail_claims::{
     AllocatableDevice, Alternative, Constraint, DeviceDemand, DeviceSupply, Draw, RequestGroup,
     ValueRule,
 };
 use dovetail_objects::{
-    AskedCount, ClaimConstraint, ClaimRequest, ConstraintRule, CounterSet, DeviceAsked,
-    DeviceAttribute, DeviceTaintRule, OfferedDevice, ResourceClaim, ResourceSlice,
+    AskedCount, ClaimConstraint, ClaimRequest, ConstraintRule, DeviceAsked, DeviceAttribute,
+    DeviceTaintRule, OfferedDevice, ResourceClaim, ResourceSlice,
 };
 
 use crate::candidates::{Asking, candidates};
 use crate::catalog::{CandidateNode, Catalog};
-use crate::held::{ClaimedDevices, DeviceKey, HeldDevice};
+use crate::held::{ClaimedDevices, DeviceKey, HeldDevice, HeldPool};
 use crate::look::RequestLook;
-use crate::pools::{PoolState, ReachablePool, gather};
+use crate::offer::{NodeOffer, NumberedDevice, OfferedPool};
+use crate::pools::PoolState;
 
 /// Devices that one claim can have (`AllocationResultsMaxSize`).
 const MOST_DEVICES: usize = 32;
@@ -26,7 +29,7 @@ const MOST_WEIGHED: usize = 256;
 pub struct Reached<'c> {
     pub(crate) catalog: &'c Catalog,
     pub(crate) place: CandidateNode<'c>,
-    pub(crate) pools: Vec<ReachablePool<'c>>,
+    pub(crate) offer: Arc<NodeOffer>,
     /// Slices with devices.
     pub(crate) slices: Vec<&'c ResourceSlice>,
     pub(crate) devices: Vec<ReachedDevice<'c>>,
@@ -55,7 +58,7 @@ pub(crate) struct ReachedDevice<'c> {
     /// Rules that taint it, beside the taints that its driver states.
     pub(crate) taint_rules: Vec<&'c DeviceTaintRule>,
     /// What it draws when it is given away for the first time.
-    pub(crate) draws: Vec<Draw>,
+    pub(crate) draws: Arc<[Draw]>,
     /// The counter of each of its capacities, where it can be shared.
     pub(crate) capacity: BTreeMap<&'c str, usize>,
 }
@@ -76,23 +79,25 @@ impl<'c> Reached<'c> {
     /// What a node reaches when `held` is what claims have, in the order in which devices are taken
     /// where several fit: those first that leave most of the others free.
     pub fn of(catalog: &'c Catalog, held: &'c ClaimedDevices, place: CandidateNode<'c>) -> Self {
-        let pools = gather(catalog, place);
+        let offer = catalog.offer(place);
+        // A slice that is gone or different has another offer.
+        let slices = offer.slices.iter().filter_map(|name| catalog.slice(name)).collect();
         let mut reached = Self {
             catalog,
             place,
-            overdrawn: vec![false; pools.len()],
+            overdrawn: Vec::new(),
             names_counters: false,
-            pools,
-            slices: Vec::new(),
-            devices: Vec::new(),
-            counters: Vec::new(),
+            slices,
+            devices: Vec::with_capacity(offer.shape.devices.len()),
+            counters: offer.shape.counters.clone(),
             supply: DeviceSupply::default(),
+            offer,
         };
-        for number in 0..reached.pools.len() {
-            if reached.pools[number].is_usable() {
-                reached.add_pool(number, held);
-            }
-        }
+        reached.add_devices(held);
+        let shared = reached.offer.shape.shared.iter();
+        let is_overdrawn =
+            |of: &Range<usize>| reached.counters[of.clone()].iter().any(|left| *left < 0);
+        reached.overdrawn = shared.map(is_overdrawn).collect();
         reached.sort();
         reached.supply = reached.as_supply();
         reached
@@ -103,63 +108,59 @@ impl<'c> Reached<'c> {
         self.place
     }
 
-    fn add_pool(&mut self, number: usize, held: &'c ClaimedDevices) {
-        let pool = &self.pools[number];
-        let rules = self.catalog.taint_rules_of(pool.driver, pool.name);
-        let first = self.counters.len();
-        // The first counter of each set; the others follow by name.
-        let mut sets: BTreeMap<&str, (usize, &CounterSet)> = BTreeMap::new();
-        for (name, set) in &pool.counter_sets {
-            sets.insert(name, (self.counters.len(), set));
-            self.counters.extend(set.counters.values().map(|value| value.to_billionths()));
-        }
-        let shared = first..self.counters.len();
-        let draws = |device: &'c OfferedDevice| -> Vec<Draw> {
-            let of_set = |drawn: &'c CounterSet| {
-                let (first, set) = *sets.get(&*drawn.name)?;
-                let mut names = set.counters.keys().enumerate();
-                Some(drawn.counters.iter().filter_map(move |(name, amount)| {
-                    let (at, _) = names.find(|(_, of_set)| *of_set == name)?;
-                    Some(Draw { counter: first + at, amount: amount.to_billionths() })
-                }))
-            };
-            device.draws.iter().filter_map(of_set).flatten().collect()
+    /// Adds the devices of all pools, and takes what is held from the counters.
+    fn add_devices(&mut self, held: &'c ClaimedDevices) {
+        let offer = Arc::clone(&self.offer);
+        let catalog = self.catalog;
+        let of_pool = |pool: &OfferedPool| {
+            let rules = catalog.taint_rules_of(&pool.driver, &pool.name);
+            (held.pool(&pool.driver, &pool.name), rules)
         };
-        let held = held.pool(pool.driver, pool.name);
-        let held = |device: &OfferedDevice| held.and_then(|held| held.get(&device.name));
-        let elsewhere = pool.devices_elsewhere().filter(|device| held(device).is_some());
-        for draw in elsewhere.flat_map(draws) {
-            self.counters[draw.counter] -= draw.amount;
-        }
-        for slice in &pool.slices {
-            self.slices.push(slice);
-            for (at, device) in slice.devices.iter().enumerate() {
-                let (held, draws) = (held(device), draws(device));
-                for draw in draws.iter().filter(|_| held.is_some()) {
-                    self.counters[draw.counter] -= draw.amount;
-                }
-                let mut capacity = BTreeMap::new();
-                for (name, of) in device.capacity.iter().filter(|_| device.is_for_several) {
-                    let consumed = held.and_then(|held| held.consumed.get(name)).copied();
-                    capacity.insert(&**name, self.counters.len());
-                    self.counters.push(of.value.to_billionths() - consumed.unwrap_or(0));
-                }
-                self.devices.push(ReachedDevice {
-                    pool: number,
-                    driver: pool.driver,
-                    pool_name: pool.name,
-                    slice,
-                    slice_number: self.slices.len() - 1,
-                    at,
-                    device,
-                    taint_rules: tainting(&rules, &device.name),
-                    held,
-                    draws,
-                    capacity,
-                });
+        let pools: Vec<(Option<&'c HeldPool>, Vec<&'c DeviceTaintRule>)> =
+            offer.pools.iter().map(of_pool).collect();
+        let held = |pool: usize, device: &str| pools[pool].0.and_then(|held| held.get(device));
+        for other in &offer.elsewhere {
+            if held(other.pool, &other.name).is_some() {
+                self.draw(&other.draws);
             }
         }
-        self.overdrawn[number] = self.counters[shared].iter().any(|left| *left < 0);
+        for NumberedDevice { pool, slice: slice_number, at, draws, first_capacity } in
+            &offer.shape.devices
+        {
+            let slice = self.slices[*slice_number];
+            let device = &slice.devices[*at];
+            let held = held(*pool, &device.name);
+            let mut capacity = BTreeMap::new();
+            if held.is_some() {
+                self.draw(draws);
+            }
+            if device.is_for_several {
+                capacity.extend(device.capacity.keys().map(|name| &**name).zip(*first_capacity..));
+            }
+            for (name, counter) in &capacity {
+                let consumed = held.and_then(|held| held.consumed.get(*name)).copied();
+                self.counters[*counter] -= consumed.unwrap_or(0);
+            }
+            self.devices.push(ReachedDevice {
+                pool: *pool,
+                driver: &slice.driver,
+                pool_name: &slice.pool.name,
+                slice,
+                slice_number: *slice_number,
+                at: *at,
+                device,
+                taint_rules: tainting(&pools[*pool].1, &device.name),
+                held,
+                draws: Arc::clone(draws),
+                capacity,
+            });
+        }
+    }
+
+    fn draw(&mut self, draws: &[Draw]) {
+        for draw in draws {
+            self.counters[draw.counter] -= draw.amount;
+        }
     }
 
     fn sort(&mut self) {
@@ -174,28 +175,33 @@ impl<'c> Reached<'c> {
 
     /// For each device that is free, how many others would not fit any more if it were given away.
     fn lost(&self) -> Vec<usize> {
-        let fits = |at: usize, taken: &[Draw]| {
-            self.devices[at].draws.iter().all(|draw| {
-                let of_it = taken.iter().filter(|one| one.counter == draw.counter);
-                let taken: i128 = of_it.map(|one| one.amount).sum();
-                self.counters[draw.counter] - taken >= draw.amount
-            })
+        let fits = |at: usize, left: &[i128]| {
+            self.devices[at].draws.iter().all(|draw| left[draw.counter] >= draw.amount)
         };
-        let mut users: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         let mut lost = vec![0; self.devices.len()];
-        let is_free = |at: &usize| self.devices[*at].held.is_none() && fits(*at, &[]);
+        let is_free = |at: &usize| self.devices[*at].held.is_none() && fits(*at, &self.counters);
         let free: Vec<usize> = (0..self.devices.len()).filter(is_free).collect();
+        let mut users: Vec<Vec<usize>> = vec![Vec::new(); self.counters.len()];
         for at in &free {
-            for draw in &self.devices[*at].draws {
-                users.entry(draw.counter).or_default().push(*at);
+            for draw in self.devices[*at].draws.iter() {
+                users[draw.counter].push(*at);
             }
         }
+        // What is left of counters after one of them was given away.
+        let mut left = self.counters.clone();
+        // For which of them a device was counted last.
+        let mut seen = vec![usize::MAX; self.devices.len()];
         for at in free {
             let draws = &self.devices[at].draws;
-            let near = draws.iter().filter_map(|draw| users.get(&draw.counter));
-            let near = near.filter(|users| users.len() <= MOST_WEIGHED).flatten();
-            let near: std::collections::BTreeSet<usize> = near.copied().collect();
-            lost[at] = near.iter().filter(|one| !fits(**one, draws)).count();
+            draws.iter().for_each(|draw| left[draw.counter] -= draw.amount);
+            let near = draws.iter().map(|draw| &users[draw.counter]);
+            for one in near.filter(|users| users.len() <= MOST_WEIGHED).flatten() {
+                if seen[*one] != at {
+                    seen[*one] = at;
+                    lost[at] += usize::from(!fits(*one, &left));
+                }
+            }
+            draws.iter().for_each(|draw| left[draw.counter] += draw.amount);
         }
         lost
     }
@@ -209,7 +215,7 @@ impl<'c> Reached<'c> {
             // Who shares it already has drawn for all.
             draws: match is_shared(one) && one.held.is_some() {
                 true => Vec::new(),
-                false => one.draws.clone(),
+                false => one.draws.to_vec(),
             },
         };
         DeviceSupply {
@@ -226,6 +232,11 @@ impl ReachedDevice<'_> {
             pool: self.pool_name.into(),
             device: self.device.name.clone(),
         }
+    }
+
+    /// Its place in the order in which drivers offer the devices of a node.
+    pub(crate) fn place(&self) -> (usize, usize) {
+        (self.slice_number, self.at)
     }
 
     pub(crate) fn is(&self, key: &DeviceKey) -> bool {
@@ -360,7 +371,7 @@ fn count(asking: &Asking<'_>) -> Result<Option<usize>, String> {
     if let AskedCount::Exactly(count) = asking.asked.count {
         return Ok(Some(usize::try_from(count).unwrap_or(0)));
     }
-    let not_whole = asking.reached.pools.iter().find(|pool| !pool.is_usable());
+    let not_whole = asking.reached.offer.pools.iter().find(|pool| !pool.is_usable());
     let Some(pool) = not_whole else { return Ok(None) };
     let state = match pool.state {
         PoolState::Incomplete => "being updated",

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::num::NonZeroU64;
 
 use dovetail_model::Quantity;
+use dovetail_model::quantity::MOST_OF_DEVICES;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 
@@ -49,33 +50,46 @@ pub(super) fn time_ms<'de, D: Deserializer<'de>>(input: D) -> Result<u64, D::Err
 #[derive(Clone, Copy, Debug)]
 pub struct JsonQuantity(pub Quantity);
 
+/// The same of a capacity or a counter of devices, which may be larger.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DeviceQuantity(pub(super) Quantity);
+
+/// Reads quantities of at most so many units.
+struct QuantityVisitor(i128);
+
+impl de::Visitor<'_> for QuantityVisitor {
+    type Value = Quantity;
+
+    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("a quantity such as 500m, 1.5 or 64Gi")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Quantity, E> {
+        Quantity::read(text.trim(), self.0).map_err(E::custom)
+    }
+
+    fn visit_u64<E: de::Error>(self, units: u64) -> Result<Quantity, E> {
+        self.visit_str(&units.to_string())
+    }
+
+    fn visit_i64<E: de::Error>(self, units: i64) -> Result<Quantity, E> {
+        self.visit_str(&units.to_string())
+    }
+
+    fn visit_f64<E: de::Error>(self, units: f64) -> Result<Quantity, E> {
+        self.visit_str(&units.to_string())
+    }
+}
+
 impl<'de> Deserialize<'de> for JsonQuantity {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl de::Visitor<'_> for Visitor {
-            type Value = JsonQuantity;
+        input.deserialize_any(QuantityVisitor(i128::from(i64::MAX))).map(Self)
+    }
+}
 
-            fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                out.write_str("a quantity such as 500m, 1.5 or 64Gi")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<JsonQuantity, E> {
-                text.trim().parse().map(JsonQuantity).map_err(E::custom)
-            }
-
-            fn visit_u64<E: de::Error>(self, units: u64) -> Result<JsonQuantity, E> {
-                self.visit_str(&units.to_string())
-            }
-
-            fn visit_i64<E: de::Error>(self, units: i64) -> Result<JsonQuantity, E> {
-                self.visit_str(&units.to_string())
-            }
-
-            fn visit_f64<E: de::Error>(self, units: f64) -> Result<JsonQuantity, E> {
-                self.visit_str(&units.to_string())
-            }
-        }
-        input.deserialize_any(Visitor)
+impl<'de> Deserialize<'de> for DeviceQuantity {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        input.deserialize_any(QuantityVisitor(MOST_OF_DEVICES)).map(Self)
     }
 }
 

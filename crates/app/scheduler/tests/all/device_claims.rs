@@ -307,6 +307,24 @@ fn the_next_leader_goes_on_where_the_last_one_stopped() {
 }
 
 #[test]
+fn a_claim_that_is_deleted_while_it_is_written_ends_the_decision_of_its_pod_alone() {
+    let mut cluster = cluster(&[1, 1]);
+    for at in 0..2 {
+        claim(&mut cluster, &format!("c{at}"), 1);
+        cluster.create(&format!("p{at}"), with_claim(pod(1), &format!("c{at}")));
+    }
+    assert_eq!(cluster.run(), names(&[]));
+    let orders: Vec<PodOrder> = std::iter::from_fn(|| cluster.scheduler.next_order()).collect();
+    assert_eq!(orders.len(), 2, "a finalizer of each");
+    cluster.delete(Kind::DeviceClaim, "blue", "c1");
+    orders.iter().for_each(|order| carry_out(&mut cluster, order));
+    assert_eq!(run(&mut cluster), names(&["p0"]));
+    claim(&mut cluster, "c1", 1);
+    cluster.pass(31_000);
+    assert_eq!(run(&mut cluster), names(&["p1"]), "before the first attempt would time out");
+}
+
+#[test]
 fn what_was_written_for_a_pod_that_is_not_bound_is_taken_back() {
     let mut cluster = cluster(&[1]);
     claim(&mut cluster, "one", 1);

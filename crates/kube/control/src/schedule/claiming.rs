@@ -6,13 +6,14 @@
 //! point is taken up by the next leader, and a write that lost a race is decided anew. What was
 //! written for a decision that is undone is taken back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_cluster::world::{
-    ClaimKey, ClaimWrite, DecidedPods, DecisionStage, DeviceClaimView, DevicePatience,
+    Change, ClaimKey, ClaimWrite, DecidedPods, DecisionStage, DeviceClaimView, DevicePatience,
     DevicesAside, UnservedClaim,
 };
 use dovetail_model::{NodeName, PodId};
+use dovetail_objects::Kind;
 use dovetail_translate::NotYet;
 
 use super::dispatch::Dispatch;
@@ -38,7 +39,21 @@ pub(super) struct Claiming {
     written: BTreeMap<ClaimKey, (Box<str>, Option<String>)>,
     /// Claims that are being removed.
     removed: BTreeMap<ClaimKey, Removal>,
-    is_stale: bool,
+    stale: StaleClaims,
+}
+
+/// Namespace and name of a pod or a claim.
+type ObjectName = (Box<str>, Box<str>);
+
+/// What has changed since the decisions were checked. While the claims of hundreds of pods are
+/// being written, each change that the watch shows concerns one of them.
+#[derive(Debug, Default)]
+struct StaleClaims {
+    is_any: bool,
+    /// Whether all decisions are to be checked.
+    is_all: bool,
+    /// Pods and claims, if not.
+    names: BTreeSet<ObjectName>,
 }
 
 /// A claim that is being removed, because its pod has not started.
@@ -60,6 +75,16 @@ struct Open {
     written_ms: Option<u64>,
     /// Devices that were not ready when that was last reported.
     reported: Vec<String>,
+    /// What its writes follow from, if all that it asks for are ordered.
+    awaited: Option<Vec<ObjectName>>,
+}
+
+impl Open {
+    /// Whether it waits for writes, and nothing that they follow from has changed.
+    fn still_waits(&self, stale: &StaleClaims, now_ms: u64) -> bool {
+        let is_same = |names: &Vec<ObjectName>| names.iter().all(|one| !stale.names.contains(one));
+        !stale.is_all && self.until_ms > now_ms && self.awaited.as_ref().is_some_and(is_same)
+    }
 }
 
 /// How far the claims of a job are.
@@ -87,15 +112,34 @@ impl Claiming {
         self.open.values().map(|open| open.until_ms).chain(removals).min()
     }
 
-    /// Something has changed.
-    pub(super) fn recheck(&mut self) {
-        self.is_stale = true;
+    /// Notes that an object has changed.
+    pub(super) fn recheck(&mut self, change: &Change) {
+        self.stale.is_any = true;
+        if self.open.is_empty() {
+            return;
+        }
+        let changed = match change {
+            Change::Applied(object) => Some((object.kind(), object.meta())),
+            Change::Deleted(kind, meta) => Some((*kind, meta)),
+            Change::Listing(_) | Change::Listed(_) | Change::Absent(_) => None,
+        };
+        match changed {
+            Some((Kind::Pod | Kind::DeviceClaim, meta)) => {
+                self.stale.names.insert((meta.namespace.clone(), meta.name.clone()));
+            }
+            _ => self.stale.is_all = true,
+        }
+    }
+
+    /// Notes that all decisions are to be checked again.
+    fn recheck_all(&mut self) {
+        (self.stale.is_any, self.stale.is_all) = (true, true);
     }
 
     /// Notes what became of a write. What was done, or came too late, the watch shows.
     pub(super) fn written(&mut self, write: &ClaimWrite, end: OrderEnd, now_ms: u64) {
         let (claim, version) = (&write.claim, &*write.version);
-        self.is_stale = true;
+        self.stale.is_any = true;
         if let Some(removal) = self.removed.get_mut(claim)
             && matches!(end, OrderEnd::Refused { .. } | OrderEnd::Unanswered { .. })
         {
@@ -108,6 +152,9 @@ impl Claiming {
             }
             OrderEnd::Unanswered { problem } => Some(problem),
         };
+        if problem.is_some() {
+            self.recheck_all();
+        }
         if let Some((_, known)) = self.written.get_mut(claim).filter(|(of, _)| **of == *version) {
             *known = problem;
         }
@@ -129,10 +176,10 @@ impl Dispatch {
         };
         advance(known.world.decisions_mut(), &numbers, DecisionStage::Provisioning);
         let until_ms = known.now_ms.saturating_add(WAIT_MS);
-        let (is_set_aside, written_ms, reported) = (false, None, Vec::new());
-        let open = Open { numbers, until_ms, is_set_aside, written_ms, reported };
+        let (is_set_aside, written_ms, reported, awaited) = (false, None, Vec::new(), None);
+        let open = Open { numbers, until_ms, is_set_aside, written_ms, reported, awaited };
         self.claiming.open.insert(first, open);
-        self.claiming.is_stale = true;
+        self.claiming.stale.is_any = true;
     }
 
     /// Gives up decisions whose claims are being written where pods of them are to make room.
@@ -160,13 +207,14 @@ impl Dispatch {
     /// Checks what became of the claims, and goes on.
     pub(super) fn claim(&mut self, known: &mut Known) {
         let is_due = self.claiming.due_ms().is_some_and(|due_ms| due_ms <= known.now_ms);
-        if !std::mem::take(&mut self.claiming.is_stale) && !is_due {
+        let stale = std::mem::take(&mut self.claiming.stale);
+        if !stale.is_any && !is_due {
             return;
         }
         self.set_new_aside(known);
         for number in self.claiming.open.keys().copied().collect::<Vec<_>>() {
             let Some(mut open) = self.claiming.open.remove(&number) else { continue };
-            match self.progress_of_claims(known, &mut open) {
+            match self.progress_of_claims(known, &mut open, &stale) {
                 ClaimProgress::Waits(orders) => {
                     known.orders.extend(orders);
                     self.claiming.open.insert(number, open);
@@ -252,7 +300,7 @@ impl Dispatch {
             self.claiming.written.remove(&claim);
         }
         // What is left of them is removed once no decision about them is left.
-        self.claiming.is_stale = true;
+        self.claiming.recheck_all();
         known.orders.extend(orders);
         known.apply(events);
     }
@@ -263,7 +311,12 @@ impl Dispatch {
         self.release_devices(known, &pods);
     }
 
-    fn progress_of_claims(&mut self, known: &Known, open: &mut Open) -> ClaimProgress {
+    fn progress_of_claims(
+        &mut self,
+        known: &Known,
+        open: &mut Open,
+        stale: &StaleClaims,
+    ) -> ClaimProgress {
         let decisions = known.world.decisions();
         if self.is_dry_run {
             return ClaimProgress::Ready;
@@ -271,6 +324,11 @@ impl Dispatch {
         if !open.numbers.iter().all(|number| decisions.is_current(*number)) {
             return ClaimProgress::Void;
         }
+        // Devices may have been given back since.
+        if open.still_waits(stale, known.now_ms) && !self.claiming.stale.is_all {
+            return ClaimProgress::Waits(Vec::new());
+        }
+        open.awaited = None;
         let (mut orders, mut waits) = (Vec::new(), false);
         for decision in open.numbers.iter().filter_map(|number| decisions.get(*number)) {
             let (number, node) = (decision.bind.decision, &*decision.bind.node);
@@ -301,7 +359,10 @@ impl Dispatch {
             }
         }
         match waits {
-            true => ClaimProgress::Waits(orders),
+            true => {
+                open.awaited = Some(rests_on(known, &open.numbers));
+                ClaimProgress::Waits(orders)
+            }
             false => readiness(known, open),
         }
     }
@@ -325,6 +386,13 @@ impl Dispatch {
         }
         known.take_back(numbers);
     }
+}
+
+/// The objects that the writes of decisions follow from.
+fn rests_on(known: &Known, numbers: &[u64]) -> Vec<ObjectName> {
+    let (decisions, view) = (known.world.decisions(), DeviceClaimView::of(&known.world));
+    let decided = numbers.iter().filter_map(|number| decisions.get(*number));
+    decided.flat_map(|decision| view.rests_on(decision.pod)).collect()
 }
 
 /// Whether all devices of decisions are ready whose claims are written.

@@ -103,6 +103,7 @@ impl Scheduler {
     /// Takes a change of the objects.
     pub fn change(&mut self, change: Change, now_ms: u64) {
         self.pass(now_ms);
+        self.dispatch.claiming.recheck(&change);
         let events = self.known.world.apply(change);
         self.known.apply(events);
         self.settle();
@@ -110,7 +111,6 @@ impl Scheduler {
         self.preempting.take_back_late_marks(&mut self.known);
         self.settle();
         self.dispatch.provisioning.recheck();
-        self.dispatch.claiming.recheck();
         if self.known.world.notices().are_queues_recounted() {
             self.known.end();
         }

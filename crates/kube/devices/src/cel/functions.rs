@@ -8,6 +8,7 @@ use cel::common::types::{BOOL_TYPE, CelBool, CelDouble, CelInt, CelString, STRIN
 use cel::common::value::{CowVal, StaticVal};
 use cel::{DeclarationError, Env, ExecutionError, extensions};
 use dovetail_model::Quantity;
+use dovetail_model::quantity::MOST_OF_DEVICES;
 
 use super::values::{CelQuantity, QUANTITY, SEMVER, Version};
 
@@ -86,11 +87,12 @@ fn declared(env: &mut Env) -> Result<(), DeclarationError> {
     let text = || vec![STRING_TYPE];
     env.add_overload("quantity", "string_to_quantity", text(), |args| {
         let text = argument_text(&args[0])?;
-        let read = text.parse::<Quantity>().map_err(|error| failed("quantity", &error))?;
+        let read = Quantity::read(&text, MOST_OF_DEVICES);
+        let read = read.map_err(|error| failed("quantity", &error))?;
         Ok(CowVal::owned(CelQuantity(read.to_billionths())))
     })?;
     env.add_overload("isQuantity", "is_quantity_string", text(), |args| {
-        truth(argument_text(&args[0])?.parse::<Quantity>().is_ok())
+        truth(Quantity::read(&argument_text(&args[0])?, MOST_OF_DEVICES).is_ok())
     })?;
     env.add_overload("semver", "string_to_semver", text(), |args| {
         let read = Version::read(&argument_text(&args[0])?);

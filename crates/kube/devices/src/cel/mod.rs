@@ -12,6 +12,7 @@
 
 mod check;
 mod functions;
+mod reads;
 mod values;
 
 use std::collections::HashMap;
@@ -22,6 +23,7 @@ use cel::common::value::Val;
 use cel::{Context, Env, Program, Value};
 use dovetail_objects::{DeviceAttribute, OfferedDevice};
 
+use reads::ReadFields;
 use values::{CelQuantity, Domains, Version};
 
 /// Compiles selectors.
@@ -33,6 +35,16 @@ pub(crate) struct Language {
 #[derive(Debug)]
 pub(crate) struct CelSelector {
     program: Program,
+    /// What it reads of a device; `None` where that may be all.
+    reads: Option<ReadFields>,
+}
+
+impl CelSelector {
+    /// A text that is the same for devices of which the same is true; `None` where it is not known
+    /// what decides that.
+    pub(crate) fn content(&self, driver: &str, device: &OfferedDevice) -> Option<String> {
+        self.reads.as_ref().map(|reads| reads.content(driver, device))
+    }
 }
 
 impl Default for Language {
@@ -50,7 +62,8 @@ impl Language {
         let failed = |problem: String| format!("CEL compile error: compilation failed: {problem}");
         let program = self.env.compile(expression).map_err(|errors| failed(errors.to_string()))?;
         check::check(program.expression()).map_err(failed)?;
-        Ok(CelSelector { program })
+        let reads = ReadFields::of(program.expression());
+        Ok(CelSelector { program, reads })
     }
 
     /// Whether a device of a driver meets a selector; what went wrong otherwise.

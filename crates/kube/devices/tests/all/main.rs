@@ -1,6 +1,9 @@
-//! Upstream's own cases, rules that taint devices, and what is asked of nodes with many devices.
+//! Upstream's own cases, amounts of devices that several claims share, what is kept between
+//! questions, rules that taint devices, and what is asked of nodes with many devices.
 
+mod amounts;
 mod explain;
 mod hard;
+mod kept;
 mod taint_rules;
 mod upstream;

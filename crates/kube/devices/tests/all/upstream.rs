@@ -12,8 +12,11 @@ use serde_json::Value;
 
 /// States that are looked at.
 const STEPS: u64 = 100_000;
-/// Cases of the table, and those of them that have the answer of upstream: these may only rise.
-const CASES: (usize, usize) = (234, 226);
+/// Cases of the table.
+const CASES: usize = 234;
+/// Cases in which upstream is interrupted from outside: its caller gives up, or its time ends. Here
+/// nothing is interrupted, only steps are counted, and the answer is that of case `interrupt/off`.
+const INTERRUPTED: [&str; 3] = ["interrupt/cancel", "interrupt/deadline", "interrupt/timeout"];
 
 #[test]
 fn the_cases_of_upstream_have_its_answers() {
@@ -24,20 +27,19 @@ fn the_cases_of_upstream_have_its_answers() {
     };
     let path = std::path::Path::new(&folder).join("dra_cases/allocator.jsonl");
     let text = std::fs::read_to_string(path).expect("the cases are there");
-    let (mut cases, mut passed) = (0, 0);
+    let mut differ: BTreeMap<String, String> = BTreeMap::new();
     for line in text.lines() {
-        let case: Value = serde_json::from_str(line).expect("a case");
-        cases += 1;
-        match judge(&case) {
-            Ok(()) => passed += 1,
-            Err(why) => {
-                let name = case["name"].as_str().unwrap_or_default();
-                writeln!(std::io::stderr().lock(), "{name}: {why}").ok();
-            }
+        let mut case: Value = serde_json::from_str(line).expect("a case");
+        let name = case["name"].as_str().unwrap_or_default().to_owned();
+        if INTERRUPTED.contains(&&*name) {
+            case["error"] = Value::Null;
+        }
+        if let Err(why) = judge(&case) {
+            differ.insert(name, why);
         }
     }
-    writeln!(std::io::stderr().lock(), "{passed} of {cases} cases of upstream").ok();
-    assert!((cases, passed) >= CASES, "{passed} of {cases}");
+    assert!(differ.is_empty(), "{differ:#?}");
+    assert_eq!(text.lines().count(), CASES);
 }
 
 /// Compares one case with what upstream says.

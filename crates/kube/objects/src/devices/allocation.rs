@@ -9,7 +9,7 @@ use super::amounts;
 use super::readiness::DeviceStatus;
 use super::slice::BindingConditions;
 use crate::affinity::NodeTermsJson;
-use crate::json::{JsonQuantity, nullable, time_ms};
+use crate::json::{DeviceQuantity, nullable, time_ms};
 
 /// What was allocated to a claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,7 +101,7 @@ struct ResultJson {
     #[serde(deserialize_with = "nullable")]
     admin_access: bool,
     #[serde(deserialize_with = "nullable")]
-    consumed_capacity: BTreeMap<Box<str>, Option<JsonQuantity>>,
+    consumed_capacity: BTreeMap<Box<str>, Option<DeviceQuantity>>,
     #[serde(rename = "shareID", deserialize_with = "nullable")]
     share: Box<str>,
     #[serde(deserialize_with = "nullable")]

@@ -11,7 +11,7 @@ use super::allocation::{Allocation, Consumer, StatusJson};
 use super::readiness::DeviceStatus;
 use super::taint::DeviceToleration;
 use super::{SelectorJson, amounts, expressions};
-use crate::json::{JsonQuantity, nullable};
+use crate::json::{DeviceQuantity, nullable};
 use crate::meta::Meta;
 
 /// A claim of devices.
@@ -213,7 +213,7 @@ struct ExactJson {
 #[serde(default)]
 struct CapacityJson {
     #[serde(deserialize_with = "nullable")]
-    requests: BTreeMap<Box<str>, Option<JsonQuantity>>,
+    requests: BTreeMap<Box<str>, Option<DeviceQuantity>>,
 }
 
 #[derive(Default, Deserialize)]

@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
 use dovetail_model::Quantity;
 use serde::Deserialize;
 
-use super::json::{JsonQuantity, nullable};
+use super::json::{DeviceQuantity, nullable};
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -55,7 +55,7 @@ fn expressions(selectors: Vec<SelectorJson>) -> Vec<String> {
 
 /// Amounts by name; without those that have none.
 fn amounts(
-    amounts: impl Iterator<Item = (Box<str>, Option<JsonQuantity>)>,
+    amounts: impl Iterator<Item = (Box<str>, Option<DeviceQuantity>)>,
 ) -> BTreeMap<Box<str>, Quantity> {
     amounts.filter_map(|(name, of)| Some((name, of?.0))).collect()
 }

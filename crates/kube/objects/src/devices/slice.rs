@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::amounts;
 use super::taint::{DeviceTaint, TaintEffectOfDevice};
 use crate::affinity::NodeTermsJson;
-use crate::json::{JsonQuantity, nullable};
+use crate::json::{DeviceQuantity, nullable};
 use crate::meta::Meta;
 
 /// Devices of one driver and one pool.
@@ -231,25 +231,25 @@ struct AttributeJson {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct CapacityJson {
-    value: Option<JsonQuantity>,
+    value: Option<DeviceQuantity>,
     request_policy: Option<PolicyJson>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct PolicyJson {
-    default: Option<JsonQuantity>,
+    default: Option<DeviceQuantity>,
     #[serde(deserialize_with = "nullable")]
-    valid_values: Vec<JsonQuantity>,
+    valid_values: Vec<DeviceQuantity>,
     valid_range: Option<RangeJson>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct RangeJson {
-    min: Option<JsonQuantity>,
-    max: Option<JsonQuantity>,
-    step: Option<JsonQuantity>,
+    min: Option<DeviceQuantity>,
+    max: Option<DeviceQuantity>,
+    step: Option<DeviceQuantity>,
 }
 
 #[derive(Default, Deserialize)]
@@ -268,7 +268,7 @@ struct CountersJson {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct CounterJson {
-    value: Option<JsonQuantity>,
+    value: Option<DeviceQuantity>,
 }
 
 impl From<SliceJson> for ResourceSlice {
@@ -347,7 +347,7 @@ impl AttributeJson {
 
 impl CapacityJson {
     fn read(self) -> Option<DeviceCapacity> {
-        let quantity = |amount: Option<JsonQuantity>| amount.map(|amount| amount.0);
+        let quantity = |amount: Option<DeviceQuantity>| amount.map(|amount| amount.0);
         let policy = self.request_policy.map(|policy| RequestPolicy {
             default: quantity(policy.default),
             values: policy.valid_values.into_iter().map(|amount| amount.0).collect(),

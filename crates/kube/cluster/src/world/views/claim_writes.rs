@@ -55,7 +55,7 @@ pub(super) fn write(claim: &ResourceClaim, what: ClaimPart, mut patch: Value) ->
     ClaimWrite { claim: ClaimKey::of_meta(&claim.meta), version, what, patch }
 }
 
-/// A claim is created for a pod, which owns it.
+/// A claim is created for a pod, which owns it, with its finalizer, which saves a write.
 pub(super) fn creation(pod: &Pod, claim: &ResourceClaim) -> ClaimWrite {
     let request = |request: &ClaimRequest| {
         let asked = request.alternatives.first().cloned().unwrap_or_default();
@@ -69,7 +69,8 @@ pub(super) fn creation(pod: &Pod, claim: &ResourceClaim) -> ClaimWrite {
         "uid": pod.meta.uid, "controller": true});
     let patch = json!({"apiVersion": labels::RESOURCE_V1, "kind": "ResourceClaim",
         "metadata": {"namespace": claim.meta.namespace, "name": claim.meta.name,
-            "annotations": {labels::EXTENDED_RESOURCE_CLAIM: "true"}, "ownerReferences": [owner]},
+            "annotations": {labels::EXTENDED_RESOURCE_CLAIM: "true"}, "ownerReferences": [owner],
+            "finalizers": [FINALIZER]},
         "spec": {"devices": {"requests": requests}}});
     let version = Box::default();
     ClaimWrite { claim: ClaimKey::of_meta(&claim.meta), version, what: ClaimPart::New, patch }

@@ -81,6 +81,18 @@ impl<'w> DeviceClaimView<'w> {
         Ok(writes)
     }
 
+    /// Namespaces and names of a pod and of its claims: what [`Self::next_writes`] asks for differs
+    /// only if one of these objects does, or what is set aside, or nodes, slices or classes.
+    pub fn rests_on(self, pod: PodId) -> Vec<(Box<str>, Box<str>)> {
+        let Some(pod) = self.pod(pod) else { return Vec::new() };
+        let named = pod.device_claims.iter().filter_map(|named| named.claim.clone());
+        let created = (!pod.extended.is_empty()).then(|| name_of(pod).into());
+        let extended = self.objects.device_claims.extended_of(&pod.meta.uid);
+        let names = [pod.meta.name.clone()].into_iter().chain(named).chain(created);
+        let names = names.chain(extended.map(|claim| claim.meta.name.clone()));
+        names.map(|name| (pod.meta.namespace.clone(), name)).collect()
+    }
+
     /// The same of the claim for its extended resources, which is created first.
     fn next_extended_write(
         self,
