@@ -1,7 +1,7 @@
 //! Expected starts: from run times that users state, and corrected by what earlier ones came to.
 
 use dovetail_model::job::EstimateSource;
-use dovetail_model::{Estimate, Job, Node, Snapshot};
+use dovetail_model::{Estimate, Job, JobId, Node, Snapshot};
 use dovetail_plan::{Foresight, PastForecasts};
 
 use crate::by_hand::{World, asks, placed, whole};
@@ -27,25 +27,53 @@ fn starts_have_the_quantiles_that_run_times_have() {
     }
 }
 
+/// A forecast of a job that starts so long after it.
+fn came_true(past: &mut PastForecasts, job: u64, expected_ms: [Option<u64>; 2], after_ms: u64) {
+    past.made(JobId(job), expected_ms, 0);
+    past.started(JobId(job), after_ms);
+}
+
 #[test]
 fn forecasts_that_came_true_are_not_corrected() {
     let mut past = PastForecasts::default();
-    for ms in 1..500 {
-        past.came_true([Some(ms * 7_001), Some(ms * 7_001)], ms * 7_001);
+    for job in 1..500 {
+        let ms = job * 7_001;
+        came_true(&mut past, job, [Some(ms), Some(ms)], ms);
     }
     let expected = [Some(1_234_567), Some(1_234_567)];
-    assert_eq!(past.corrected(expected), expected);
+    assert_eq!(past.corrected(expected, 10_000_000), expected);
 }
 
 #[test]
 fn starts_that_came_twice_as_late_double_the_next_median() {
     let mut past = PastForecasts::default();
-    for at in 0..100 {
-        let after_ms = if at % 10 == 9 { 6_000_000 } else { 2_000_000 };
-        past.came_true([Some(1_000_000), Some(2_000_000)], after_ms);
+    for job in 0..100 {
+        let after_ms = if job % 10 == 9 { 6_000_000 } else { 2_000_000 };
+        came_true(&mut past, job, [Some(1_000_000), Some(2_000_000)], after_ms);
     }
-    let [p50_ms, p90_ms] = past.corrected([Some(1_100_000), Some(2_200_000)]);
+    let [p50_ms, p90_ms] = past.corrected([Some(1_100_000), Some(2_200_000)], 6_000_000);
     assert_eq!(p50_ms, Some(2_200_000));
-    assert_eq!(p90_ms, Some(6_600_000));
-    assert_eq!(past.corrected([None, None]), [None, None]);
+    // Nine of ten started after twice the time, at most one tenth after six times: the 90th
+    // percentile of the ratios to the expected one is 1.
+    assert_eq!(p90_ms, Some(2_200_000));
+    assert_eq!(past.corrected([None, None], 0), [None, None]);
+}
+
+/// Half of the jobs start when they were expected to. The others are still pending after four times
+/// as long: those that started do not stand for all.
+#[test]
+fn pending_jobs_count_for_as_long_as_they_were_seen() {
+    let mut past = PastForecasts::default();
+    for job in 0..50 {
+        came_true(&mut past, job, [Some(1_000_000), Some(1_000_000)], 1_000_000);
+    }
+    let expected = [Some(1_000_000), Some(1_000_000)];
+    assert_eq!(past.corrected(expected, 4_000_000), expected);
+    for job in 50..100 {
+        past.made(JobId(job), [Some(1_000_000), Some(1_000_000)], 0);
+    }
+    assert_eq!(past.corrected(expected, 4_000_000), [Some(1_000_000), Some(4_000_000)]);
+    // They leave without a start: how long they were seen no longer grows.
+    (50..100).for_each(|job| past.left(JobId(job), 5_000_000));
+    assert_eq!(past.corrected(expected, 9_000_000), [Some(1_000_000), Some(5_000_000)]);
 }

@@ -2,13 +2,13 @@
 //!
 //! Now and then the engine plays itself forward, as it does for `dovetail why`, though with fewer
 //! steps and draws, and with a second between two plays: a play copies the engine, and decisions
-//! wait for it. The first forecast of each pending job is kept until the job starts; what it was
-//! worth then shows in metrics.
+//! wait for it. The first forecast of each pending job, corrected by what came of earlier ones, is
+//! kept until the job starts; what it was worth then shows in metrics.
 
 use std::collections::BTreeMap;
 
 use dovetail_model::JobId;
-use dovetail_plan::{Engine, Foresight, reached};
+use dovetail_plan::{Engine, Foresight, PastForecasts, reached};
 
 /// The step in which a play is made waits for it.
 const MOST_STEPS: u64 = 2_000;
@@ -22,6 +22,7 @@ const DRAWS: u64 = 10;
 #[derive(Debug, Default)]
 pub(super) struct Forecasts {
     of: BTreeMap<JobId, StartForecast>,
+    past: PastForecasts,
     /// What is being made.
     round: Option<ForecastRound>,
 }
@@ -107,18 +108,25 @@ impl Forecasts {
     fn take(&mut self, round: ForecastRound) -> Vec<JobId> {
         let ForecastRound { begun_ms: made_ms, plays, starts, .. } = round;
         let mut known = Vec::new();
+        let mut new = Vec::new();
         for (job, mut starts) in starts {
             starts.sort_unstable();
-            let reached = |percent| reached(&starts, plays, percent);
-            let forecast = StartForecast { made_ms, p50_ms: reached(50), p90_ms: reached(90) };
-            known.extend(forecast.p50_ms.map(|_| job));
-            self.of.entry(job).or_insert(forecast);
+            let wait = |percent| Some(reached(&starts, plays, percent)?.saturating_sub(made_ms));
+            let played_ms = [wait(50), wait(90)];
+            let at = |wait_ms: Option<u64>| Some(made_ms.saturating_add(wait_ms?));
+            let [p50_ms, p90_ms] = self.past.corrected(played_ms, made_ms).map(at);
+            known.extend(p50_ms.map(|_| job));
+            self.of.entry(job).or_insert(StartForecast { made_ms, p50_ms, p90_ms });
+            new.push((job, played_ms));
         }
+        // All of a round are corrected by the same.
+        new.into_iter().for_each(|(job, played_ms)| self.past.made(job, played_ms, made_ms));
         known
     }
 
     /// A job starts; what came of its forecast, if it has one.
     pub(super) fn started(&mut self, job: JobId, now_ms: u64) -> Option<ForecastEnd> {
+        self.past.started(job, now_ms);
         let StartForecast { made_ms, p50_ms, p90_ms } = self.of.remove(&job)?;
         let after = |at_ms: u64| at_ms.saturating_sub(made_ms);
         let (p50_ms, p90_ms) = (p50_ms.map(after), p90_ms.map(after));
@@ -126,7 +134,8 @@ impl Forecasts {
     }
 
     /// A job is gone.
-    pub(super) fn forget(&mut self, job: JobId) {
+    pub(super) fn forget(&mut self, job: JobId, now_ms: u64) {
+        self.past.left(job, now_ms);
         self.of.remove(&job);
     }
 }

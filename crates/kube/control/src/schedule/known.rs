@@ -350,7 +350,7 @@ impl Known {
                 // A pod that pauses is still there.
                 if self.world.pods().pods_of(*job).next().is_none() {
                     self.pending.forget(*job);
-                    self.forecasts.forget(*job);
+                    self.forecasts.forget(*job, self.now_ms);
                     self.follows.push_back(Follows::Ended(*job, had_room));
                 }
             }

@@ -58,10 +58,7 @@ struct StartSums {
 /// What was expected of a pending job when it was first asked.
 #[derive(Clone, Copy, Debug)]
 struct FirstForecast {
-    at_ms: u64,
-    /// As the engine said: times until the start, median and 90th percentile.
-    raw_ms: [Option<u64>; 2],
-    /// The times of the start, corrected by earlier forecasts.
+    /// The median and the 90th percentile of the start, corrected by earlier forecasts.
     start_ms: [Option<u64>; 2],
     /// The start if the queue's newest median wait were the job's.
     recent_ms: Option<u64>,
@@ -123,7 +120,7 @@ impl StartWatch {
             return;
         };
         if let Some(forecast) = forecast {
-            self.past.came_true(forecast.raw_ms, now_ms - forecast.at_ms);
+            self.past.started(job, now_ms);
             self.sums.take(&forecast, now_ms);
         }
         if now_ms > submit_ms {
@@ -139,17 +136,21 @@ impl StartWatch {
     fn forecast(&mut self, engine: &Engine, now_ms: u64) {
         self.sums.forecasts += 1;
         let foresight = Foresight { seed: self.sums.forecasts, ..self.foresight };
+        let mut made = Vec::new();
         for expected in foresight.expected_starts(engine) {
             let Some(pending) = self.pending.get_mut(&expected.job) else { continue };
             if pending.forecast.is_some() {
                 continue;
             }
             let raw_ms = [expected.p50_ms, expected.p90_ms].map(|ms| Some(ms? - now_ms));
-            let start_ms = self.past.corrected(raw_ms).map(|ms| Some(now_ms.saturating_add(ms?)));
+            let wait_ms = self.past.corrected(raw_ms, now_ms);
+            let start_ms = wait_ms.map(|ms| Some(now_ms.saturating_add(ms?)));
+            made.push((expected.job, raw_ms));
             let recent = self.recent.get(&pending.queue).and_then(median);
             let recent_ms = recent.map(|wait_ms| (pending.submit_ms + wait_ms).max(now_ms));
-            pending.forecast = Some(FirstForecast { at_ms: now_ms, raw_ms, start_ms, recent_ms });
+            pending.forecast = Some(FirstForecast { start_ms, recent_ms });
         }
+        made.into_iter().for_each(|(job, raw_ms)| self.past.made(job, raw_ms, now_ms));
     }
 
     /// How good they were so far.
