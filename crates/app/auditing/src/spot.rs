@@ -1,6 +1,8 @@
 //! Which nodes their provider may take back, and where they would cost less: prices know the labels
 //! of providers.
 
+use std::collections::BTreeMap;
+
 use dovetail_audit::{CheapestRegion, Node};
 use dovetail_inventory::facts::Gathered;
 use dovetail_price::{NodePlace, PriceBook, PriceQuery, Purchase, node_place};
@@ -19,23 +21,26 @@ pub fn mark(gathered: &mut Gathered) {
 
 /// Notes on each node where its provider asks least for its GPUs.
 pub fn mark_cheapest(gathered: &mut Gathered, book: &PriceBook) {
+    let mut known = OfKinds::new();
     for node in &mut gathered.facts.nodes {
         let id = gathered.provider_ids.get(&*node.node.name).map_or("", String::as_str);
         let place = node_place(&node.node.labels, id);
-        node.cheapest_region = cheapest(node, id, &place, book);
+        node.cheapest_region = cheapest(node, id, place, (book, &mut known));
     }
 }
+
+/// What is known by GPU model and place: large clusters have few kinds of nodes.
+type OfKinds = BTreeMap<(String, NodePlace), Option<CheapestRegion>>;
 
 fn cheapest(
     node: &Node,
     provider_id: &str,
-    place: &NodePlace,
-    book: &PriceBook,
+    place: NodePlace,
+    (book, known): (&PriceBook, &mut OfKinds),
 ) -> Option<CheapestRegion> {
     let stated = node.gpus.values().find_map(|gpus| gpus.model.as_deref());
     let by_type = || PriceBook::model_of_instance(place.instance_type.as_deref()?);
     let model = stated.or_else(by_type)?;
-    let region = place.region.as_deref()?;
     let asked = PriceQuery {
         model: Some(model),
         provider: place.provider,
@@ -47,6 +52,12 @@ fn cheapest(
     if book.owned_by(&asked).is_some() {
         return None;
     }
+    let kind = (model.to_owned(), place);
+    known.entry(kind).or_insert_with_key(|(model, place)| cheapest_of(model, place, book)).clone()
+}
+
+fn cheapest_of(model: &str, place: &NodePlace, book: &PriceBook) -> Option<CheapestRegion> {
+    let region = place.region.as_deref()?;
     let (provider, of_type) = (place.provider?, place.instance_type.as_deref());
     let (here, there) = book.cheapest_region(model, provider, region, of_type, place.purchase)?;
     Some(CheapestRegion {

@@ -66,10 +66,10 @@ pub(crate) fn settle_and_tell(
             for claim in claims {
                 let Some(pieces) = left.get_mut(&(claim.device, claim.holder)) else { continue };
                 let gpu_milli = claim.gpu_milli.min(left_milli);
-                let claim = Attribution { gpu_milli, ..claim.clone() };
                 // Parts of one device are wasted side by side.
                 let mut got_milli: BTreeMap<u64, i64> = BTreeMap::new();
-                serve((&claim, most_price), pieces, &mut settled[index], |waste| {
+                let most = (gpu_milli, most_price);
+                serve((claim, most), pieces, &mut settled[index], |waste| {
                     let DeviceInterval { span, gpu_milli, .. } = waste.interval;
                     *got_milli.entry(span.from_ms).or_default() += gpu_milli;
                     taken.push(Taken { finding: index, waste });
@@ -99,9 +99,9 @@ struct WastePiece {
     taken_milli: i64,
 }
 
-/// Serves a claim, at no higher price than this where there is one.
+/// Serves so much of a claim, at no higher price than this where there is one.
 fn serve(
-    (claim, most_price): (&Attribution, Option<Option<i64>>),
+    (claim, (gpu_milli, most_price)): (&Attribution, (i64, Option<Option<i64>>)),
     pieces: &mut Vec<WastePiece>,
     settled: &mut Settled,
     mut got: impl FnMut(DeviceWaste),
@@ -111,6 +111,10 @@ fn serve(
         let overlaps = from_ms < claim.span.to_ms && claim.span.from_ms < to_ms;
         overlaps && claim.states.contains(&piece.interval.state)
     };
+    // Most claims are on all devices of nodes of which few are in the state that is claimed.
+    if !pieces.iter().any(wanted) {
+        return;
+    }
     let mut cuts = BTreeSet::from([claim.span.from_ms, claim.span.to_ms]);
     for piece in pieces.iter().filter(|piece| wanted(piece)) {
         cuts.extend([piece.interval.span.from_ms, piece.interval.span.to_ms]);
@@ -133,7 +137,7 @@ fn serve(
     for piece in pieces.iter_mut().filter(|piece| wanted(piece)) {
         let (span, price) = (piece.interval.span, piece.usd_micros_per_gpu_hour);
         let price = most_price.map_or(price, |most| price.min(most));
-        let open_milli = open.entry(span.from_ms).or_insert(claim.gpu_milli.max(0));
+        let open_milli = open.entry(span.from_ms).or_insert(gpu_milli.max(0));
         let free_milli = piece.interval.gpu_milli - piece.taken_milli;
         let got_milli = free_milli.min(*open_milli);
         let contested_milli = piece.taken_milli.min(*open_milli - got_milli);

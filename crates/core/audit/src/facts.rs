@@ -320,14 +320,21 @@ impl Workload {
     /// GPUs by resource name that one pod holds: the sum over its containers, or what the largest
     /// init container needs, and what it gets by resource claims.
     pub fn gpus_per_pod(&self) -> BTreeMap<&str, i64> {
+        self.gpus_without(None)
+    }
+
+    /// The same if its pods lacked one of their containers, by its place.
+    pub(crate) fn gpus_without(&self, lacked: Option<usize>) -> BTreeMap<&str, i64> {
         let mut needs: BTreeMap<&str, i64> = BTreeMap::new();
-        for container in self.template.containers.iter().filter(|c| c.kind != ContainerKind::Init) {
+        let containers = self.template.containers.iter().enumerate();
+        let containers = containers.filter(|(place, _)| Some(*place) != lacked).map(|(_, of)| of);
+        for container in containers.clone().filter(|c| c.kind != ContainerKind::Init) {
             for (resource, count) in container.gpu_limits() {
                 let need = needs.entry(resource).or_default();
                 *need = need.saturating_add(count);
             }
         }
-        for container in self.template.containers.iter().filter(|c| c.kind == ContainerKind::Init) {
+        for container in containers.filter(|c| c.kind == ContainerKind::Init) {
             for (resource, count) in container.gpu_limits() {
                 let need = needs.entry(resource).or_default();
                 *need = count.max(*need);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
+use std::sync::LazyLock;
 
 use dovetail_model::{canonical_gpu_model, is_gpu_resource};
 
@@ -18,6 +19,20 @@ use crate::usd::parse_usd_micros;
 
 /// The name that stands for nodes which state no GPU model.
 const WITHOUT_MODEL: &str = "*";
+
+/// Model and provider of each instance type of the built-in book, as its first row has them: every
+/// node is asked about.
+static INSTANCE_TYPES: LazyLock<BTreeMap<&str, [&str; 2]>> = LazyLock::new(|| {
+    let mut types = BTreeMap::new();
+    for row in include_str!("../data/price_book.csv").lines().skip(1) {
+        let mut cells = row.split(',');
+        let named = row.rsplit_once(',').map(|(_, named)| named);
+        if let (Some(model), Some(provider), Some(named)) = (cells.next(), cells.next(), named) {
+            types.entry(named).or_insert([model, provider]);
+        }
+    }
+    types
+});
 
 /// Prices per GPU-hour: built in, overridden, assumed.
 #[derive(Clone, Debug, Default)]
@@ -308,19 +323,13 @@ impl PriceBook {
     /// The GPU model of an instance type of the built-in book, for nodes whose labels name none;
     /// `None` if the book does not know the type.
     pub fn model_of_instance(instance_type: &str) -> Option<&'static str> {
-        let rows = include_str!("../data/price_book.csv").lines().skip(1);
-        let mut cells =
-            rows.filter_map(|row| Some((row.split_once(',')?.0, row.rsplit_once(',')?.1)));
-        cells.find(|(_, named)| *named == instance_type).map(|(model, _)| model)
+        INSTANCE_TYPES.get(instance_type).map(|[model, _]| *model)
     }
 
     /// The provider of an instance type of the built-in book; no two have types of one name.
     pub fn provider_of_instance(instance_type: &str) -> Option<&'static str> {
-        let rows = include_str!("../data/price_book.csv").lines().skip(1);
-        let cells = rows.filter_map(|row| Some((row.split(',').nth(1)?, row.rsplit_once(',')?.1)));
-        let mut named = cells.filter(|(_, named)| *named == instance_type);
-        let provider = named.next()?.0;
-        ["aws", "gcp", "azure"].into_iter().find(|known| *known == provider)
+        let [_, provider] = INSTANCE_TYPES.get(instance_type)?;
+        ["aws", "gcp", "azure"].into_iter().find(|known| known == provider)
     }
 
     /// The rates at which rows were converted, by currency.

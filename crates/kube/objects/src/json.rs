@@ -1,7 +1,9 @@
 //! Small pieces that the types are read with.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
+use std::fmt;
 use std::num::NonZeroU64;
+use std::ops::Deref;
 
 use dovetail_model::Quantity;
 use dovetail_model::quantity::MOST_OF_DEVICES;
@@ -41,9 +43,72 @@ pub(super) fn time_or_never<'de, D: Deserializer<'de>>(
 
 /// A time in milliseconds since 1970; 0 if there is none, or one that cannot be read.
 pub(super) fn time_ms<'de, D: Deserializer<'de>>(input: D) -> Result<u64, D::Error> {
-    let text = Option::<Cow<'de, str>>::deserialize(input)?;
+    let text = Option::<JsonText<'de>>::deserialize(input)?;
     let time = text.and_then(|text| text.parse::<jiff::Timestamp>().ok());
     Ok(time.map_or(0, |time| time.as_millisecond().max(0).cast_unsigned()))
+}
+
+/// A text: a part of the JSON if nothing in it is escaped, else a copy. A `Cow` is always read as a
+/// copy where it stands in an `Option` or in a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct JsonText<'a>(Cow<'a, str>);
+
+impl Deref for JsonText<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for JsonText<'_> {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl PartialEq<str> for JsonText<'_> {
+    fn eq(&self, other: &str) -> bool {
+        *self.0 == *other
+    }
+}
+
+impl PartialEq<&str> for JsonText<'_> {
+    fn eq(&self, other: &&str) -> bool {
+        *self.0 == **other
+    }
+}
+
+impl fmt::Display for JsonText<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for JsonText<'a> {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Cow<'de, str>;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Cow::Borrowed(text))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Cow::Owned(text.to_owned()))
+            }
+
+            fn visit_string<E: de::Error>(self, text: String) -> Result<Self::Value, E> {
+                Ok(Cow::Owned(text))
+            }
+        }
+        input.deserialize_str(Visitor).map(Self)
+    }
 }
 
 /// A quantity, written as text or as a plain number.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::affinity::{AffinityJson, SpreadJson, TolerationJson};
 use super::images::full_name;
-use super::json::{deadline_s, nullable, time_ms};
+use super::json::{JsonText, deadline_s, nullable, time_ms};
 use super::label_set::Labels;
 use super::meta::Meta;
 use super::pod::{Feature, HostPort, Pod, PodClaim, PodPhase, Unscheduled};
@@ -21,13 +21,13 @@ const DEFAULT_GRACE_S: i64 = 30;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct PodJson {
+pub(super) struct PodJson<'a> {
     #[serde(deserialize_with = "nullable")]
     metadata: Meta,
     #[serde(deserialize_with = "nullable")]
     pub(super) spec: SpecJson,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) status: StatusJson,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) status: StatusJson<'a>,
 }
 
 #[derive(Default, Deserialize)]
@@ -191,13 +191,13 @@ struct MountJson {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct StatusJson {
+pub(super) struct StatusJson<'a> {
     #[serde(deserialize_with = "nullable")]
     phase: PodPhase,
     #[serde(deserialize_with = "nullable")]
     nominated_node_name: Box<str>,
-    #[serde(deserialize_with = "nullable")]
-    conditions: Vec<ConditionJson>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    conditions: Vec<ConditionJson<'a>>,
     #[serde(deserialize_with = "nullable")]
     pub(super) container_statuses: Vec<ContainerStatusJson>,
     #[serde(deserialize_with = "nullable")]
@@ -211,15 +211,15 @@ pub(super) struct StatusJson {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct ConditionJson {
-    #[serde(rename = "type", deserialize_with = "nullable")]
-    kind: Box<str>,
-    #[serde(deserialize_with = "nullable")]
-    status: Box<str>,
-    #[serde(deserialize_with = "nullable")]
-    reason: Box<str>,
-    #[serde(deserialize_with = "nullable")]
-    message: Box<str>,
+struct ConditionJson<'a> {
+    #[serde(borrow, rename = "type", deserialize_with = "nullable")]
+    kind: JsonText<'a>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    status: JsonText<'a>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    reason: JsonText<'a>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    message: JsonText<'a>,
     #[serde(rename = "lastTransitionTime", deserialize_with = "time_ms")]
     since_ms: u64,
 }
@@ -239,7 +239,7 @@ pub(super) struct StatusResourcesJson {
     pub(super) requests: Option<RequestAmounts>,
 }
 
-impl PodJson {
+impl PodJson<'_> {
     /// What is kept of it.
     pub(super) fn read(mut self) -> Pod {
         let preemption = self.preemption();
@@ -252,11 +252,10 @@ impl PodJson {
             false => Box::default(),
         };
         let node_affinity = self.spec.affinity.node_terms().map(Vec::into_boxed_slice);
-        let mut preferred_nodes = self.spec.affinity.preferred_nodes();
-        let mut images = self.spec.images();
-        if !self.spec.node_name.is_empty() {
-            (preferred_nodes, images) = Default::default();
-        }
+        let (preferred_nodes, images) = match self.spec.node_name.is_empty() {
+            true => (self.spec.affinity.preferred_nodes(), self.spec.images()),
+            false => Default::default(),
+        };
         let between_pods = self.spec.affinity.between_pods(&self.metadata.namespace);
         let has_terms = !between_pods.affinity.is_empty() || !between_pods.anti_affinity.is_empty();
         let labels = &self.metadata.labels;
@@ -311,16 +310,16 @@ impl PodJson {
     }
 }
 
-impl PodJson {
+impl PodJson<'_> {
     fn preemption(&self) -> PodPreemption {
         let (meta, spec) = (&self.metadata, &self.spec);
         let is_disrupted =
-            |c: &ConditionJson| &*c.kind == DISRUPTION_TARGET && &*c.status == "True";
-        let is_target = |c: &ConditionJson| is_disrupted(c) && reason_of(&c.reason).is_some();
-        let is_own = |c: &ConditionJson| {
+            |c: &ConditionJson<'_>| &*c.kind == DISRUPTION_TARGET && &*c.status == "True";
+        let is_target = |c: &ConditionJson<'_>| is_disrupted(c) && reason_of(&c.reason).is_some();
+        let is_own = |c: &ConditionJson<'_>| {
             c.message.strip_prefix(&*spec.scheduler_name).is_some_and(|rest| rest.starts_with(':'))
         };
-        let is_kept = |c: &&ConditionJson| {
+        let is_kept = |c: &&ConditionJson<'_>| {
             &*c.kind == DISRUPTION_TARGET && &*c.status == "False" && &*c.reason == NOT_STOPPED
         };
         let kept = self.status.conditions.iter().find(is_kept);
@@ -341,18 +340,17 @@ impl PodJson {
     }
 }
 
-impl StatusJson {
+impl StatusJson<'_> {
     /// What the condition `PodScheduled` says while it is false.
-    fn unscheduled(&mut self) -> Option<Box<Unscheduled>> {
-        let is_it = |c: &&mut ConditionJson| &*c.kind == "PodScheduled" && &*c.status == "False";
-        let condition = std::mem::take(self.conditions.iter_mut().find(is_it)?);
-        let ConditionJson { reason, message, .. } = condition;
-        Some(Box::new(Unscheduled { reason, message }))
+    fn unscheduled(&self) -> Option<Box<Unscheduled>> {
+        let is_it = |c: &&ConditionJson<'_>| &*c.kind == "PodScheduled" && &*c.status == "False";
+        let ConditionJson { reason, message, .. } = self.conditions.iter().find(is_it)?;
+        Some(Box::new(Unscheduled { reason: (**reason).into(), message: (**message).into() }))
     }
 
     /// Since when it has its node, as its condition says.
     fn scheduled_ms(&self) -> u64 {
-        let says = |condition: &&ConditionJson| {
+        let says = |condition: &&ConditionJson<'_>| {
             &*condition.kind == "PodScheduled" && &*condition.status == "True"
         };
         self.conditions.iter().find(says).map_or(0, |condition| condition.since_ms)

@@ -6,8 +6,10 @@
 //! the end.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use dovetail_model::{Quantity, Resources};
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::json::JsonQuantity;
@@ -20,16 +22,34 @@ pub(super) struct RequestAmounts(BTreeMap<Box<str>, Quantity>);
 
 impl<'de> Deserialize<'de> for RequestAmounts {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        let amounts: BTreeMap<Box<str>, JsonQuantity> = Deserialize::deserialize(input)?;
-        Ok(Self(amounts.into_iter().map(|(name, amount)| (name, amount.0)).collect()))
+        struct Amounts;
+        impl<'de> Visitor<'de> for Amounts {
+            type Value = RequestAmounts;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a map")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<RequestAmounts, M::Error> {
+                let mut amounts = BTreeMap::new();
+                while let Some((name, JsonQuantity(amount))) = map.next_entry::<Box<str>, _>()? {
+                    amounts.insert(name, amount);
+                }
+                Ok(RequestAmounts(amounts))
+            }
+        }
+        input.deserialize_map(Amounts)
     }
 }
 
 impl RequestAmounts {
     fn add(&mut self, other: &Self) {
         for (name, amount) in &other.0 {
-            let sum = self.0.get(name).map_or(*amount, |have| have.saturating_add(*amount));
-            self.0.insert(name.clone(), sum);
+            if let Some(have) = self.0.get_mut(name) {
+                *have = have.saturating_add(*amount);
+            } else {
+                self.0.insert(name.clone(), *amount);
+            }
         }
     }
 
@@ -42,8 +62,11 @@ impl RequestAmounts {
 
     fn raise_to(&mut self, other: &Self) {
         for (name, amount) in &other.0 {
-            let most = self.0.get(name).map_or(*amount, |have| (*have).max(*amount));
-            self.0.insert(name.clone(), most);
+            if let Some(have) = self.0.get_mut(name) {
+                *have = (*have).max(*amount);
+            } else {
+                self.0.insert(name.clone(), *amount);
+            }
         }
     }
 
@@ -113,20 +136,23 @@ pub(super) fn effective(spec: &SpecJson) -> Resources {
 
 /// What the pod holds while it runs: per resource the greatest of what it asks for, what the
 /// kubelet allocated, and what is in force. A resize that can never be granted does not count.
-pub(super) fn in_force(spec: &SpecJson, status: &StatusJson) -> Resources {
+pub(super) fn in_force(spec: &SpecJson, status: &StatusJson<'_>) -> Resources {
     let infeasible = status.resize_is_infeasible();
     let mut total = RequestAmounts::default();
     if !infeasible {
         total = over_containers(spec, |container| Some(&container.resources.requests));
     }
-    let (allocated, actual) = said_for_whole_pod(status).unwrap_or_else(|| {
-        (
-            over_containers(spec, |container| allocated_to(container, status, infeasible)),
-            over_containers(spec, |container| in_force_for(container, status, infeasible)),
-        )
-    });
-    total.raise_to(&allocated);
-    total.raise_to(&actual);
+    // Most pods hold what they ask for, and their status says nothing else.
+    if infeasible || status.says_amounts() {
+        let (allocated, actual) = said_for_whole_pod(status).unwrap_or_else(|| {
+            (
+                over_containers(spec, |container| allocated_to(container, status, infeasible)),
+                over_containers(spec, |container| in_force_for(container, status, infeasible)),
+            )
+        });
+        total.raise_to(&allocated);
+        total.raise_to(&actual);
+    }
     let asked = &spec.resources.requests;
     let for_whole_pod = asked.0.keys().any(|name| is_for_whole_pods(name));
     if for_whole_pod {
@@ -137,13 +163,17 @@ pub(super) fn in_force(spec: &SpecJson, status: &StatusJson) -> Resources {
 }
 
 /// The kubelet's sums over the pod, where it gives both.
-fn said_for_whole_pod(status: &StatusJson) -> Option<(RequestAmounts, RequestAmounts)> {
+fn said_for_whole_pod(status: &StatusJson<'_>) -> Option<(RequestAmounts, RequestAmounts)> {
     let allocated = status.allocated_resources.clone()?;
     let actual = status.resources.as_ref()?.requests.clone()?;
     Some((allocated, actual))
 }
 
-fn pod_level_in_force(spec: &SpecJson, status: &StatusJson, infeasible: bool) -> RequestAmounts {
+fn pod_level_in_force(
+    spec: &SpecJson,
+    status: &StatusJson<'_>,
+    infeasible: bool,
+) -> RequestAmounts {
     let asked = &spec.resources.requests;
     let Some(said) = &status.resources else { return asked.clone() };
     let mut most = if infeasible { RequestAmounts::default() } else { asked.clone() };
@@ -164,7 +194,7 @@ fn replace_by_pod_level(total: &mut RequestAmounts, pod_level: &RequestAmounts) 
 
 fn allocated_to<'a>(
     container: &'a ContainerJson,
-    status: &'a StatusJson,
+    status: &'a StatusJson<'_>,
     infeasible: bool,
 ) -> Option<&'a RequestAmounts> {
     let said = status.of(container).and_then(|said| said.allocated_resources.as_ref());
@@ -173,14 +203,22 @@ fn allocated_to<'a>(
 
 fn in_force_for<'a>(
     container: &'a ContainerJson,
-    status: &'a StatusJson,
+    status: &'a StatusJson<'_>,
     infeasible: bool,
 ) -> Option<&'a RequestAmounts> {
     let said = status.of(container).and_then(|said| said.resources.as_ref()?.requests.as_ref());
     said.or_else(|| allocated_to(container, status, infeasible))
 }
 
-impl StatusJson {
+impl StatusJson<'_> {
+    /// Whether it says of anything how much is allocated or in force.
+    fn says_amounts(&self) -> bool {
+        let mut all = self.container_statuses.iter().chain(&self.init_container_statuses);
+        self.allocated_resources.is_some()
+            || self.resources.is_some()
+            || all.any(|of| of.allocated_resources.is_some() || of.resources.is_some())
+    }
+
     fn of(&self, container: &ContainerJson) -> Option<&super::pod_json::ContainerStatusJson> {
         let all = self.container_statuses.iter().chain(&self.init_container_statuses);
         all.into_iter().find(|status| status.name == container.name)

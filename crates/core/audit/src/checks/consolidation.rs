@@ -14,8 +14,7 @@ use dovetail_model::labels;
 
 use super::emptying::{Decided, Emptied, emptied};
 use super::needed::needs;
-use super::removal::Removal;
-use super::resource_cluster::{ResourceCluster, standing};
+use super::resource_cluster::Removal;
 use super::{UNWANTED, View, claims_on, node_ref};
 use crate::catalogue::Check;
 use crate::finding::Finding;
@@ -25,7 +24,7 @@ pub(super) const WHOLE: [&str; 3] = [labels::NVIDIA_GPU, labels::AMD_GPU, labels
 
 pub(super) fn nearly_empty(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     for (name, removal) in removals(view) {
-        let Some(node) = view.nodes.get(&**name) else { continue };
+        let Some(node) = view.node_of.get(&**name) else { continue };
         if node.cordoned_since_ms.is_some() {
             continue;
         }
@@ -58,8 +57,7 @@ pub(super) fn removals<'v>(view: &'v View<'_>) -> &'v BTreeMap<String, Removal> 
 }
 
 fn removals_of(view: &View<'_>, resource: &str, decided: &Decided) -> Vec<(String, Removal)> {
-    let standing = standing(view.facts, resource);
-    let cluster = ResourceCluster::of(view.facts, resource, &standing);
+    let cluster = view.cluster(resource);
     let Emptied { mut nodes, to } = emptied(&cluster, decided);
     let names: BTreeSet<&str> = nodes.iter().map(|node| &*node.node.name).collect();
     // The pods of a node that stays are in nobody's way: they were placed with all others.

@@ -13,8 +13,7 @@ use dovetail_units::duration::duration_at_least;
 use super::autoscaling::free_since;
 use super::consolidation::removals;
 use super::needed::{Needs, needs};
-use super::removal::Removal;
-use super::resource_cluster::stay_on;
+use super::resource_cluster::{Removal, stay_on};
 use super::{View, node_ref};
 use crate::catalogue::Check;
 use crate::facts::{Node, ObjectRef};
@@ -183,7 +182,7 @@ fn cordoned<'v>(view: &'v View<'_>) -> Vec<Cordoned<'v>> {
     let unused = view.gpu_nodes().filter(|node| node.without_gpu_pods_since_ms.is_some());
     let unused = unused.map(|node| &*node.node.name);
     let gone: BTreeSet<&str> = unused.chain(kinds.into_iter().flatten()).collect();
-    let mut staying = stay_on(view.facts, &gone);
+    let mut staying = stay_on(&view.gpu_cluster(), &gone);
     for of in &mut cordoned {
         let name = &*of.node.node.name;
         let of_node = needs.iter_mut().find_map(|needs| needs.remove(name));

@@ -42,7 +42,7 @@ pub(super) fn empty_for_long(view: &View<'_>, check: &'static Check, found: &mut
     let empty = view.gpu_nodes().filter_map(|node| Some((&*node.node.name, since(node)?)));
     let empty: BTreeMap<&str, u64> = empty.collect();
     let names: BTreeSet<&str> = empty.keys().copied().collect();
-    let stays = stay_on(view.facts, &names);
+    let stays = stay_on(&view.gpu_cluster(), &names);
     let mut needs = needs(view, &names);
     for node in view.gpu_nodes() {
         let name = &*node.node.name;

@@ -39,7 +39,7 @@ pub(super) fn name_growth(view: &View<'_>, found: &mut [Finding]) {
     growing.retain(|growth| !growth.has_room(&free));
     let removing = found.iter_mut().filter(|of| removes(of) && of.object.kind != ADDS_NODES);
     for finding in removing {
-        let nodes = finding.affected.iter().filter_map(|of| view.nodes.get(&*of.name).copied());
+        let nodes = finding.affected.iter().filter_map(|of| view.node_of.get(&*of.name).copied());
         let nodes: Vec<&Node> = nodes.collect();
         let may_need = |of: &&Growth<'_>| nodes.iter().any(|node| of.may_use(node));
         let named = growing.iter().filter(may_need).take(MOST_NAMED);

@@ -78,7 +78,7 @@ fn starts_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Findi
             finding = finding
                 .with("never ready", format!("{} for {}", pod.name, duration_at_least(length_ms)))
                 .affecting([pod_ref(workload, pod)]);
-            let node = pod.node.as_deref().and_then(|name| view.nodes.get_key_value(name));
+            let node = pod.node.as_deref().and_then(|name| view.node_of.get_key_value(name));
             nodes.extend(node);
         }
         let states = [DeviceState::Provisioning];

@@ -210,7 +210,7 @@ fn smallest_slice(
     memory_bytes: u64,
 ) -> Option<(&'static str, i64, i64)> {
     let models = pods.iter().map(|pod| {
-        let node = view.nodes.get(pod.node.as_deref()?)?;
+        let node = view.node_of.get(pod.node.as_deref()?)?;
         node.gpus.get(WHOLE)?.model.as_deref()
     });
     let models: BTreeSet<Option<&str>> = models.collect();
@@ -404,7 +404,7 @@ pub(super) fn shared_memory_is_full(
         }
     }
     for ((node, gpu), bytes) in used {
-        let Some(node) = view.nodes.get(node) else { continue };
+        let Some(node) = view.node_of.get(node) else { continue };
         let number = |key: &str| node.node.labels.get(key)?.parse::<u64>().ok();
         let (Some(mib), Some(2..)) = (number(GPU_MEMORY), number(REPLICAS)) else { continue };
         let all = u128::from(mib) << 20;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use dovetail_model::{Job, JobId};
 
 use super::View;
-use super::resource_cluster::{ResourceCluster, RunningPod, standing};
+use super::resource_cluster::RunningPod;
 use crate::example::Example;
 use crate::facts::{Facts, Node, ObjectRef, Pod, Workload};
 use crate::finding::{Evidence, Finding};
@@ -82,7 +82,7 @@ pub(super) fn needs<'f>(view: &View<'f>, empty: &BTreeSet<&'f str>) -> BTreeMap<
         waiting.sort_by_key(|of| Reverse(of.gpus));
         waiting.truncate(MOST_WAITING);
         if !waiting.is_empty() {
-            share_out(view.facts, resource, (&waiting[..], empty), &mut needs);
+            share_out(view, resource, (&waiting[..], empty), &mut needs);
         }
     }
     needs
@@ -107,14 +107,14 @@ fn waiting<'f>(facts: &'f Facts, resource: &str, most: i64) -> Vec<Waiting<'f>> 
 
 /// Gives pods that start on no node that stays to the empty ones, as few of them as can be.
 fn share_out<'f>(
-    facts: &'f Facts,
+    view: &View<'f>,
     resource: &'f str,
     (waiting, empty): (&[Waiting<'f>], &BTreeSet<&'f str>),
     needs: &mut BTreeMap<&'f str, Needs>,
 ) {
-    let elsewhere = start_elsewhere(facts, resource, waiting, empty);
+    let elsewhere = start_elsewhere(view, resource, waiting, empty);
     // In the order in which they came: names decide nothing.
-    let nodes = facts.nodes.iter().filter(|node| empty.contains(&*node.node.name));
+    let nodes = view.facts.nodes.iter().filter(|node| empty.contains(&*node.node.name));
     let mut nodes: Vec<(&'f Node, i64)> =
         nodes.filter_map(|node| Some((node, node.gpus.get(resource)?.allocatable))).collect();
     for (place, of) in waiting.iter().enumerate() {
@@ -138,23 +138,23 @@ fn share_out<'f>(
 
 /// Places of the waiting pods that start on nodes that stay.
 fn start_elsewhere(
-    facts: &Facts,
+    view: &View<'_>,
     resource: &str,
     waiting: &[Waiting<'_>],
     empty: &BTreeSet<&str>,
 ) -> BTreeSet<usize> {
-    let standing = standing(facts, resource);
-    let cluster = ResourceCluster::of(facts, resource, &standing);
+    let cluster = view.cluster(resource);
+    let standing = cluster.pod_count();
     // The pods of the empty nodes come first: they are to run on the nodes that stay.
     let mut world = cluster.world(empty);
     for (place, of) in waiting.iter().enumerate() {
         let pod = RunningPod::waiting(of.workload, of.pod, of.gpus);
         let requirement = Arc::new(cluster.requirement(&pod));
-        let id = JobId((standing.len() + place) as u64);
+        let id = JobId((standing + place) as u64);
         world.jobs.push(Job::single(id, &of.pod.name, 1, requirement));
     }
     let places = placed(&world).into_keys().map(|job| job.0 as usize);
-    places.filter_map(|place| place.checked_sub(standing.len())).collect()
+    places.filter_map(|place| place.checked_sub(standing)).collect()
 }
 
 impl Needs {

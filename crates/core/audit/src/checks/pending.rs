@@ -34,11 +34,11 @@ pub(super) fn lacks_quota(view: &View<'_>, check: &'static Check, found: &mut Ve
         let mut world = world.clone();
         world.queues.clear();
         world.jobs.iter_mut().for_each(|job| job.queue.clear());
-        let owners = owners_of_pending(view);
+        let owners = &view.pending_owners;
         let mut by_namespace: BTreeMap<&str, Started> = BTreeMap::new();
         for job in newly_started(demand, &binds(&world), starts_now) {
             let started = by_namespace.entry(place_of(job).0).or_default();
-            started.jobs.insert(made_by(job, &owners));
+            started.jobs.insert(made_by(job, owners));
             started.pods += pods_of(job);
             started.since_ms.push(job.submit_ms);
         }
@@ -47,7 +47,7 @@ pub(super) fn lacks_quota(view: &View<'_>, check: &'static Check, found: &mut Ve
                 job.start_ms.is_none()
                     && !starts_now.contains(&job.id)
                     && place_of(job).0 == namespace
-                    && jobs.contains(&made_by(job, &owners))
+                    && jobs.contains(&made_by(job, owners))
             };
             let all: u64 = demand.world.jobs.iter().filter(waits).map(pods_of).sum();
             let object = ObjectRef::new("Namespace", "", namespace);
@@ -79,10 +79,11 @@ fn pods_of(job: &Job) -> u64 {
 }
 
 /// Owners of pods that have no node, by namespace and name of the pod.
-type PendingOwners<'v> = BTreeMap<(&'v str, &'v str), &'v ObjectRef>;
+pub(super) type PendingOwners<'v> = BTreeMap<(&'v str, &'v str), &'v ObjectRef>;
 
-fn owners_of_pending<'v>(view: &View<'v>) -> PendingOwners<'v> {
-    let owned = view.gpu_workloads().flat_map(|workload| {
+/// Of the pods of these workloads.
+pub(super) fn owners_of_pending<'v>(workloads: &[&'v Workload]) -> PendingOwners<'v> {
+    let owned = workloads.iter().copied().flat_map(|workload| {
         let pods = workload.pods.iter().filter(|pod| pod.node.is_none());
         let owner = &workload.owner;
         pods.map(move |pod| ((owner.namespace.as_str(), pod.name.as_str()), owner))
@@ -108,7 +109,6 @@ fn made_by(job: &Job, owners: &PendingOwners<'_>) -> String {
 /// SCH-13: gangs that would start with a few more nodes.
 pub(super) fn lacks_nodes(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let is_gang = |job: &Job| job.pod_sets.iter().map(|set| set.min).sum::<u32>() > 1;
-    let owners = owners_of_pending(view);
     for (demand, PendingProbe { world, starts_now }) in worlds(view) {
         let waits =
             |job: &&Job| job.start_ms.is_none() && is_gang(job) && !starts_now.contains(&job.id);
@@ -130,10 +130,10 @@ pub(super) fn lacks_nodes(view: &View<'_>, check: &'static Check, found: &mut Ve
             let Some((count, kind)) = starts.get(&job.id) else { continue };
             let nodes = if *count == 1 { "node" } else { "nodes" };
             let text = format!("{count} more {nodes} like {}", kinds[*kind].name);
-            let owner = || owner(view, &owners, demand, job);
+            let owner = || owner(view, demand, job);
             let object = gang_object(demand, job).unwrap_or_else(owner);
             let mut finding = Finding::new(check, &object).with("starts with", text);
-            finding = naming_gang(view, &owners, (demand, job), finding);
+            finding = naming_gang(view, (demand, job), finding);
             finding.claims = free_for(view, &demand.resource, FreeCause::GangShort);
             found.push(finding);
         }
@@ -144,13 +144,13 @@ pub(super) fn lacks_nodes(view: &View<'_>, check: &'static Check, found: &mut Ve
 /// with fewer pods.
 fn naming_gang(
     view: &View<'_>,
-    owners: &PendingOwners<'_>,
     (demand, job): (&PendingDemand, &Job),
     finding: Finding,
 ) -> Finding {
     let Some(gang) = demand.gangs.get(&job.id) else { return finding };
     let (namespace, _) = place_of(job);
-    let pods = gang.pods.iter().filter(|pod| owners.contains_key(&(namespace, pod.as_str())));
+    let is_pending = |pod: &&String| view.pending_owners.contains_key(&(namespace, pod.as_str()));
+    let pods = gang.pods.iter().filter(is_pending);
     let pods = pods.map(|pod| ObjectRef::new("Pod", namespace, pod));
     let mut finding = finding.affecting(pods);
     if let Some(object) = &gang.object {
@@ -190,7 +190,6 @@ fn started_by_more(
 
 /// SCH-14: jobs that would start on free GPUs that their selectors or models exclude.
 pub(super) fn excludes_models(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    let owners = owners_of_pending(view);
     for (demand, PendingProbe { world, starts_now }) in worlds(view) {
         let mut world = world.clone();
         let waiting = world.jobs.iter_mut().filter(|job| job.start_ms.is_none());
@@ -215,7 +214,7 @@ pub(super) fn excludes_models(view: &View<'_>, check: &'static Check, found: &mu
             let models = requirement.map(|of| &of.gpu_models).into_iter().flatten();
             let models: Vec<&str> = models.map(|model| &**model).collect();
             let only = if models.is_empty() { labels_asked(job) } else { models.join(", ") };
-            let owner = owner(view, &owners, demand, job);
+            let owner = owner(view, demand, job);
             let mut finding = Finding::new(check, &owner).with("accepts only", only);
             (finding.claims, finding.most_milli) = taken_by(view, demand, job, &plan);
             let of_job = plan.iter().filter(|(id, _)| *id == job.id);
@@ -229,11 +228,10 @@ pub(super) fn excludes_models(view: &View<'_>, check: &'static Check, found: &mu
 /// one, so enough are free, but not on one node. One that quota alone would start lacks quota and
 /// nothing else.
 pub(super) fn in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    let owners = owners_of_pending(view);
     for (demand, PendingProbe { world, starts_now }) in worlds(view) {
         let mut world = world.clone();
         let waits = |job: &&mut Job| job.start_ms.is_none() && !starts_now.contains(&job.id);
-        let to_come = |job: &&mut Job| !has_pods(view, &owners, demand, job);
+        let to_come = |job: &&mut Job| !has_pods(view, demand, job);
         world.queues.clear();
         world.jobs.iter_mut().for_each(|job| job.queue.clear());
         let starts_with_quota: BTreeSet<JobId> = match demand.world.queues.is_empty() {
@@ -412,11 +410,14 @@ fn taken_by(
     };
     let states = [DeviceState::Free(Some(FreeCause::TypeMismatch))];
     let (mut claims, mut most_milli) = (Vec::new(), 0);
+    let mut pods_on: BTreeMap<&str, i64> = BTreeMap::new();
+    for (_, on) in plan.iter().filter(|(id, _)| *id == job.id) {
+        *pods_on.entry(on).or_default() += 1;
+    }
     for node in &view.facts.nodes {
-        let of_job = |(id, on): &&(JobId, String)| *id == job.id && *on == *node.node.name;
-        let pods = plan.iter().filter(of_job).count() as i64;
+        let Some(pods) = pods_on.get(&*node.node.name).copied() else { continue };
         let units = node.gpus.get(&demand.resource).map_or(0, |gpus| gpus.built_in);
-        if pods > 0 && units > 0 {
+        if units > 0 {
             // A unit may be a part of a GPU.
             let gpus_milli = node.devices.len() as i64 * WHOLE_DEVICE_MILLI;
             most_milli += gpus_milli * (pods * of_pod).min(units) / units;
@@ -468,37 +469,24 @@ fn gang_object(demand: &PendingDemand, job: &Job) -> Option<ObjectRef> {
 
 /// The owner of a job's pods. Where none of them is there, the object of the gang, or else the
 /// namespace.
-fn owner(
-    view: &View<'_>,
-    owners: &PendingOwners<'_>,
-    demand: &PendingDemand,
-    job: &Job,
-) -> ObjectRef {
+fn owner(view: &View<'_>, demand: &PendingDemand, job: &Job) -> ObjectRef {
     let of_namespace = || ObjectRef::new("Namespace", "", place_of(job).0);
-    let of_pods = owner_of_pods(view, owners, demand, job);
+    let of_pods = owner_of_pods(view, demand, job);
     of_pods.or_else(|| gang_object(demand, job)).unwrap_or_else(of_namespace)
 }
 
 /// Whether one of a job's pods is there. Most pending jobs are pods that are known by name.
-fn has_pods(
-    view: &View<'_>,
-    owners: &PendingOwners<'_>,
-    demand: &PendingDemand,
-    job: &Job,
-) -> bool {
-    let is_pod = !demand.gangs.contains_key(&job.id) && owners.contains_key(&place_of(job));
-    is_pod || owner_of_pods(view, owners, demand, job).is_some()
+fn has_pods(view: &View<'_>, demand: &PendingDemand, job: &Job) -> bool {
+    let is_pod =
+        !demand.gangs.contains_key(&job.id) && view.pending_owners.contains_key(&place_of(job));
+    is_pod || owner_of_pods(view, demand, job).is_some()
 }
 
 /// The owner of a job's pods, if one of them is there.
-fn owner_of_pods(
-    view: &View<'_>,
-    owners: &PendingOwners<'_>,
-    demand: &PendingDemand,
-    job: &Job,
-) -> Option<ObjectRef> {
+fn owner_of_pods(view: &View<'_>, demand: &PendingDemand, job: &Job) -> Option<ObjectRef> {
     let (namespace, name) = place_of(job);
     if let Some(gang) = demand.gangs.get(&job.id) {
+        let owners = &view.pending_owners;
         let mut pods = gang.pods.iter();
         let owner = pods.find_map(|pod| owners.get(&(namespace, pod.as_str())))?;
         return Some((*owner).clone());

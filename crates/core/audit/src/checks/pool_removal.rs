@@ -123,7 +123,7 @@ fn is_of_pool(finding: &Finding) -> bool {
 
 /// Whether its node can be removed, and no annotation leaves that to a person.
 fn goes(view: &View<'_>, finding: &Finding) -> bool {
-    let mut nodes = finding.affected.iter().filter_map(|of| view.nodes.get(&*of.name));
+    let mut nodes = finding.affected.iter().filter_map(|of| view.node_of.get(&*of.name));
     finding.stays.is_empty() && nodes.all(|node| node.scale_down_held_by.is_none())
 }
 

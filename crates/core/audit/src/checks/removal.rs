@@ -1,20 +1,12 @@
-//! A node that can go once its pods are on other nodes, and what a finding says of it.
+//! What a finding says of a node that can go once its pods are on other nodes.
 
 use std::collections::BTreeSet;
 
 use dovetail_account::device_time::DeviceState;
 
+use super::resource_cluster::Removal;
 use super::{UNWANTED, View, claims_on};
 use crate::finding::{Finding, Move};
-
-/// A node that can go, with its pods on other nodes.
-pub(super) struct Removal {
-    /// How many of its GPUs are requested.
-    pub(super) requested: String,
-    pub(super) moves: Vec<Move>,
-    /// What its pods then use of GPUs that are free elsewhere, in milli-GPU.
-    pub(super) fills_milli: i64,
-}
 
 impl Removal {
     /// A finding with the moves, and with the free GPUs of other nodes that are then used.
@@ -23,7 +15,7 @@ impl Removal {
             finding = finding.with("moves", format!("{}/{} to {to}", pod.namespace, pod.name));
         }
         let targets: BTreeSet<&str> = self.moves.iter().map(|of| &*of.to).collect();
-        let nodes = targets.into_iter().filter_map(|name| view.nodes.get(name));
+        let nodes = targets.into_iter().filter_map(|name| view.node_of.get(name));
         let states = UNWANTED.map(|cause| DeviceState::Free(Some(cause)));
         let period = view.facts.period;
         finding.fills = nodes.flat_map(|node| claims_on(node, None, &states, period)).collect();

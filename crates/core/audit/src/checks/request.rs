@@ -172,7 +172,7 @@ fn stranded(view: &View<'_>, workload: &Workload, resource: &str) -> Vec<Attribu
     };
     let nodes: BTreeSet<&str> =
         workload.pods.iter().filter_map(|pod| pod.node.as_deref()).collect();
-    let nodes = nodes.into_iter().filter_map(|name| view.nodes.get(name));
+    let nodes = nodes.into_iter().filter_map(|name| view.node_of.get(name));
     let states = [DeviceState::Free(Some(cause))];
     nodes.flat_map(|node| claims_on(node, None, &states, view.facts.period)).collect()
 }
@@ -199,14 +199,11 @@ fn helper_with_gpus(view: &View<'_>, check: &'static Check, found: &mut Vec<Find
     for (workload, number) in view.facts.workloads.iter().zip(0..) {
         let holds = workload.gpus_per_pod();
         let mut explained: usize = 0;
-        let has_gpus = |of: &Container| of.gpu_limits().next().is_some();
         let helpers = workload.template.containers.iter().enumerate();
+        let has_gpus = |of: &Container| of.gpu_limits().next().is_some();
         let helpers = helpers.filter(|(_, c)| c.kind != ContainerKind::Main && has_gpus(c));
         for (index, helper) in helpers {
-            let mut template = workload.template.clone();
-            template.containers.remove(index);
-            let without = Workload { template, ..Workload::default() };
-            let without = without.gpus_per_pod();
+            let without = workload.gpus_without(Some(index));
             for (resource, count) in helper.gpu_limits() {
                 let left = without.get(resource).copied().unwrap_or(0);
                 // An init container that needs no more than the work costs nothing.

@@ -10,12 +10,10 @@ use std::sync::Arc;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{
     Device, DeviceAmount, DeviceRequest, HeldDevices, Holding, HoldingId, HoldingPhase, Job, JobId,
-    NodeAvailability, NodeName, Owner, Requirement, Resources, Snapshot, Toleration, labels,
-    to_nearest,
+    NodeAvailability, NodeName, Owner, Requirement, Resources, Snapshot, Toleration, to_nearest,
 };
+use rustc_hash::FxHashMap;
 
-use super::pod_ref;
-use super::removal::Removal;
 use crate::facts::{
     BudgetLimit, Facts, Node, ObjectRef, Pod, PodTemplate, Workload, WorkloadClass,
 };
@@ -39,11 +37,16 @@ impl<'f> RunningPod<'f> {
 
     /// Its name where it stays, with the reason where other objects have it.
     fn as_staying(&self) -> String {
-        let ObjectRef { namespace, name, .. } = pod_ref(self.workload, self.pod);
+        let name = self.full_name();
         match self.hidden_reason() {
-            Some(reason) => format!("{namespace}/{name} ({reason})"),
-            None => format!("{namespace}/{name}"),
+            Some(reason) => format!("{name} ({reason})"),
+            None => name,
         }
+    }
+
+    /// Its namespace and name.
+    fn full_name(&self) -> String {
+        [&*self.workload.owner.namespace, "/", &*self.pod.name].concat()
     }
 
     /// What other objects say against a move of it.
@@ -62,8 +65,17 @@ impl<'f> RunningPod<'f> {
     }
 }
 
+/// A node that can go, with its pods on other nodes.
+pub(super) struct Removal {
+    /// How many of its GPUs are requested.
+    pub(super) requested: String,
+    pub(super) moves: Vec<Move>,
+    /// What its pods then use of GPUs that are free elsewhere, in milli-GPU.
+    pub(super) fills_milli: i64,
+}
+
 /// Pods with nodes, without those that belong to their node.
-pub(super) fn standing<'f>(facts: &'f Facts, resource: &str) -> Vec<RunningPod<'f>> {
+fn standing<'f>(facts: &'f Facts, resource: &str) -> Vec<RunningPod<'f>> {
     let workloads = facts.workloads.iter().filter(|workload| !workload.belongs_to_nodes());
     let pods = workloads.flat_map(|workload| {
         let gpus = workload.gpus_per_pod().get(resource).copied().unwrap_or(0);
@@ -78,53 +90,104 @@ pub(super) fn standing<'f>(facts: &'f Facts, resource: &str) -> Vec<RunningPod<'
 pub(super) struct ResourceCluster<'f> {
     facts: &'f Facts,
     resource: &'f str,
-    standing: &'f [RunningPod<'f>],
-    pub(super) nodes: BTreeMap<&'f str, &'f Node>,
-    /// Pods by node, as places in `standing`.
-    of_nodes: BTreeMap<&'f str, Vec<usize>>,
-    used: BTreeMap<&'f str, i64>,
-    /// Nodes on which pods use GPUs of any kind.
-    busy: BTreeSet<&'f str>,
-    /// What pods use that belong to their node.
-    staying: BTreeMap<&'f str, Staying>,
+    standing: Vec<RunningPod<'f>>,
+    /// Places of nodes by their names.
+    place_of: FxHashMap<&'f str, usize>,
+    hosts: &'f Hosts,
     /// What disruption budgets allow, by whom they protect.
     limits: BTreeMap<&'f ObjectRef, Vec<BudgetLimit>>,
 }
 
-impl<'f> ResourceCluster<'f> {
-    pub(super) fn of(facts: &'f Facts, resource: &'f str, standing: &'f [RunningPod<'f>]) -> Self {
-        let mut of_nodes: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (place, of) in standing.iter().enumerate() {
-            of_nodes.entry(of.node).or_default().push(place);
-        }
-        let nodes: BTreeMap<&str, &Node> =
-            facts.nodes.iter().map(|node| (&*node.node.name, node)).collect();
-        let mut used: BTreeMap<&str, i64> = BTreeMap::new();
-        let mut busy: BTreeSet<&str> = BTreeSet::new();
-        let mut staying: BTreeMap<&str, Staying> = BTreeMap::new();
-        for workload in &facts.workloads {
+/// The place of the node of each pod, by workload; `None` where it has none that is known. Names
+/// are looked up once for all resources.
+pub(super) struct PodPlaces(Vec<Vec<Option<usize>>>);
+
+impl PodPlaces {
+    pub(super) fn of(facts: &Facts) -> Self {
+        let place_of = places_by_name(facts);
+        let place = |pod: &Pod| place_of.get(pod.node.as_deref()?).copied();
+        let of_workload = |workload: &Workload| -> Vec<Option<usize>> {
+            workload.pods.iter().map(place).collect()
+        };
+        Self(facts.workloads.iter().map(of_workload).collect())
+    }
+}
+
+/// Which pods are on which nodes, all by their places, and what they use of one resource.
+pub(super) struct Hosts {
+    /// Places of the nodes of standing pods, in their order; `None` for nodes that nobody knows.
+    places: Vec<Option<usize>>,
+    /// What runs on each node, by its place.
+    nodes: Vec<Host>,
+}
+
+/// What runs on a node.
+#[derive(Default)]
+struct Host {
+    /// Pods that do not belong to the node, as places among those that stand.
+    pods: Vec<usize>,
+    /// How many units of the resource all pods use.
+    used: i64,
+    /// Whether pods use GPUs of any kind.
+    is_busy: bool,
+    /// What pods use that belong to the node.
+    staying: Option<Staying>,
+}
+
+impl Hosts {
+    /// `places` are those of the same facts.
+    pub(super) fn of(facts: &Facts, resource: &str, places: &PodPlaces) -> Self {
+        let mut nodes: Vec<Host> = facts.nodes.iter().map(|_| Host::default()).collect();
+        let mut standing: Vec<Option<usize>> = Vec::new();
+        for (workload, places) in facts.workloads.iter().zip(&places.0) {
             let gpus = workload.gpus_per_pod().get(resource).copied().unwrap_or(0);
             let own = workload.belongs_to_nodes().then(|| Staying::of(workload, resource, gpus));
             let has_gpus = workload.has_gpus();
-            for pod in workload.pods.iter().filter(|_| has_gpus || own.is_some()) {
-                let node = pod.node.as_deref().and_then(|node| nodes.get_key_value(node));
-                let Some((name, _)) = node else { continue };
-                if has_gpus {
-                    busy.insert(name);
+            for (pod, place) in workload.pods.iter().zip(places) {
+                let host = place.map(|place| &mut nodes[place]);
+                let is_standing = own.is_none() && pod.node.is_some();
+                if let Some(host) = host {
+                    host.is_busy |= has_gpus;
+                    host.used += gpus.max(0);
+                    host.pods.extend(is_standing.then_some(standing.len()));
+                    if let Some(own) = &own {
+                        host.staying.get_or_insert_default().add(own);
+                    }
                 }
-                if gpus > 0 {
-                    *used.entry(*name).or_default() += gpus;
-                }
-                if let Some(own) = &own {
-                    staying.entry(*name).or_default().add(own);
-                }
+                standing.extend(is_standing.then_some(*place));
             }
         }
+        Self { places: standing, nodes }
+    }
+}
+
+fn places_by_name(facts: &Facts) -> FxHashMap<&str, usize> {
+    let nodes = facts.nodes.iter().enumerate();
+    nodes.map(|(place, node)| (&*node.node.name, place)).collect()
+}
+
+impl<'f> ResourceCluster<'f> {
+    /// `hosts` are those of the same facts and resource.
+    pub(super) fn of(facts: &'f Facts, resource: &'f str, hosts: &'f Hosts) -> Self {
+        let (standing, place_of) = (standing(facts, resource), places_by_name(facts));
         let mut limits: BTreeMap<&ObjectRef, Vec<BudgetLimit>> = BTreeMap::new();
         for budget in &facts.budgets {
             limits.entry(&budget.protects).or_default().push(budget.limit);
         }
-        Self { facts, resource, standing, nodes, of_nodes, used, busy, staying, limits }
+        Self { facts, resource, standing, place_of, hosts, limits }
+    }
+
+    /// How many pods stand somewhere: their places are below that.
+    pub(super) fn pod_count(&self) -> usize {
+        self.standing.len()
+    }
+
+    fn node(&self, name: &str) -> Option<&'f Node> {
+        Some(&self.facts.nodes[*self.place_of.get(name)?])
+    }
+
+    fn host(&self, node: &str) -> Option<&'f Host> {
+        Some(&self.hosts.nodes[*self.place_of.get(node)?])
     }
 
     /// Whether a pod starts again elsewhere without loss, as far as anybody can see. What other
@@ -187,8 +250,9 @@ impl<'f> ResourceCluster<'f> {
         placed(&world).len() == world.jobs.len()
     }
 
+    /// Places of the pods on a node.
     pub(super) fn pods_of(&self, node: &str) -> impl Iterator<Item = usize> + use<'_, 'f> {
-        self.of_nodes.get(node).into_iter().flatten().copied()
+        self.host(node).into_iter().flat_map(|host| &host.pods).copied()
     }
 
     pub(super) fn offered(&self, node: &Node) -> i64 {
@@ -213,7 +277,7 @@ impl<'f> ResourceCluster<'f> {
     }
 
     pub(super) fn used_of(&self, node: &str) -> i64 {
-        self.used.get(node).copied().unwrap_or(0)
+        self.host(node).map_or(0, |host| host.used)
     }
 
     fn model(&self, node: &'f Node) -> &'f str {
@@ -223,9 +287,9 @@ impl<'f> ResourceCluster<'f> {
     /// Nodes with GPUs that no pod uses: they go before others (AUT-03), and take no pods of those.
     fn unused(&self) -> impl Iterator<Item = &'f str> {
         let has_gpus = |node: &Node| node.gpus.values().any(|gpus| gpus.allocatable > 0);
-        let nodes = self.nodes.iter();
-        let unused = nodes.filter(move |(name, node)| has_gpus(node) && !self.busy.contains(*name));
-        unused.map(|(name, _)| *name)
+        let nodes = self.facts.nodes.iter().zip(&self.hosts.nodes);
+        let unused = nodes.filter(move |(node, host)| has_gpus(node) && !host.is_busy);
+        unused.map(|(node, _)| &*node.node.name)
     }
 
     /// Nodes that may go once their pods have other nodes, in the order in which they were read.
@@ -276,12 +340,13 @@ impl<'f> ResourceCluster<'f> {
         let mut alike = 0;
         for (place, of) in self.pods_of(name).map(|place| (place, &self.standing[place])) {
             let Some(to) = to.get(&place) else { continue };
-            match self.nodes.get(&**to) {
+            match self.node(to) {
                 Some(target) if self.is_cut_alike(node, target) => alike += of.gpus,
                 Some(target) => removal.fills_milli += self.milli(target, of.gpus),
                 None => {}
             }
-            let (pod, from) = (pod_ref(of.workload, of.pod), name.to_owned());
+            let pod = ObjectRef::new("Pod", &of.workload.owner.namespace, &of.pod.name);
+            let from = name.to_owned();
             removal.moves.push(Move { pod, from, to: to.clone() });
         }
         removal.fills_milli += self.milli(node, offered) - self.milli(node, offered - alike);
@@ -298,17 +363,17 @@ impl<'f> ResourceCluster<'f> {
 
     /// What a pod holds on a node with these devices.
     pub(super) fn holding(&self, place: usize, node: NodeName, devices: HeldDevices) -> Holding {
-        let requirement = self.requirement(&self.standing[place]);
-        Holding { node, devices, ..self.held_by(place, requirement, (0, 0)) }
+        Holding { devices, ..self.held_by(place, node, (0, 0)) }
     }
 
-    /// What a pod holds on its node, with so many whole devices from the first.
-    fn held_by(&self, place: usize, requirement: Requirement, devices: (u16, u16)) -> Holding {
+    /// What a pod holds on a node, with so many whole devices from the first.
+    fn held_by(&self, place: usize, node: NodeName, devices: (u16, u16)) -> Holding {
         let of = &self.standing[place];
-        let owner = format!("{}/{}", of.workload.owner.namespace, of.pod.name);
+        let template = &of.workload.template;
         let id = HoldingId(place as u64 + 1);
-        let holding = held((id, of.node, owner), requirement.resources, devices);
-        Holding { counts_into: requirement.counts_into, ..holding }
+        let holds = resources(template, self.resource);
+        let holding = held((id, node, of.full_name()), holds, devices);
+        Holding { counts_into: template.host_ports.taken.iter().cloned().collect(), ..holding }
     }
 
     /// The nodes that the engine gives to the pods of nodes that are gone.
@@ -324,18 +389,17 @@ impl<'f> ResourceCluster<'f> {
         self.with_staying(world, &next)
     }
 
-    fn with_staying(&self, mut world: Snapshot, next: &BTreeMap<&str, u16>) -> Snapshot {
+    fn with_staying(&self, mut world: Snapshot, next: &[u16]) -> Snapshot {
         let first_id = self.standing.len() + 1;
-        let nodes = world.nodes.iter().enumerate();
-        let holdings = nodes.filter_map(|(place, node)| {
-            let staying = self.staying.get(&*node.name)?;
-            let first = next.get(&*node.name).copied().unwrap_or(0);
-            let free = (node.devices.len() as i64 - i64::from(first)).max(0);
+        let nodes = world.nodes.iter().zip(next).enumerate();
+        let holdings = nodes.filter_map(|(place, (node, first))| {
+            let staying = self.host(&node.name)?.staying.as_ref()?;
+            let free = (node.devices.len() as i64 - i64::from(*first)).max(0);
             let count = u16::try_from(staying.gpus.clamp(0, free)).unwrap_or(0);
             let owner = format!("pods of node {}", node.name);
             let id = HoldingId((first_id + place) as u64);
             let resources = staying.resources.clone();
-            let mut holding = held((id, &*node.name, owner), resources, (first, count));
+            let mut holding = held((id, Arc::clone(&node.name), owner), resources, (*first, count));
             holding.counts_into = staying.ports.iter().cloned().collect();
             Some(holding)
         });
@@ -346,17 +410,13 @@ impl<'f> ResourceCluster<'f> {
 
     /// The same without pods that belong to their node; for each of its nodes in their order how
     /// many GPUs are held.
-    pub(super) fn world_that_moves(
-        &self,
-        gone: &BTreeSet<&str>,
-    ) -> (Snapshot, BTreeMap<&str, u16>) {
+    pub(super) fn world_that_moves(&self, gone: &BTreeSet<&str>) -> (Snapshot, Vec<u16>) {
         self.world_of(gone, !gone.is_empty())
     }
 
     /// The same; where pods move, nodes of which nobody knows what is free take none.
-    fn world_of(&self, gone: &BTreeSet<&str>, moves: bool) -> (Snapshot, BTreeMap<&str, u16>) {
+    fn world_of(&self, gone: &BTreeSet<&str>, moves: bool) -> (Snapshot, Vec<u16>) {
         let mut world = Snapshot::default();
-        let mut next: BTreeMap<&str, u16> = BTreeMap::new();
         // Only pods with claims get what claims alone give, and these do not move. What pods that
         // were not read may hold is not given to others.
         let is_closed = |node: &Node| self.is_by_claims(node) || node.may_be_held;
@@ -366,36 +426,43 @@ impl<'f> ResourceCluster<'f> {
         };
         let keeps_off = self.standing.iter().filter(|of| of.workload.template.keeps_others_off);
         let keeps_off: BTreeSet<&str> = keeps_off.map(|of| of.node).collect();
+        // Places in this world by places among all nodes; those that are gone have none.
+        let mut places_left: Vec<Option<usize>> = Vec::with_capacity(self.facts.nodes.len());
         // In the order in which they were read: names decide nothing.
-        for node in self.facts.nodes.iter().filter(|node| !gone.contains(&*node.node.name)) {
+        for node in &self.facts.nodes {
             let name = &*node.node.name;
+            let stays = !gone.contains(name);
+            places_left.push(stays.then_some(world.nodes.len()));
+            if !stays {
+                continue;
+            }
             let mut model = node.node.clone();
             let device = Device::plain(self.model(node), 0);
             model.allocatable.extended.remove(self.resource);
             model.devices = vec![device; usize::try_from(offered(node)).unwrap_or(0)];
             model.unschedulable |= moves && keeps_off.contains(name);
             world.nodes.push(model);
-            next.insert(name, 0);
         }
-        for (place, of) in self.standing.iter().enumerate() {
-            let requirement = self.requirement(of);
-            if gone.contains(of.node) {
-                let id = JobId(place as u64);
-                world.jobs.push(Job::single(id, &of.pod.name, 0, Arc::new(requirement)));
+        let mut next = vec![0_u16; world.nodes.len()];
+        for (pod, (of, place)) in self.standing.iter().zip(&self.hosts.places).enumerate() {
+            let Some(place) = place else { continue };
+            let Some(place) = places_left[*place] else {
+                let requirement = Arc::new(self.requirement(of));
+                world.jobs.push(Job::single(JobId(pod as u64), &of.pod.name, 0, requirement));
                 continue;
-            }
-            let Some(next) = next.get_mut(of.node) else { continue };
-            let most = offered(self.nodes[of.node]);
-            let count = u16::try_from(of.gpus.clamp(0, most - i64::from(*next))).unwrap_or(0);
-            world.holdings.push(self.held_by(place, requirement, (*next, count)));
-            *next += count;
+            };
+            let (node, first) = (&world.nodes[place], next[place]);
+            let most = node.devices.len() as i64 - i64::from(first);
+            let count = u16::try_from(of.gpus.clamp(0, most)).unwrap_or(0);
+            world.holdings.push(self.held_by(pod, Arc::clone(&node.name), (first, count)));
+            next[place] += count;
         }
         (world, next)
     }
 
     pub(super) fn requirement(&self, of: &RunningPod<'_>) -> Requirement {
         let template = &of.workload.template;
-        let model = self.nodes.get(of.node).map(|node| self.model(node)).unwrap_or_default();
+        let model = self.node(of.node).map(|node| self.model(node)).unwrap_or_default();
         let (device, gpu_models) = match u16::try_from(of.gpus) {
             Ok(count) if count > 0 => {
                 let models = Some(model.to_owned()).filter(|model| !model.is_empty());
@@ -419,7 +486,7 @@ impl<'f> ResourceCluster<'f> {
     /// of its own node alone: other nodes may be dedicated to other pods.
     fn tolerations(&self, of: &RunningPod<'_>) -> Vec<Toleration> {
         let mut tolerations = of.workload.template.tolerations.clone();
-        let taints = self.nodes.get(of.node).map_or(&[][..], |node| node.node.taints.as_slice());
+        let taints = self.node(of.node).map_or(&[][..], |node| node.node.taints.as_slice());
         if of.pod.node.is_some() {
             let (named, unnamed): (Vec<Toleration>, Vec<Toleration>) =
                 tolerations.into_iter().partition(|of| !of.key.is_empty());
@@ -466,21 +533,28 @@ impl Staying {
 
 /// What one pod uses beside its GPUs of a resource.
 pub(super) fn resources(template: &PodTemplate, resource: &str) -> Resources {
-    let mut resources = Resources { pod_slots: 1, ..template.requests.clone() };
-    resources.extended.remove(resource);
-    resources
+    let Resources { cpu_milli, memory_bytes, ephemeral_bytes, pod_slots: _, extended } =
+        &template.requests;
+    let others = extended.iter().filter(|(name, _)| *name != resource);
+    Resources {
+        cpu_milli: *cpu_milli,
+        memory_bytes: *memory_bytes,
+        ephemeral_bytes: *ephemeral_bytes,
+        pod_slots: 1,
+        extended: others.map(|(name, amount)| (name.clone(), *amount)).collect(),
+    }
 }
 
 /// What somebody holds on a node, with so many whole devices from the first.
 fn held(
-    (id, node, owner): (HoldingId, &str, String),
+    (id, node, owner): (HoldingId, NodeName, String),
     resources: Resources,
     (first, count): (u16, u16),
 ) -> Holding {
     let whole = DeviceAmount::share(WHOLE_DEVICE_MILLI, 0);
     Holding {
         id,
-        node: node.into(),
+        node,
         owner: Owner::Foreign(owner),
         phase: HoldingPhase::Held { expected_end_ms: None },
         reservation: None,
@@ -493,15 +567,13 @@ fn held(
 
 /// Pods that keep nodes without GPU pods from being removed: those that lose something when they
 /// move, and those for which the engine finds no other node. By name of the node, as
-/// `namespace/name`, with the reason where the API server would not let them in again.
-pub(super) fn stay_on<'f>(
-    facts: &'f Facts,
-    empty: &BTreeSet<&'f str>,
-) -> BTreeMap<&'f str, BTreeSet<String>> {
+/// `namespace/name`, with the reason where the API server would not let them in again. These pods
+/// have no GPUs, so it does not matter which the cluster is about.
+pub(super) fn stay_on<'n>(
+    cluster: &ResourceCluster<'_>,
+    empty: &BTreeSet<&'n str>,
+) -> BTreeMap<&'n str, BTreeSet<String>> {
     let mut stays: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    // These pods have no GPUs, so it does not matter which the world has.
-    let standing = standing(facts, labels::NVIDIA_GPU);
-    let cluster = ResourceCluster::of(facts, labels::NVIDIA_GPU, &standing);
     let with_pods: Vec<&str> =
         empty.iter().copied().filter(|node| cluster.pods_of(node).next().is_some()).collect();
     if with_pods.is_empty() {
@@ -509,10 +581,9 @@ pub(super) fn stay_on<'f>(
     }
     let placed = cluster.asked(&with_pods);
     for node in with_pods {
-        let left = cluster
-            .pods_of(node)
-            .filter(|place| !placed.contains_key(place) || !cluster.can_move(&standing[*place]));
-        let left: BTreeSet<String> = left.map(|place| standing[place].as_staying()).collect();
+        let left = cluster.pods_of(node).map(|place| (place, &cluster.standing[place]));
+        let left = left.filter(|(place, of)| !placed.contains_key(place) || !cluster.can_move(of));
+        let left: BTreeSet<String> = left.map(|(_, of)| of.as_staying()).collect();
         if !left.is_empty() {
             stays.insert(node, left);
         }

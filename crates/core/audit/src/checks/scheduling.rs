@@ -12,7 +12,6 @@ use dovetail_model::{
 use super::consolidation::WHOLE;
 use super::measured::is_idle_server;
 use super::pod_request::{NodesByModel, PodRequest};
-use super::resource_cluster::{ResourceCluster, standing};
 use super::taints::{keeping_away, tolerates};
 use super::{Run, View, claims_on, mend, node_ref, pending, pod_ref, pods_of};
 use crate::catalogue::Check;
@@ -392,38 +391,6 @@ fn class_of(workload: &Workload) -> Option<&str> {
     workload.template.priority_class.as_deref()
 }
 
-/// Nodes in a condition with free GPUs, by resource.
-pub(super) fn free_gpus<'a>(
-    view: &View<'a>,
-    condition: NodeAvailability,
-) -> BTreeMap<&'a str, Vec<(&'a Node, i64)>> {
-    let offered = view.facts.nodes.iter().filter(|node| node.node.condition == condition);
-    let offered = offered.flat_map(|node| {
-        let gpus = node.gpus.iter();
-        gpus.map(|(resource, gpus)| ((&*node.node.name, &**resource), gpus.allocatable))
-    });
-    let mut free: BTreeMap<(&str, &str), i64> = offered.collect();
-    for workload in view.gpu_workloads() {
-        for (resource, gpus) in workload.gpus_per_pod() {
-            for node in workload.pods.iter().filter_map(|pod| pod.node.as_deref()) {
-                if let Some(free) = free.get_mut(&(node, resource)) {
-                    *free = free.saturating_sub(gpus);
-                }
-            }
-        }
-    }
-    let mut pieces: BTreeMap<&str, Vec<(&Node, i64)>> = BTreeMap::new();
-    for node in &view.facts.nodes {
-        for resource in node.gpus.keys() {
-            let free = free.get(&(&*node.node.name, &**resource)).copied().unwrap_or(0);
-            if free > 0 {
-                pieces.entry(resource).or_default().push((node, free));
-            }
-        }
-    }
-    pieces
-}
-
 /// Asks the engine whether pods would start if others moved, within a number of tries: each is a
 /// world of its own.
 struct Packing<'f> {
@@ -448,8 +415,7 @@ impl<'f> Packing<'f> {
             return 0;
         }
         self.tries_left -= 1;
-        let standing = standing(self.view.facts, resource);
-        let cluster = ResourceCluster::of(self.view.facts, resource, &standing);
+        let cluster = self.view.cluster(resource);
         let least = if workload.is_gang { most } else { 1 };
         let counts = [most, least];
         counts
@@ -463,7 +429,7 @@ fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
     pending::in_pieces(view, check, found);
     let mut packing = Packing::new(view);
     let (free, cordoned) =
-        (free_gpus(view, NodeAvailability::Ready), free_gpus(view, NodeAvailability::Cordoned));
+        (view.free_gpus(NodeAvailability::Ready), view.free_gpus(NodeAvailability::Cordoned));
     for workload in view.gpu_workloads() {
         let waiting: Vec<_> = workload.pods.iter().filter(|pod| pod.node.is_none()).collect();
         for (resource, gpus) in workload.gpus_per_pod().into_iter().filter(|_| !waiting.is_empty())

@@ -11,7 +11,6 @@ use dovetail_model::{
     MigTable, NodeAvailability, ShownProfiles, gpu_model, labels, mig_profile_name, to_nearest,
 };
 
-use super::scheduling::free_gpus;
 use super::taints::{keeping_away, tolerates};
 use super::{View, claims_on, node_ref, pod_ref};
 use crate::catalogue::Check;
@@ -26,7 +25,7 @@ pub(super) fn instances_of_no_layout(
     check: &'static Check,
     found: &mut Vec<Finding>,
 ) {
-    let free = free_gpus(view, NodeAvailability::Ready);
+    let free = view.free_gpus(NodeAvailability::Ready);
     let mut suppliers = Suppliers::default();
     let waits = |pod: &&Pod| pod.node.is_none() && pod.should_be_gone_ms.is_none();
     for workload in view.gpu_workloads() {
@@ -296,7 +295,7 @@ fn may_use(workload: &Workload, node: &Node) -> bool {
 pub(super) fn unused_profiles(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let moment = view.moment.nodes.iter().map(|gpus| (&*gpus.node, gpus));
     let moment: BTreeMap<&str, &NodeGpus> = moment.collect();
-    for (resource, of_nodes) in free_gpus(view, NodeAvailability::Ready) {
+    for (resource, of_nodes) in view.free_gpus(NodeAvailability::Ready) {
         let Some(profile) = resource.strip_prefix(labels::NVIDIA_MIG) else { continue };
         for (node, free) in of_nodes {
             if !is_unused_profile(view, node, resource, free) {

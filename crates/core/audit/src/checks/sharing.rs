@@ -185,7 +185,7 @@ fn mixed_classes(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding
         }
         let mixed: Vec<String> =
             shared.owners.iter().map(|(class, owner)| format!("{class} ({owner})")).collect();
-        let finding = Finding::new(check, &view.nodes[name].pool)
+        let finding = Finding::new(check, &view.node_of[name].pool)
             .with("kinds of work", format!("{} on {name}", mixed.join(", ")))
             .affecting(shared.pods);
         found.push(finding);

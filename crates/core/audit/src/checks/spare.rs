@@ -14,7 +14,6 @@ use dovetail_model::{
     DeviceRequest, FreeCause, Job, JobId, NodeAvailability, Requirement, Resources, Toleration,
 };
 
-use super::resource_cluster::{ResourceCluster, standing};
 use super::shapes::is_unused_profile;
 use super::{View, claims_on, node_ref};
 use crate::catalogue::Check;
@@ -70,8 +69,7 @@ impl Spare<'_> {
 }
 
 fn of_resource<'f>(view: &View<'f>, resource: &'f str, busy: &BTreeSet<&str>) -> Vec<Spare<'f>> {
-    let standing = standing(view.facts, resource);
-    let cluster = ResourceCluster::of(view.facts, resource, &standing);
+    let cluster = view.cluster(resource);
     let meant = view.facts.nodes.iter().filter(|node| {
         // Since when they are free must be known.
         node.node.condition == NodeAvailability::Ready

@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use dovetail_account::device_time::{DeviceState, Span};
-use dovetail_model::FreeCause;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::node::NAME_LABEL;
+use dovetail_model::{FreeCause, NodeAvailability, labels};
+use rustc_hash::FxHashMap;
 
-use super::pending::PendingProbe;
-use super::removal::Removal;
+use super::pending::{PendingOwners, PendingProbe, owners_of_pending};
+use super::resource_cluster::{Hosts, PodPlaces, Removal, ResourceCluster};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
-use crate::facts::{Facts, Node, ObjectRef, Pod, Workload};
+use crate::facts::{Facts, Gpus, Node, ObjectRef, Pod, Workload};
 use crate::finding::Finding;
 use crate::moment::Moment;
 
@@ -29,9 +30,16 @@ pub(super) struct View<'a> {
     pub(super) moment: &'a Moment,
     /// Pending jobs in each world of the moment.
     pub(super) pending: OnceLock<Vec<PendingProbe>>,
+    pub(super) pending_owners: PendingOwners<'a>,
     /// Nodes with pods that can go, by name.
     pub(super) removals: OnceLock<BTreeMap<String, Removal>>,
-    pub(super) nodes: BTreeMap<&'a str, &'a Node>,
+    /// Nodes by name.
+    pub(super) node_of: FxHashMap<&'a str, &'a Node>,
+    places: OnceLock<PodPlaces>,
+    /// Which pods are on which nodes, by resource.
+    hosts: BTreeMap<&'a str, OnceLock<Hosts>>,
+    /// How much is free of each resource of each node, in their order.
+    free: OnceLock<Vec<Vec<i64>>>,
     /// Most GPUs of a node, by resource.
     pub(super) most_gpus: BTreeMap<&'a str, i64>,
     pub(super) kinds: Vec<Node>,
@@ -43,7 +51,7 @@ pub(super) struct View<'a> {
 
 impl<'a> View<'a> {
     pub(super) fn of(facts: &'a Facts, moment: &'a Moment) -> Self {
-        let nodes = facts.nodes.iter().map(|node| (&*node.node.name, node)).collect();
+        let node_of = facts.nodes.iter().map(|node| (&*node.node.name, node)).collect();
         let mut most_gpus: BTreeMap<&str, i64> = BTreeMap::new();
         for (resource, gpus) in facts.nodes.iter().flat_map(|node| &node.gpus) {
             let most = most_gpus.entry(resource).or_default();
@@ -57,8 +65,52 @@ impl<'a> View<'a> {
                 by_owner.entry(owner).or_insert(*workload);
             }
         }
-        let (kinds, pending, removals) = (kinds(facts), OnceLock::new(), OnceLock::new());
-        Self { facts, moment, pending, removals, nodes, most_gpus, kinds, gpu_workloads, by_owner }
+        let offered = most_gpus.keys().copied().chain([labels::NVIDIA_GPU]);
+        Self {
+            facts,
+            moment,
+            pending: OnceLock::new(),
+            pending_owners: owners_of_pending(&gpu_workloads),
+            removals: OnceLock::new(),
+            node_of,
+            places: OnceLock::new(),
+            hosts: offered.map(|resource| (resource, OnceLock::new())).collect(),
+            free: OnceLock::new(),
+            most_gpus,
+            kinds: kinds(facts),
+            gpu_workloads,
+            by_owner,
+        }
+    }
+
+    /// All nodes and pods, for a resource that nodes have.
+    pub(super) fn cluster<'b>(&'b self, resource: &'b str) -> ResourceCluster<'b> {
+        let hosts = self.hosts[resource].get_or_init(|| {
+            let places = self.places.get_or_init(|| PodPlaces::of(self.facts));
+            Hosts::of(self.facts, resource, places)
+        });
+        ResourceCluster::of(self.facts, resource, hosts)
+    }
+
+    /// The same for the resource of most GPUs.
+    pub(super) fn gpu_cluster(&self) -> ResourceCluster<'_> {
+        self.cluster(labels::NVIDIA_GPU)
+    }
+
+    /// Nodes in a condition with free GPUs, by resource.
+    pub(super) fn free_gpus(
+        &self,
+        condition: NodeAvailability,
+    ) -> BTreeMap<&'a str, Vec<(&'a Node, i64)>> {
+        let free = self.free.get_or_init(|| free_of_nodes(self));
+        let mut pieces: BTreeMap<&str, Vec<(&Node, i64)>> = BTreeMap::new();
+        let nodes = self.facts.nodes.iter().zip(free);
+        for (node, free) in nodes.filter(|(node, _)| node.node.condition == condition) {
+            for (resource, free) in node.gpus.keys().zip(free).filter(|(_, free)| **free > 0) {
+                pieces.entry(resource).or_default().push((node, *free));
+            }
+        }
+        pieces
     }
 
     /// Nodes on which pods can ask for GPUs.
@@ -93,7 +145,7 @@ impl<'a> View<'a> {
     /// The kind of the node pool that a finding concerns: of its nodes, else of any with GPUs.
     pub(super) fn pool_kind(&self, finding: &Finding) -> Option<&'a str> {
         let nodes = finding.affected.iter().filter(|object| object.kind == "Node");
-        let concerned = nodes.filter_map(|object| self.nodes.get(object.name.as_str())).next();
+        let concerned = nodes.filter_map(|object| self.node_of.get(object.name.as_str())).next();
         let any = || self.facts.nodes.iter().find(|node| node.has_gpus());
         Some(&concerned.copied().or_else(any)?.pool.kind)
     }
@@ -103,7 +155,7 @@ impl<'a> View<'a> {
         &'b self,
         workload: &'a Workload,
     ) -> impl Iterator<Item = (&'a Pod, &'a Node)> + use<'a, 'b> {
-        workload.pods.iter().filter_map(|pod| Some((pod, *self.nodes.get(pod.node.as_deref()?)?)))
+        workload.pods.iter().filter_map(|pod| Some((pod, *self.node_of.get(pod.node.as_deref()?)?)))
     }
 
     /// Nodes with the resource whose labels the workload accepts; of nodes that are alike to every
@@ -125,12 +177,35 @@ impl<'a> View<'a> {
 }
 
 /// Labels that each node has for itself.
-const OF_ONE_NODE: [&str; 2] = [NAME_LABEL, dovetail_model::labels::HOST_NAME];
+const OF_ONE_NODE: [&str; 2] = [NAME_LABEL, labels::HOST_NAME];
 
 /// Labels that a workload asks of nodes.
 fn label_keys(workload: &Workload) -> impl Iterator<Item = &str> {
     let conditions = workload.template.node_conditions.iter();
     conditions.flat_map(|condition| condition.any_of.iter().flatten()).map(|term| term.key.as_str())
+}
+
+/// How much is free of each resource of each node, in their order.
+fn free_of_nodes(view: &View<'_>) -> Vec<Vec<i64>> {
+    let nodes = || view.facts.nodes.iter().map(|node| (&*node.node.name, &node.gpus));
+    let mut free: BTreeMap<&str, BTreeMap<&str, i64>> = BTreeMap::new();
+    for (name, gpus) in nodes() {
+        let offered = gpus.iter().map(|(resource, gpus)| (resource.as_str(), gpus.allocatable));
+        free.insert(name, offered.collect());
+    }
+    for workload in view.gpu_workloads() {
+        for (resource, gpus) in workload.gpus_per_pod() {
+            for node in workload.pods.iter().filter_map(|pod| pod.node.as_deref()) {
+                if let Some(free) = free.get_mut(node).and_then(|free| free.get_mut(resource)) {
+                    *free = free.saturating_sub(gpus);
+                }
+            }
+        }
+    }
+    let of_node = |(name, gpus): (&str, &BTreeMap<String, Gpus>)| -> Vec<i64> {
+        gpus.keys().map(|resource| free[name][resource.as_str()]).collect()
+    };
+    nodes().map(of_node).collect()
 }
 
 /// One node for all that have the same GPUs and taints, and the same labels as far as any workload

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use dovetail_account::device_time::DeviceState;
 use dovetail_model::FreeCause;
+use rustc_hash::FxHashMap;
 
 use super::{HeldGpus, Moment};
 use crate::facts::{Facts, Node, Pod, WorkloadClass};
@@ -46,17 +47,18 @@ impl Lasting {
 /// What is looked up to tell it.
 pub(super) struct Times<'f> {
     facts: &'f Facts,
-    nodes: BTreeMap<&'f str, &'f Node>,
+    node_of: FxHashMap<&'f str, &'f Node>,
     /// Since when the first of the pods waits that ask for a resource.
     wanted_since_ms: BTreeMap<&'f str, u64>,
     /// Since when a pod of a workload is missing that others wait for.
     missing_since_ms: BTreeMap<usize, u64>,
-    pods: BTreeMap<(usize, &'f str), &'f Pod>,
+    /// Pods of holders by their workload and name.
+    pod_of: FxHashMap<(usize, &'f str), &'f Pod>,
 }
 
 impl<'f> Times<'f> {
     pub(super) fn of(facts: &'f Facts, moment: &Moment) -> Self {
-        let nodes = facts.nodes.iter().map(|node| (&*node.node.name, node)).collect();
+        let node_of = facts.nodes.iter().map(|node| (&*node.node.name, node)).collect();
         let (mut wanted_since_ms, mut missing_since_ms) = (BTreeMap::new(), BTreeMap::new());
         let first = |times: &mut u64, at_ms: u64| *times = at_ms.min(*times);
         for (number, workload) in facts.workloads.iter().enumerate().filter(|(_, w)| w.has_gpus()) {
@@ -78,7 +80,8 @@ impl<'f> Times<'f> {
             let pods = facts.workloads[number].pods.iter();
             pods.map(move |pod| ((number, pod.name.as_str()), pod))
         });
-        Self { facts, nodes, wanted_since_ms, missing_since_ms, pods: pods.collect() }
+        let pod_of = pods.collect();
+        Self { facts, node_of, wanted_since_ms, missing_since_ms, pod_of }
     }
 
     fn thresholds(&self) -> &'f Thresholds {
@@ -87,7 +90,7 @@ impl<'f> Times<'f> {
 
     /// Of GPUs of a node that nobody can use.
     pub(super) fn unavailable(&self, node: &str) -> Lasting {
-        let since_ms = self.nodes.get(node).and_then(|node| node.not_ready_since_ms);
+        let since_ms = self.node_of.get(node).and_then(|node| node.not_ready_since_ms);
         Lasting::after(since_ms, self.facts.now_ms, self.thresholds().empty_node_minutes)
     }
 
@@ -96,7 +99,7 @@ impl<'f> Times<'f> {
     pub(super) fn lost(&self, node: &str) -> Lasting {
         let now_ms = self.facts.now_ms;
         let is_young = |joined_ms: &u64| now_ms.saturating_sub(*joined_ms) < LEAST_MS;
-        let node = self.nodes.get(node);
+        let node = self.node_of.get(node);
         if node.is_some_and(|node| node.is_changing_layout()) {
             return Lasting { since_ms: None, goes_on: false };
         }
@@ -110,7 +113,7 @@ impl<'f> Times<'f> {
         resource: Option<&str>,
         cause: Option<FreeCause>,
     ) -> Lasting {
-        let (Some(node), Some(cause)) = (self.nodes.get(node), cause) else {
+        let (Some(node), Some(cause)) = (self.node_of.get(node), cause) else {
             return Lasting::ALWAYS;
         };
         let now_ms = self.facts.now_ms;
@@ -137,7 +140,7 @@ impl<'f> Times<'f> {
 
     /// Since when a pod that was deleted should be gone; `None` if it need not be yet.
     pub(super) fn overdue_since_ms(&self, held: &HeldGpus) -> Option<u64> {
-        let since_ms = self.pods.get(&(held.workload, held.pod.as_str()))?.should_be_gone_ms?;
+        let since_ms = self.pod_of.get(&(held.workload, held.pod.as_str()))?.should_be_gone_ms?;
         let overdue_ms = self.facts.now_ms.checked_sub(since_ms)?;
         (overdue_ms > self.thresholds().overdue_minutes * MINUTE_MS).then_some(since_ms)
     }
@@ -149,7 +152,7 @@ impl<'f> Times<'f> {
 
     /// Of what a pod holds, in the state that it is in without a measurement.
     pub(super) fn held(&self, held: &HeldGpus, state: DeviceState) -> Lasting {
-        let pod = self.pods.get(&(held.workload, held.pod.as_str()));
+        let pod = self.pod_of.get(&(held.workload, held.pod.as_str()));
         let since_ms = match state {
             DeviceState::GangWait => {
                 let missing = self.missing_since_ms.get(&held.workload).copied();

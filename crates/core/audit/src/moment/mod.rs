@@ -21,6 +21,7 @@ use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{Action, FreeCause, GpuParts, JobId, NodeAvailability, Plan, Snapshot};
 use dovetail_plan::engine::{EngineConfig, EngineError};
 use dovetail_plan::{Batch, Engine};
+use rustc_hash::FxHashMap;
 
 use crate::claim::DeviceWaste;
 use crate::facts::{Facts, ObjectRef, WorkloadClass};
@@ -261,12 +262,12 @@ pub fn node_parts<'m>(facts: &Facts, moment: &'m Moment) -> Result<NodeStates<'m
     }
     let waiting_gangs = waiting_gangs(facts, moment);
     let times = Times::of(facts, moment);
-    let mut held: BTreeMap<&str, Vec<(usize, &HeldGpus)>> = BTreeMap::new();
+    let mut held: FxHashMap<&str, Vec<(usize, &HeldGpus)>> = FxHashMap::default();
     for (place, one) in moment.held.iter().enumerate() {
         held.entry(&one.node).or_default().push((place, one));
     }
     let nodes = facts.nodes.iter().map(|node| (&*node.node.name, node.node.condition));
-    let conditions: BTreeMap<&str, NodeAvailability> = nodes.collect();
+    let conditions: FxHashMap<&str, NodeAvailability> = nodes.collect();
     let parts = moment.nodes.iter().map(|gpus| {
         // A node that is not among the facts has no condition that anybody knows.
         let condition = conditions.get(&*gpus.node).copied().unwrap_or_default();

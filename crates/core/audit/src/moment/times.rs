@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_account::device_time::{DeviceState, Span};
+use rustc_hash::FxHashMap;
 
 use super::lasting::LEAST_MS;
 use super::{Moment, NodePart};
@@ -93,7 +94,7 @@ fn times_of(
 /// The number of the pod of each holding. Pods have numbers in the order in which they hold, as
 /// they have in a bill: among shares of equal size the first are rounded up.
 pub(super) fn numbers_of_pods(facts: &Facts, moment: &Moment) -> Vec<u32> {
-    let mut numbers: BTreeMap<(&str, &str), u32> = BTreeMap::new();
+    let mut numbers: FxHashMap<(&str, &str), u32> = FxHashMap::default();
     let held = moment.held.iter().map(|held| {
         let namespace = &facts.workloads[held.workload].owner.namespace;
         let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);

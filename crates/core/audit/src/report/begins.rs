@@ -1,15 +1,15 @@
 //! Since when the objects of a finding are there: as long as that a fault of theirs may be, where
 //! nothing says it more closely.
 
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
 
 use crate::facts::Facts;
 use crate::finding::Finding;
 
 /// When pods got their nodes and nodes joined.
 pub(super) struct Begins<'f> {
-    pods: BTreeMap<(&'f str, &'f str), u64>,
-    nodes: BTreeMap<&'f str, u64>,
+    of_pods: FxHashMap<(&'f str, &'f str), u64>,
+    of_nodes: FxHashMap<&'f str, u64>,
 }
 
 impl<'f> Begins<'f> {
@@ -21,14 +21,14 @@ impl<'f> Begins<'f> {
             })
         });
         let nodes = facts.nodes.iter().filter_map(|node| Some((&*node.node.name, node.joined_ms?)));
-        Self { pods: pods.collect(), nodes: nodes.collect() }
+        Self { of_pods: pods.collect(), of_nodes: nodes.collect() }
     }
 
     /// Since when the first of the pods or nodes concerned is there.
     pub(super) fn of_affected(&self, finding: &Finding) -> Option<u64> {
         let begins = finding.affected.iter().filter_map(|object| match object.kind.as_str() {
-            "Pod" => self.pods.get(&(object.namespace.as_str(), object.name.as_str())).copied(),
-            "Node" => self.nodes.get(object.name.as_str()).copied(),
+            "Pod" => self.of_pods.get(&(object.namespace.as_str(), object.name.as_str())).copied(),
+            "Node" => self.of_nodes.get(object.name.as_str()).copied(),
             _ => None,
         });
         begins.min()

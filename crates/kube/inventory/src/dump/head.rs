@@ -1,7 +1,6 @@
 //! What an object is, before anybody knows what to read of it.
 
-use std::borrow::Cow;
-
+use dovetail_objects::json::JsonText;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny};
 
@@ -12,9 +11,9 @@ use super::RawObject;
 #[serde(rename_all = "camelCase")]
 pub(super) struct ObjectHeader<'a> {
     #[serde(borrow, default)]
-    kind: Option<Cow<'a, str>>,
+    kind: Option<JsonText<'a>>,
     #[serde(borrow, default)]
-    api_version: Option<Cow<'a, str>>,
+    api_version: Option<JsonText<'a>>,
     #[serde(borrow, default)]
     metadata: Option<HeadMeta<'a>>,
     /// Whether it has the field `items`, whatever that holds.
@@ -25,9 +24,9 @@ pub(super) struct ObjectHeader<'a> {
 #[derive(Default, Deserialize)]
 struct HeadMeta<'a> {
     #[serde(borrow, default)]
-    namespace: Option<Cow<'a, str>>,
+    namespace: Option<JsonText<'a>>,
     #[serde(borrow, default)]
-    name: Option<Cow<'a, str>>,
+    name: Option<JsonText<'a>>,
 }
 
 fn is_there<'de, D: Deserializer<'de>>(input: D) -> Result<bool, D::Error> {

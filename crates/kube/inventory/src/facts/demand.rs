@@ -263,10 +263,7 @@ impl SnapshotObjects {
             }
             lists.entry(kind).or_default().push(object);
         }
-        let waits = |record: &&PodRecord| record.pod.node.is_empty();
-        let owner = |record: &PodRecord| &pods.groups[record.group].owner;
-        let waiting_owners: BTreeSet<_> =
-            pods.list.iter().filter(waits).map(owner).cloned().collect();
+        let groups_wait = pods.groups_wait();
         let mut waiting = Vec::new();
         let mut placed = Vec::new();
         for PodRecord { mut pod, group, wants_claimed, .. } in pods.list {
@@ -274,7 +271,7 @@ impl SnapshotObjects {
                 waiting.push(WaitingPod { pod, by_claim: wants_claimed });
                 continue;
             }
-            let owner_waits = waiting_owners.contains(&pods.groups[group].owner);
+            let owner_waits = groups_wait[group];
             // Who placed it does not matter; as another's it is not told as a job that runs.
             Arc::make_mut(&mut pod).scheduler = Box::default();
             placed.push(Placed { pod, owner_waits });

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
-use dovetail_objects::json::{JsonQuantity, nullable};
+use dovetail_objects::json::{JsonQuantity, JsonText, nullable};
 
 /// A moment in ms since 1970; absent, or not a time, is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,7 +16,7 @@ pub(super) struct TimeMs(pub(super) Option<u64>);
 
 impl<'de> Deserialize<'de> for TimeMs {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        let text = Option::<Cow<'_, str>>::deserialize(input)?.unwrap_or_default();
+        let text = Option::<JsonText<'de>>::deserialize(input)?.unwrap_or_default();
         let time = text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond);
         Ok(Self(time.and_then(|ms| u64::try_from(ms).ok())))
     }
@@ -29,17 +29,17 @@ pub(super) struct PodDetail<'a> {
     pub(super) metadata: MetaDetail<'a>,
     #[serde(borrow, deserialize_with = "nullable")]
     pub(super) spec: PodSpecDetail<'a>,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) status: PodStatusDetail,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) status: PodStatusDetail<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct MetaDetail<'a> {
     #[serde(borrow, deserialize_with = "nullable")]
-    pub(super) annotations: BTreeMap<Cow<'a, str>, Option<Cow<'a, str>>>,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) owner_references: Vec<OwnerReference>,
+    pub(super) annotations: BTreeMap<JsonText<'a>, Option<JsonText<'a>>>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) owner_references: Vec<OwnerReference<'a>>,
     pub(super) creation_timestamp: TimeMs,
     /// When a deleted object should be gone: its grace period is part of it.
     pub(super) deletion_timestamp: TimeMs,
@@ -47,7 +47,7 @@ pub(super) struct MetaDetail<'a> {
 
 impl MetaDetail<'_> {
     /// The owner that controls the object.
-    pub(super) fn controller(&self) -> Option<&OwnerReference> {
+    pub(super) fn controller(&self) -> Option<&OwnerReference<'_>> {
         self.owner_references.iter().find(|owner| owner.controller == Some(true))
     }
 
@@ -59,27 +59,27 @@ impl MetaDetail<'_> {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct OwnerReference {
-    #[serde(deserialize_with = "nullable")]
-    pub(super) kind: String,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) name: String,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) uid: String,
+pub(super) struct OwnerReference<'a> {
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) kind: JsonText<'a>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) name: JsonText<'a>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) uid: JsonText<'a>,
     controller: Option<bool>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct PodSpecDetail<'a> {
-    #[serde(deserialize_with = "nullable")]
-    pub(super) priority_class_name: String,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) priority_class_name: JsonText<'a>,
     #[serde(borrow, deserialize_with = "nullable")]
     pub(super) containers: Vec<ContainerDetail<'a>>,
     #[serde(borrow, deserialize_with = "nullable")]
     pub(super) init_containers: Vec<ContainerDetail<'a>>,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) volumes: Vec<VolumeDetail>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) volumes: Vec<VolumeDetail<'a>>,
     #[serde(deserialize_with = "nullable")]
     pub(super) resource_claims: Vec<PodClaimDetail>,
     pub(super) termination_grace_period_seconds: Option<i64>,
@@ -88,52 +88,55 @@ pub(super) struct PodSpecDetail<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct ContainerDetail<'a> {
-    #[serde(deserialize_with = "nullable")]
-    pub(super) name: String,
     #[serde(borrow, deserialize_with = "nullable")]
-    pub(super) image: Cow<'a, str>,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) resources: ResourcesDetail,
+    pub(super) name: JsonText<'a>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) image: JsonText<'a>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) resources: ResourcesDetail<'a>,
     #[serde(borrow, deserialize_with = "nullable")]
     pub(super) env: Vec<EnvDetail<'a>>,
     #[serde(borrow, deserialize_with = "nullable")]
-    pub(super) command: Vec<Option<Cow<'a, str>>>,
+    pub(super) command: Vec<Option<JsonText<'a>>>,
     #[serde(borrow, deserialize_with = "nullable")]
-    pub(super) args: Vec<Option<Cow<'a, str>>>,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) volume_mounts: Vec<MountDetail>,
+    pub(super) args: Vec<Option<JsonText<'a>>>,
     #[serde(borrow, deserialize_with = "nullable")]
-    pub(super) restart_policy: Cow<'a, str>,
+    pub(super) volume_mounts: Vec<MountDetail<'a>>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) restart_policy: JsonText<'a>,
     #[serde(deserialize_with = "nullable")]
     pub(super) security_context: SecurityDetail,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct ResourcesDetail {
-    #[serde(deserialize_with = "nullable")]
-    pub(super) requests: BTreeMap<String, JsonQuantity>,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) limits: BTreeMap<String, JsonQuantity>,
+pub(super) struct ResourcesDetail<'a> {
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) requests: AmountsDetail<'a>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) limits: AmountsDetail<'a>,
 }
+
+/// Amounts by the names of resources.
+pub(super) type AmountsDetail<'a> = BTreeMap<JsonText<'a>, JsonQuantity>;
 
 /// A variable by name; its value is only compared, never kept.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct EnvDetail<'a> {
     #[serde(borrow, deserialize_with = "nullable")]
-    pub(super) name: Cow<'a, str>,
+    pub(super) name: JsonText<'a>,
     #[serde(borrow, deserialize_with = "nullable")]
-    pub(super) value: Cow<'a, str>,
+    pub(super) value: JsonText<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct MountDetail {
-    #[serde(deserialize_with = "nullable")]
-    pub(super) name: String,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) mount_path: String,
+pub(super) struct MountDetail<'a> {
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) name: JsonText<'a>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) mount_path: JsonText<'a>,
 }
 
 #[derive(Default, Deserialize)]
@@ -144,11 +147,13 @@ pub(super) struct SecurityDetail {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct VolumeDetail {
-    #[serde(deserialize_with = "nullable")]
-    pub(super) name: String,
-    pub(super) host_path: Option<HostPathDetail>,
-    pub(super) empty_dir: Option<EmptyDirDetail>,
+pub(super) struct VolumeDetail<'a> {
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) name: JsonText<'a>,
+    #[serde(borrow)]
+    pub(super) host_path: Option<HostPathDetail<'a>>,
+    #[serde(borrow)]
+    pub(super) empty_dir: Option<EmptyDirDetail<'a>>,
     pub(super) persistent_volume_claim: Option<IgnoredAny>,
     pub(super) nfs: Option<IgnoredAny>,
 }
@@ -168,78 +173,80 @@ pub(super) struct PodClaimDetail {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct HostPathDetail {
-    #[serde(deserialize_with = "nullable")]
-    pub(super) path: String,
+pub(super) struct HostPathDetail<'a> {
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) path: JsonText<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct EmptyDirDetail {
-    #[serde(deserialize_with = "nullable")]
-    pub(super) medium: String,
+pub(super) struct EmptyDirDetail<'a> {
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) medium: JsonText<'a>,
     pub(super) size_limit: Option<JsonQuantity>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct PodStatusDetail {
-    #[serde(deserialize_with = "nullable")]
-    pub(super) conditions: Vec<ConditionDetail>,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) container_statuses: Vec<ContainerStatusDetail>,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) init_container_statuses: Vec<ContainerStatusDetail>,
+pub(super) struct PodStatusDetail<'a> {
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) conditions: Vec<ConditionDetail<'a>>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) container_statuses: Vec<ContainerStatusDetail<'a>>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) init_container_statuses: Vec<ContainerStatusDetail<'a>>,
     #[serde(deserialize_with = "nullable")]
     pub(super) resource_claim_statuses: Vec<PodClaimDetail>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct ConditionDetail {
-    #[serde(rename = "type", deserialize_with = "nullable")]
-    pub(super) kind: String,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) status: String,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) reason: String,
+pub(super) struct ConditionDetail<'a> {
+    #[serde(borrow, rename = "type", deserialize_with = "nullable")]
+    pub(super) kind: JsonText<'a>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) status: JsonText<'a>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) reason: JsonText<'a>,
     pub(super) last_transition_time: TimeMs,
     pub(super) last_heartbeat_time: TimeMs,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct ContainerStatusDetail {
-    #[serde(deserialize_with = "nullable")]
-    pub(super) name: String,
+pub(super) struct ContainerStatusDetail<'a> {
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) name: JsonText<'a>,
     #[serde(deserialize_with = "nullable")]
     pub(super) restart_count: u32,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) state: StateDetail,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) last_state: StateDetail,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) state: StateDetail<'a>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) last_state: StateDetail<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct StateDetail {
-    pub(super) terminated: Option<TerminatedDetail>,
-    pub(super) waiting: Option<WaitingDetail>,
+pub(super) struct StateDetail<'a> {
+    #[serde(borrow)]
+    pub(super) terminated: Option<TerminatedDetail<'a>>,
+    #[serde(borrow)]
+    pub(super) waiting: Option<WaitingDetail<'a>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct TerminatedDetail {
-    #[serde(deserialize_with = "nullable")]
-    pub(super) reason: String,
+pub(super) struct TerminatedDetail<'a> {
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) reason: JsonText<'a>,
     pub(super) finished_at: TimeMs,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct WaitingDetail {
-    #[serde(deserialize_with = "nullable")]
-    pub(super) reason: String,
+pub(super) struct WaitingDetail<'a> {
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) reason: JsonText<'a>,
 }
 
 #[derive(Default, Deserialize)]
@@ -249,8 +256,8 @@ pub(super) struct NodeDetail<'a> {
     pub(super) metadata: MetaDetail<'a>,
     #[serde(deserialize_with = "nullable")]
     pub(super) spec: NodeSpecDetail,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) status: NodeStatusDetail,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) status: NodeStatusDetail<'a>,
 }
 
 #[derive(Default, Deserialize)]
@@ -272,9 +279,9 @@ pub(super) struct TaintDetail {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct NodeStatusDetail {
-    #[serde(deserialize_with = "nullable")]
-    pub(super) conditions: Vec<ConditionDetail>,
+pub(super) struct NodeStatusDetail<'a> {
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) conditions: Vec<ConditionDetail<'a>>,
 }
 
 /// An owner of pods, or of owners of pods.

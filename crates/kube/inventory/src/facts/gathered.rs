@@ -9,6 +9,7 @@ use dovetail_audit::{
 use dovetail_gpus::{GpuCount, counted_as};
 use dovetail_model::NodeAvailability;
 use dovetail_objects::Pod;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::claims::{Claimed, Doubts};
 use super::clamped::{Clamped, ClampedHolder, beyond_the_node, cut_requests};
@@ -23,7 +24,7 @@ use super::inventory::Inventory;
 use super::lives::{PodLife, lives, not_yet_created};
 use super::node::{leave_to_claims, leave_to_slices};
 use super::node_removal::removal_rules;
-use super::pods::{Pods, REVISION_LABELS, same_but_labels};
+use super::pods::{PodRecord, Pods, REVISION_LABELS, same_but_labels};
 use super::rejected::note_rejected;
 use super::share::by_cores;
 use super::sharers::share_out;
@@ -391,7 +392,7 @@ impl Inventory {
 
     /// When pods that hold GPUs were made.
     fn made_ms(&self, facts: &Facts, held: &[HeldGpus]) -> BTreeMap<(String, String), u64> {
-        let holders: BTreeSet<(&str, &str)> = held
+        let holders: FxHashSet<(&str, &str)> = held
             .iter()
             .map(|held| (&*facts.workloads[held.workload].owner.namespace, &*held.pod))
             .collect();
@@ -411,14 +412,17 @@ impl Inventory {
         gpus: &[NodeGpus],
         of_group: &[usize],
     ) -> (Vec<HeldGpus>, Vec<Clamped>) {
-        let nodes: BTreeMap<&str, &Node> =
+        let nodes: FxHashMap<&str, &Node> =
             facts.nodes.iter().map(|node| (&*node.node.name, node)).collect();
-        let units: BTreeMap<&str, &[Units]> =
+        let units: FxHashMap<&str, &[Units]> =
             gpus.iter().map(|of_node| (&*of_node.node, &*of_node.units)).collect();
         let mut held = Vec::new();
         let mut pods: Vec<(&str, i64)> = Vec::new();
         let of_gangs = self.pods.list.iter().zip(gangs(self));
-        for (record, gang) in of_gangs.filter(|(record, _)| !record.pod.node.is_empty()) {
+        let may_hold = |record: &PodRecord| {
+            !record.pod.node.is_empty() && !record.pod.holds().extended.is_empty()
+        };
+        for (record, gang) in of_gangs.filter(|(record, _)| may_hold(record)) {
             let Some(node) = nodes.get(&*record.pod.node) else { continue };
             let of_node = units.get(&*record.pod.node).copied().unwrap_or_default();
             let workload = of_group[record.group];

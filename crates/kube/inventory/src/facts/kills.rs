@@ -10,12 +10,12 @@ use super::detail::{ContainerStatusDetail, PodStatusDetail, TerminatedDetail};
 const WINDOW_MS: u64 = 7 * 24 * 3_600_000;
 
 /// Those of the containers of a pod.
-pub(super) fn of_pod(status: &PodStatusDetail, now_ms: u64) -> MemoryKills {
+pub(super) fn of_pod(status: &PodStatusDetail<'_>, now_ms: u64) -> MemoryKills {
     let statuses = status.container_statuses.iter().chain(&status.init_container_statuses);
     statuses.fold(MemoryKills::default(), |sum, of| sum.and(of_container(of, now_ms)))
 }
 
-fn of_container(status: &ContainerStatusDetail, now_ms: u64) -> MemoryKills {
+fn of_container(status: &ContainerStatusDetail<'_>, now_ms: u64) -> MemoryKills {
     let last = status.last_state.terminated.as_ref();
     let ends = [last, status.state.terminated.as_ref()];
     let mut kills = MemoryKills::default();
@@ -34,6 +34,6 @@ fn of_container(status: &ContainerStatusDetail, now_ms: u64) -> MemoryKills {
 }
 
 /// Whether a container ended in the last seven days; `None` if it does not say when.
-fn is_recent(ended: &TerminatedDetail, now_ms: u64) -> Option<bool> {
+fn is_recent(ended: &TerminatedDetail<'_>, now_ms: u64) -> Option<bool> {
     Some(now_ms.saturating_sub(ended.finished_at.0?) <= WINDOW_MS)
 }

@@ -169,9 +169,9 @@ pub(crate) fn told_of_repair(text: &str) -> Option<String> {
 
 /// Whether a condition of a component beside the kubelet reports that something does not work:
 /// one of health that is not true, or one of a fault that is.
-fn is_of_repair(condition: &ConditionDetail) -> bool {
+fn is_of_repair(condition: &ConditionDetail<'_>) -> bool {
     let is_of_health = end_of_health(&condition.kind).is_some_and(|(_, is_of_fault)| !is_of_fault);
-    match condition.status.as_str() {
+    match &*condition.status {
         "True" => {
             let texts = [&condition.kind, &condition.reason];
             !is_of_health && texts.iter().any(|text| names_a_repair(text))

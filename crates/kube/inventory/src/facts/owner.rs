@@ -51,7 +51,7 @@ impl Owners {
         self.unmade.add(raw, &detail)?;
         let object = ObjectRef::new(raw.kind, raw.namespace, raw.name);
         let owner = OwnerFacts {
-            controller_uid: controller.map(|owner| owner.uid.clone()),
+            controller_uid: controller.map(|owner| (*owner.uid).to_owned()),
             created_ms: detail.metadata.creation_timestamp.0,
             controller: controller
                 .map(|owner| ObjectRef::new(&owner.kind, raw.namespace, &owner.name)),

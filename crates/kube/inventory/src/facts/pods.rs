@@ -7,10 +7,12 @@ use std::sync::Arc;
 use dovetail_audit::{HeldState, MemoryKills, ObjectRef, Pod as FactPod, PodTemplate};
 use dovetail_model::is_gpu_resource;
 use dovetail_objects::Pod;
+use rustc_hash::FxHashMap;
 
 use super::claims::ClaimOf;
 use super::life::{Lives, note};
 use super::read_pod::{Common, Going, ReadPod};
+use super::template::owned;
 
 /// Labels that say which revision of its owner a pod is of.
 pub(super) const REVISION_LABELS: [&str; 2] = ["pod-template-hash", "rollouts-pod-template-hash"];
@@ -34,8 +36,9 @@ pub(super) struct Pods {
     pub(super) ended_ms: BTreeMap<Box<str>, u64>,
     /// Namespaces of all pods, those that are over too.
     pub(super) namespaces: BTreeSet<Box<str>>,
-    by_owner: BTreeMap<ObjectRef, Vec<usize>>,
-    by_name: BTreeMap<(Box<str>, Box<str>), usize>,
+    by_owner: FxHashMap<ObjectRef, Vec<usize>>,
+    /// Places by namespace and name.
+    by_name: FxHashMap<Box<str>, FxHashMap<Box<str>, usize>>,
 }
 
 pub(super) struct PodRecord {
@@ -80,11 +83,16 @@ impl Pods {
             let lives = (&mut self.lives, &mut self.lives_by_claims);
             return note(lives, &Arc::new(pod), controller, (ended_ms, memory_kills));
         };
-        let key = (pod.meta.namespace.clone(), pod.meta.name.clone());
-        let place = self.by_name.get(&key).copied().unwrap_or(self.list.len());
-        let itself = || ObjectRef::new("Pod", &pod.meta.namespace, &pod.meta.name);
-        let owner = controller.as_ref().map_or_else(itself, |(owner, _)| owner.clone());
-        let group = self.group(owner, common, place);
+        let place = self.number_of(&pod.meta.namespace, &pod.meta.name).unwrap_or(self.list.len());
+        let itself;
+        let owner = match &controller {
+            Some((owner, _)) => owner,
+            None => {
+                itself = ObjectRef::new("Pod", &pod.meta.namespace, &pod.meta.name);
+                &itself
+            }
+        };
+        let group = self.group(owner, common, (place, &pod));
         if let Some(first) = self.list.get(self.groups[group].first) {
             share(&mut pod, &first.pod);
         }
@@ -103,7 +111,12 @@ impl Pods {
         match self.list.get_mut(place) {
             Some(old) => (*old, self.facts[place]) = (record, fact),
             None => {
-                self.by_name.insert(key, place);
+                let meta = &record.pod.meta;
+                let names = match self.by_name.get_mut(&meta.namespace) {
+                    Some(names) => names,
+                    None => self.by_name.entry(meta.namespace.clone()).or_default(),
+                };
+                names.insert(meta.name.clone(), place);
                 self.list.push(record);
                 self.facts.push(fact);
             }
@@ -125,14 +138,27 @@ impl Pods {
         self.list.iter().any(|record| !record.claims.is_empty())
     }
 
+    /// Whether pods of its owner have no node yet, for each group.
+    pub(super) fn groups_wait(&self) -> Vec<bool> {
+        let waiting = self.list.iter().filter(|record| record.pod.node.is_empty());
+        let waiting: BTreeSet<&ObjectRef> =
+            waiting.map(|record| &self.groups[record.group].owner).collect();
+        self.groups.iter().map(|group| waiting.contains(&group.owner)).collect()
+    }
+
     /// The number of a pod that has not ended.
     pub(super) fn number_of(&self, namespace: &str, name: &str) -> Option<usize> {
-        self.by_name.get(&(namespace.into(), name.into())).copied()
+        self.by_name.get(namespace)?.get(name).copied()
     }
 
     /// The number of the group of a pod, which is a new one if it is the first of its kind.
-    fn group(&mut self, owner: ObjectRef, common: Common, place: usize) -> usize {
-        let numbers = self.by_owner.entry(owner.clone()).or_default();
+    fn group(
+        &mut self,
+        owner: &ObjectRef,
+        mut common: Common,
+        (place, pod): (usize, &Pod),
+    ) -> usize {
+        let numbers = self.by_owner.get(owner).map_or(&[][..], Vec::as_slice);
         let same = |number: &&usize| {
             let known = &self.groups[**number].common;
             known.claims == common.claims && same_but_labels(&known.template, &common.template)
@@ -142,9 +168,11 @@ impl Pods {
         if let Some(number) = known.or(full) {
             return number;
         }
-        numbers.push(self.groups.len());
-        self.groups.push(PodTemplateGroup { owner, common, first: place });
-        self.groups.len() - 1
+        let number = self.groups.len();
+        common.template.labels = owned(&pod.meta.labels);
+        self.by_owner.entry(owner.clone()).or_default().push(number);
+        self.groups.push(PodTemplateGroup { owner: owner.clone(), common, first: place });
+        number
     }
 }
 

@@ -13,7 +13,7 @@ use super::detail::{ContainerStatusDetail, PodClaimDetail, PodDetail};
 use super::ignored::ignores;
 use super::kills;
 use super::pods::REVISION_LABELS;
-use super::template::template;
+use super::template::template_without_labels;
 
 /// A pod, and what the audit reads of it.
 pub(super) struct ReadPod {
@@ -40,6 +40,7 @@ pub(super) struct Going {
 
 /// What pods of one owner from one template have in common.
 pub(super) struct Common {
+    /// Without labels: a group has those of its first pod.
     pub(super) template: PodTemplate,
     pub(super) images: Vec<String>,
     pub(super) has_group_annotation: bool,
@@ -53,7 +54,7 @@ impl ReadPod {
     pub(super) fn of(pod: Pod, detail: &PodDetail<'_>, now_ms: u64) -> Self {
         let controller = detail.metadata.controller().map(|owner| {
             let object = ObjectRef::new(&owner.kind, &pod.meta.namespace, &owner.name);
-            (object, owner.uid.clone())
+            (object, (*owner.uid).to_owned())
         });
         let node = || ObjectRef::new("Node", &pod.meta.namespace, &pod.node);
         let is_mirror = detail.metadata.annotation(labels::MIRROR).is_some();
@@ -72,11 +73,11 @@ impl ReadPod {
 
 impl Going {
     fn of(pod: &Pod, detail: &PodDetail<'_>) -> Self {
-        let template = template(pod, detail);
+        let template = template_without_labels(pod, detail);
         let claims = claims(detail);
         let state = state(pod, detail);
         let annotation = |key: &&str| detail.metadata.annotation(key).is_some();
-        let images = detail.spec.containers.iter().map(|c| c.image.to_string());
+        let images = detail.spec.containers.iter().map(|c| (*c.image).to_owned());
         Self {
             fact: fact(pod, detail, state, &template),
             common: Common {
@@ -135,7 +136,7 @@ fn fact(pod: &Pod, detail: &PodDetail<'_>, state: HeldState, template: &PodTempl
         detail.status.conditions.iter().find(|c| c.kind == "PodScheduled" && c.status == "True");
     let ready = detail.status.conditions.iter().find(|condition| condition.kind == "Ready");
     let statuses = &detail.status.container_statuses;
-    let waits_for_next_try = |status: &ContainerStatusDetail| {
+    let waits_for_next_try = |status: &ContainerStatusDetail<'_>| {
         status.state.waiting.as_ref().is_some_and(|waiting| waiting.reason == "CrashLoopBackOff")
     };
     let crash_loops = statuses.iter().chain(&detail.status.init_container_statuses);
@@ -158,12 +159,12 @@ fn fact(pod: &Pod, detail: &PodDetail<'_>, state: HeldState, template: &PodTempl
 }
 
 /// Whether each container that holds GPUs is over, and another one is not.
-fn is_done_but_for_helpers(statuses: &[ContainerStatusDetail], template: &PodTemplate) -> bool {
-    let holds_gpus = |status: &&ContainerStatusDetail| {
-        let container = template.containers.iter().find(|c| c.name == status.name);
+fn is_done_but_for_helpers(statuses: &[ContainerStatusDetail<'_>], template: &PodTemplate) -> bool {
+    let holds_gpus = |status: &&ContainerStatusDetail<'_>| {
+        let container = template.containers.iter().find(|c| *c.name == *status.name);
         container.is_some_and(|container| container.gpu_limits().next().is_some())
     };
     let (workers, helpers): (Vec<_>, Vec<_>) = statuses.iter().partition(holds_gpus);
-    let is_over = |status: &&ContainerStatusDetail| status.state.terminated.is_some();
+    let is_over = |status: &&ContainerStatusDetail<'_>| status.state.terminated.is_some();
     !workers.is_empty() && workers.iter().all(is_over) && !helpers.iter().all(is_over)
 }

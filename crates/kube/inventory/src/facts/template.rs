@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use dovetail_audit::{Container, ContainerKind, HostPorts, PodTemplate, ServedModel, SharedMemory};
 use dovetail_model::requirement::Operator;
 use dovetail_model::{NodeCondition, SelectorTerm, Toleration};
-use dovetail_objects::json::JsonQuantity;
+use dovetail_objects::json::{JsonQuantity, JsonText};
 use dovetail_objects::{Labels, Pod};
 use dovetail_translate::ports;
 
-use super::detail::{ContainerDetail, PodDetail, PodSpecDetail, VolumeDetail};
+use super::detail::{AmountsDetail, ContainerDetail, PodDetail, PodSpecDetail, VolumeDetail};
 use super::model::model_of_words;
 
 /// Annotations by which a pod asks an autoscaler to leave it where it is, with the value that does.
@@ -31,7 +31,14 @@ const DEFAULT_GRACE_S: i64 = 30;
 
 const HOST_NAME: &str = labels::HOST_NAME;
 
+/// What a pod is made from.
 pub(super) fn template(pod: &Pod, detail: &PodDetail<'_>) -> PodTemplate {
+    let labels = owned(&pod.meta.labels);
+    PodTemplate { labels, ..template_without_labels(pod, detail) }
+}
+
+/// The same but for its labels: pods whose templates are alike share one, with labels of a pod.
+pub(super) fn template_without_labels(pod: &Pod, detail: &PodDetail<'_>) -> PodTemplate {
     let spec = &detail.spec;
     let main = spec.containers.iter().map(|c| container(c, ContainerKind::Main, &spec.volumes));
     let init = spec.init_containers.iter().map(|c| {
@@ -45,7 +52,7 @@ pub(super) fn template(pod: &Pod, detail: &PodDetail<'_>) -> PodTemplate {
     };
     let written = |toleration: &&Toleration| !toleration.key.starts_with(ADDED_BY_KUBERNETES);
     PodTemplate {
-        labels: owned(&pod.meta.labels),
+        labels: BTreeMap::new(),
         containers: init.chain(main).collect(),
         requests: pod.requests.clone(),
         // Slices and claims say it, when all of them are read.
@@ -58,7 +65,8 @@ pub(super) fn template(pod: &Pod, detail: &PodDetail<'_>) -> PodTemplate {
             .find(|key| detail.metadata.annotation(key).is_some()),
         tolerations: pod.tolerations.iter().filter(written).cloned().collect(),
         node_conditions: node_conditions(pod),
-        priority_class: Some(spec.priority_class_name.clone()).filter(|name| !name.is_empty()),
+        priority_class: Some((*spec.priority_class_name).to_owned())
+            .filter(|name| !name.is_empty()),
         shared_memory: shared_memory(detail),
         keeps_apart_by: keeps_apart_by(pod),
         depends_on_pods: pod.between_pods.is_some() || !pod.spread.is_empty(),
@@ -96,10 +104,10 @@ pub(super) fn owned(labels: &Labels) -> BTreeMap<String, String> {
 fn container(
     detail: &ContainerDetail<'_>,
     kind: ContainerKind,
-    volumes: &[VolumeDetail],
+    volumes: &[VolumeDetail<'_>],
 ) -> Container {
     Container {
-        name: detail.name.clone(),
+        name: (*detail.name).to_owned(),
         kind,
         requests: amounts(&detail.resources.requests),
         limits: amounts(&detail.resources.limits),
@@ -108,16 +116,16 @@ fn container(
 }
 
 /// CPU in thousandths, all else in whole units.
-fn amounts(written: &BTreeMap<String, JsonQuantity>) -> BTreeMap<String, i64> {
-    let amount = |(name, amount): (&String, &JsonQuantity)| {
+fn amounts(written: &AmountsDetail<'_>) -> BTreeMap<String, i64> {
+    let amount = |(name, amount): (&JsonText<'_>, &JsonQuantity)| {
         let number = if name == "cpu" { amount.0.to_milli() } else { amount.0.to_units() };
-        (name.clone(), number)
+        ((**name).to_owned(), number)
     };
     written.iter().map(amount).collect()
 }
 
 /// What shows GPUs to a container beside its limits.
-fn sees_gpus_by(detail: &ContainerDetail<'_>, volumes: &[VolumeDetail]) -> Option<String> {
+fn sees_gpus_by(detail: &ContainerDetail<'_>, volumes: &[VolumeDetail<'_>]) -> Option<String> {
     let shows_all = |env: &&super::detail::EnvDetail<'_>| {
         env.name == "NVIDIA_VISIBLE_DEVICES" && env.value.trim() == "all"
     };
@@ -184,11 +192,11 @@ fn keeps_others_off(pod: &Pod) -> bool {
 }
 
 /// Whether a volume lives and dies with its node. What is in memory dies with the pod anyway.
-fn is_local(volume: &VolumeDetail) -> bool {
+fn is_local(volume: &VolumeDetail<'_>) -> bool {
     let on_disk = volume.empty_dir.as_ref().is_some_and(|dir| dir.medium.is_empty());
     on_disk || volume.host_path.is_some()
 }
 
-fn outlives_the_pod(volume: &VolumeDetail) -> bool {
+fn outlives_the_pod(volume: &VolumeDetail<'_>) -> bool {
     volume.persistent_volume_claim.is_some() || volume.nfs.is_some()
 }

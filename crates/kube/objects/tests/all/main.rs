@@ -5,6 +5,7 @@ mod fields;
 mod gpu_labels;
 mod harmless;
 mod images;
+mod json_text;
 mod label_selector;
 mod label_set;
 mod objects;

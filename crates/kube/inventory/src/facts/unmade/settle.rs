@@ -41,9 +41,13 @@ pub(in crate::facts) fn settle(
     add_leaders(owners, pods);
     owners.leave_out_what_is_made();
     let kept = kept_by_kueue(pods, owners);
-    let mut there: BTreeMap<&ObjectRef, u64> = BTreeMap::new();
+    let mut of_groups = vec![0_u64; pods.groups.len()];
     for record in &pods.list {
-        *there.entry(&pods.groups[record.group].owner).or_default() += 1;
+        of_groups[record.group] += 1;
+    }
+    let mut there: BTreeMap<&ObjectRef, u64> = BTreeMap::new();
+    for (group, count) in pods.groups.iter().zip(of_groups) {
+        *there.entry(&group.owner).or_default() += count;
     }
     let unmade = &owners.unmade;
     let mut found = Vec::new();
