@@ -8,7 +8,7 @@ use dovetail_account::device_time::Span;
 use dovetail_account::signal::ActivityRule;
 use dovetail_account::{IdleRule, idle_runs};
 use dovetail_audit::{NodePrice, SuppressionPolicy, device_states, report};
-use dovetail_bill::import::{self, BilledMachines};
+use dovetail_bill::import::{self, BilledMachines, Cost};
 use dovetail_inventory::dump::{Pseudonyms, read_objects};
 use dovetail_inventory::facts::{Inventory, TEAM_LABELS};
 use dovetail_metrics::exporter::{Observation, PodLabels, measures};
@@ -56,7 +56,7 @@ pub(super) fn bill(bytes: &[u8]) -> Outcome {
     let bill = import::read(bytes, FILE, &machines).map_err(told)?;
     bill.cost(0, 0, NOW_MS);
     bill.cost(0, NOW_MS - 1, u64::MAX);
-    bill.run_rate(0, 3_600_000);
+    bill.rate(Cost::Effective, 0, 3_600_000);
     bill.unmatched();
     bill.bought(0);
     let usd = bill.in_usd(1_080_000_000_000).map_err(|problem| format!("{FILE}: {problem}"))?;

@@ -96,11 +96,7 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<UsageFileError>() {
         return error.is_bad_input().then_some(BAD_INPUT);
     }
-    if let Some(error) = cause.downcast_ref::<BoundError>() {
-        let is_ours = matches!(error, BoundError::Solver { .. });
-        return (!is_ours).then_some(BAD_INPUT);
-    }
-    if cause.is::<PriceError>() {
+    if cause.is::<BoundError>() || cause.is::<PriceError>() {
         return Some(BAD_INPUT);
     }
     if let Some(error) = cause.downcast_ref::<TimelineError>() {

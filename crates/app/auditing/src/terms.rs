@@ -63,7 +63,6 @@ pub(crate) fn fix_words(fix: FixKind, object_kind: &str) -> &'static str {
     }
 }
 
-/// The name of a layer.
 pub(crate) fn layer_words(layer: Layer) -> &'static str {
     match layer {
         Layer::Guard => "guard",

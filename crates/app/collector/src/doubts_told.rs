@@ -19,7 +19,6 @@ pub struct DoubtsTold {
 }
 
 impl DoubtsTold {
-    /// The texts that are due.
     pub(crate) fn due(&mut self, doubts: Vec<Doubt>, now_ms: u64) -> Vec<String> {
         self.at_ms.retain(|_, at_ms| now_ms < at_ms.saturating_add(AGAIN_MS));
         let mut due = Vec::new();

@@ -9,7 +9,6 @@ use crate::spread::Spread;
 use dovetail_sim::comparison::{TimedComparison, TimedPolicy, TimedRun};
 use dovetail_sim::timeline::{AmountReport, ModelReport};
 
-/// A cause in words.
 pub(crate) fn cause_label(cause: FreeCause) -> &'static str {
     match cause {
         FreeCause::DrainingOrCordoned => "draining or cordoned",
@@ -41,7 +40,6 @@ pub(crate) fn causes(comparison: &TimedComparison) -> Vec<FreeCause> {
     FreeCause::ALL.into_iter().filter(has).collect()
 }
 
-/// Both tables.
 pub(crate) fn blocks(comparison: &TimedComparison) -> Vec<PageBlock> {
     let Some(shown) = comparison.all_shown().next() else { return Vec::new() };
     let heading = |heading: &str| PageBlock::Heading { heading: heading.to_owned() };

@@ -67,15 +67,27 @@ pub(crate) struct Section {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum PageBlock {
     /// The figures that count.
-    Tiles { tiles: Vec<Tile> },
+    Tiles {
+        tiles: Vec<Tile>,
+    },
     /// What the next blocks are about.
-    Heading { heading: String },
-    /// A table by itself.
-    Table { table: PageTable },
+    Heading {
+        heading: String,
+    },
+    Table {
+        table: PageTable,
+    },
     /// Pictures beside each other where there is room.
-    Figures { heading: String, text: String, figures: Vec<PageFigure> },
+    Figures {
+        heading: String,
+        text: String,
+        figures: Vec<PageFigure>,
+    },
     /// Sentences.
-    Notes { heading: String, notes: Vec<String> },
+    Notes {
+        heading: String,
+        notes: Vec<String>,
+    },
 }
 
 /// One figure that counts.

@@ -88,7 +88,6 @@ fn mean_gpus(run: &TimedRun, amount: &AmountReport) -> Option<f64> {
 /// Place of the group of money.
 const MONEY: usize = 2;
 
-/// What is compared.
 pub(crate) fn groups(comparison: &TimedComparison) -> Vec<MeasureGroup> {
     let mut groups = vec![MeasureGroup { name: "Queue and jobs", measures: of_jobs(comparison) }];
     let mut runs = comparison.policies.iter().flat_map(|policy| &policy.runs);

@@ -19,7 +19,6 @@ const OWN_LAYERS: usize = 8;
 /// Most rows of a table of a series.
 const TABLE_ROWS: usize = 12;
 
-/// All pictures.
 pub(crate) fn blocks(id: &str, comparison: &TimedComparison) -> Vec<PageBlock> {
     if comparison.all_shown().next().is_none() {
         return Vec::new();

@@ -50,7 +50,6 @@ impl SplitFlags {
 }
 
 impl ListPriceFlags {
-    /// Whether any is named.
     pub(crate) fn is_given(&self) -> bool {
         self.vcpu_price.is_some()
     }

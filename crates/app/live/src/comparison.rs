@@ -12,7 +12,6 @@ use dovetail_units::amount::{unit_usd, usd};
 use dovetail_units::duration::duration;
 use serde::Serialize;
 
-/// Milliseconds of an hour.
 const HOUR_MS: u128 = 3_600_000;
 
 #[derive(Debug, Serialize)]

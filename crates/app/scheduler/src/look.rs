@@ -28,7 +28,6 @@ pub(super) const OTHERS_WITHIN_MS: u64 = 1_000;
 /// Why a cluster cannot be read.
 #[derive(Debug, Error)]
 pub enum LookError {
-    /// No client could be made.
     #[error(transparent)]
     Client(#[from] ClientError),
     /// The server cannot be asked which kinds it has.

@@ -87,7 +87,6 @@ pub struct Election {
 /// A scheduler cannot run.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// No client could be made.
     #[error(transparent)]
     Client(#[from] ClientError),
     /// The times of the election are not safe.
@@ -211,13 +210,11 @@ async fn give_up(keeper: &Keeper, running: JoinHandle<()>) {
 enum End {
     /// Another may lead.
     Over,
-    /// The process is to stop.
     Stopped,
     /// The cluster cannot be read, and why.
     Unlisted(String),
 }
 
-/// One leadership.
 async fn lead(
     shared: &Arc<Shared>,
     keeper: &Arc<Keeper>,

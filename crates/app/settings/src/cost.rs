@@ -15,7 +15,6 @@ use crate::errors::UsageError;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CostSection {
-    /// Name of the cluster.
     pub cluster: Option<String>,
     /// How a node's price is split.
     pub method: Option<String>,
@@ -63,7 +62,6 @@ impl TeamFrom {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hardware {
-    /// GPU model of the machine.
     pub gpu_model: String,
     /// GPUs of one machine.
     pub gpus: u32,

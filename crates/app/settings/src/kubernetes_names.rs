@@ -36,7 +36,6 @@ pub fn address(text: &str) -> Result<(), &'static str> {
     }
 }
 
-/// The name of an extended resource.
 pub(crate) fn extended_resource(text: &str) -> Result<(), &'static str> {
     match text.contains('/') && label_key(text).is_ok() {
         true => Ok(()),

@@ -68,7 +68,6 @@ pub enum SettingOrigin {
     /// No source sets it.
     Default,
     File(PathBuf),
-    /// A variable of the environment.
     Environment(&'static str),
     /// The command line.
     Flag(&'static str),
@@ -101,7 +100,6 @@ pub struct Settings {
     pub seed: Setting<u64>,
     /// Threads for divided work.
     pub threads: Setting<u64>,
-    /// When to colour.
     pub color: Setting<Color>,
     /// What the file says of the scheduler, and which file that is.
     pub scheduler: (SchedulerSection, PathBuf),

@@ -31,7 +31,6 @@ pub enum RateText {
     Dated {
         /// USD for one unit.
         usd: String,
-        /// Day of the rate.
         as_of: String,
     },
 }

@@ -63,7 +63,6 @@ pub struct SchedulerSection {
     pub(crate) volume_wait_ms: Option<u64>,
     /// Declared times to write a checkpoint and to restart count as no longer than this.
     pub(crate) max_declared_loss_ms: Option<u64>,
-    /// What is logged.
     pub log_level: Option<LogLevel>,
     /// Write the log as one JSON object per line instead of text.
     pub log_json: Option<bool>,

@@ -246,7 +246,6 @@ impl Sink for CountingSink<'_> {
     }
 }
 
-/// All objects of a server.
 fn served(app: &App, cluster: &ConnectionFlags, sink: &mut dyn Sink) -> Result<Vec<&'static str>> {
     let lists = connection_runtime()?.block_on(lists_of(cluster, sink))?;
     if !lists.refused.is_empty() {

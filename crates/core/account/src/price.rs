@@ -82,7 +82,6 @@ pub struct PricedUsage {
     pub total: States<Amount>,
     /// By GPU model; the empty name is an unknown model.
     pub models: BTreeMap<String, ModelBill>,
-    /// Models without a price.
     pub unknown_models: Vec<String>,
     /// Prices that are stand-ins.
     pub assumed_prices: Vec<AssumedPrice>,

@@ -39,7 +39,6 @@
 use dovetail_model::FreeCause;
 use dovetail_plan::Cause;
 
-/// Number of causes.
 pub(crate) const CAUSES: usize = FreeCause::ALL.len();
 
 /// The cause behind an obstacle of placement; `None` if nothing is in the way.

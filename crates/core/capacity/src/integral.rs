@@ -19,9 +19,8 @@ use crate::assign::ByCause;
 use crate::cause::CAUSES;
 use crate::states::States;
 use crate::survey::CapacityAccount;
-use crate::tracker::{FreeTracker, Picture, add_to};
+use crate::tracker::{FreeTracker, add_to};
 use crate::usage::Usage;
-use crate::verdicts::OpenPiece;
 
 /// Adds up GPU-time by state, model, queue and cause.
 #[derive(Clone, Debug)]
@@ -149,14 +148,6 @@ impl UsageIntegral {
         self.tracker.turn_away(engine, requirement, pods);
     }
 
-    /// What is free and why at the time of the account, judged anew.
-    pub fn picture(&mut self, engine: &mut Engine) -> Result<Picture, ClockError> {
-        self.check_clock(engine, self.now_ms)?;
-        self.sync(engine);
-        let (pieces, split) = self.judge(engine);
-        Ok(self.tracker.picture_of(engine, &pieces, &split))
-    }
-
     /// GPU-time from the begin up to where the account is.
     pub fn usage(&mut self) -> Usage {
         self.settle();
@@ -226,13 +217,12 @@ impl UsageIntegral {
         })
     }
 
-    fn judge(&mut self, engine: &mut Engine) -> (Vec<OpenPiece>, Vec<ByCause>) {
+    fn judge(&mut self, engine: &mut Engine) {
         self.settle();
         let (pieces, split) = self.tracker.classify(engine);
         self.split_milli = self.tracker.by_model(&pieces, &split);
         self.judged_ms = Some(self.now_ms);
         self.samples += 1;
-        (pieces, split)
     }
 
     /// Splits what was open since the last time by the judgement in force.

@@ -22,7 +22,6 @@ pub struct States<N> {
     pub allocated_by_queue: BTreeMap<QueueName, N>,
     /// Held by pods that belong to no job of the engine: static pods, daemons, other schedulers.
     pub allocated_by_others: N,
-    /// Held by nobody.
     pub free: N,
     /// The same by cause; every cause is listed.
     pub free_by_cause: BTreeMap<FreeCause, N>,

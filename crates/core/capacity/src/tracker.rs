@@ -52,7 +52,6 @@ pub struct Picture {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FreePiece {
     pub node: NodeName,
-    /// GPU model.
     pub model: String,
     /// What is free, by cause; causes of nothing are left out.
     pub gpu_milli: BTreeMap<FreeCause, i64>,
@@ -123,16 +122,7 @@ impl FreeTracker {
     pub fn picture(&mut self, engine: &mut Engine) -> Picture {
         self.sync(engine, |_, _| {});
         let (pieces, split) = self.classify(engine);
-        self.picture_of(engine, &pieces, &split)
-    }
-
-    pub(crate) fn picture_of(
-        &self,
-        engine: &Engine,
-        pieces: &[OpenPiece],
-        split: &[ByCause],
-    ) -> Picture {
-        let causes = self.by_model(pieces, split);
+        let causes = self.by_model(&pieces, &split);
         let models = (0..self.surveyor.models.len()).map(|model| {
             let name = self.surveyor.models.name(model as u32).to_owned();
             (name, self.states_of(model as u32, &causes[model]))
@@ -140,7 +130,7 @@ impl FreeTracker {
         let models: BTreeMap<String, States<i64>> = models.collect();
         let mut total = States::zero();
         models.values().for_each(|states| total.add(states));
-        let pieces = pieces.iter().zip(split).filter_map(|(open, split)| {
+        let pieces = pieces.iter().zip(&split).filter_map(|(open, split)| {
             let some = FreeCause::ALL.into_iter().map(|cause| (cause, split[cause as usize]));
             Some(FreePiece {
                 node: engine.supply().node(open.node)?.name.clone(),

@@ -9,15 +9,12 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-/// Milli-GPU of a device.
 const DEVICE_MILLI: i64 = 1000;
 
 /// A device and when it was there, in ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceLife {
-    /// Number of the device.
     pub device: u32,
-    /// Begin.
     pub from_ms: u64,
     /// End, exclusive.
     pub to_ms: u64,
@@ -26,15 +23,12 @@ pub struct DeviceLife {
 /// A part of a device said to be in one state for some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DevicePiece {
-    /// Number of the device.
     pub device: u32,
-    /// Begin.
     pub from_ms: u64,
     /// End, exclusive.
     pub to_ms: u64,
     /// How much of the device.
     pub gpu_milli: i64,
-    /// Whether this part is unavailable.
     pub is_unavailable: bool,
 }
 
@@ -43,16 +37,10 @@ pub struct DevicePiece {
 pub enum DeviceTimeViolation {
     /// A piece without length or size.
     #[error("device {device}: a piece at {at_ms} ms has no length or no size")]
-    Empty {
-        /// Number of the device.
-        device: u32,
-        /// When.
-        at_ms: u64,
-    },
+    Empty { device: u32, at_ms: u64 },
     /// The pieces are more or less than what is there.
     #[error("device {device}: at {at_ms} ms the pieces are {sum_milli} of {there_milli} milli-GPU")]
     Sum {
-        /// Number of the device.
         device: u32,
         /// From when on.
         at_ms: u64,
@@ -63,7 +51,6 @@ pub enum DeviceTimeViolation {
     /// A part is unavailable and another is not.
     #[error("device {device}: at {at_ms} ms {gpu_milli} milli-GPU are unavailable, not all of it")]
     HalfUnavailable {
-        /// Number of the device.
         device: u32,
         /// From when on.
         at_ms: u64,

@@ -223,7 +223,7 @@ fn holders_that_end(world: &ClusterBooks) -> Vec<(NodeName, Holder)> {
     all
 }
 
-fn asked_at(world: &ClusterBooks, place: &Place) -> Option<Resources> {
+pub(crate) fn asked_at(world: &ClusterBooks, place: &Place) -> Option<Resources> {
     let sets = &world.jobs.get(&place.pod.job)?.job.pod_sets;
     Some(sets.get(usize::from(place.pod.pod_set))?.requirement.resources.clone())
 }

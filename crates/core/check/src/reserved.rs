@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_model::{JobId, NodeName, Owner, Place, Reserved, Resources};
 
 use crate::node_books::{HeldAmounts, Holder, NodeBooks, axes};
+use crate::preempting::asked_at;
 use crate::violation::Violation;
 use crate::world::ClusterBooks;
 
@@ -94,7 +95,7 @@ fn problem_on_node(
     let leave: Vec<Holder> = books.held.keys().filter(|who| gone.contains(who)).cloned().collect();
     leave.iter().for_each(|holder| drop(books.release(holder)));
     for place in places {
-        let resources = asked(world, place)?;
+        let resources = asked_at(world, place)?;
         let problem = problem_of_room(world, &mut books, place, resources);
         if problem.is_some() {
             return problem;
@@ -127,11 +128,6 @@ pub(crate) fn problem_of_room(
     let held = HeldAmounts { resources, devices: place.devices.clone(), ..HeldAmounts::default() };
     books.hold(Holder::Pod(place.pod), held);
     None
-}
-
-fn asked(world: &ClusterBooks, place: &Place) -> Option<Resources> {
-    let sets = &world.jobs.get(&place.pod.job)?.job.pod_sets;
-    Some(sets.get(usize::from(place.pod.pod_set))?.requirement.resources.clone())
 }
 
 /// Running jobs that were let into its room have no more GPUs than the bound; those of a higher

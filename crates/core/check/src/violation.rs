@@ -46,7 +46,6 @@ pub enum Violation {
         /// For whom.
         job: JobId,
         pod: PodId,
-        /// What is wrong with it.
         problem: VictimProblem,
     },
     /// Pods are stopped for a job that does not start by that.
@@ -93,7 +92,6 @@ pub enum Violation {
         /// The second node.
         node: NodeName,
     },
-    /// The node is not there.
     #[error("pod {pod} is bound to node {node}, which does not exist")]
     UnknownNode { pod: PodId, node: NodeName },
     /// The node takes nothing new.
@@ -101,23 +99,13 @@ pub enum Violation {
     Closed { pod: PodId, node: NodeName, condition: NodeAvailability },
     /// A taint the pod does not tolerate.
     #[error("pod {pod} is bound to node {node} and does not tolerate its taint {taint}")]
-    Taint {
-        pod: PodId,
-        node: NodeName,
-        /// Key of the taint.
-        taint: String,
-    },
+    Taint { pod: PodId, node: NodeName, taint: String },
     /// The name does not match.
     #[error("pod {pod} is bound to node {node}, which its node names exclude")]
     Selector { pod: PodId, node: NodeName },
     /// Labels or name do not satisfy a condition.
     #[error("pod {pod} is bound to node {node}, which a condition of its {cause:?} excludes")]
-    Condition {
-        pod: PodId,
-        node: NodeName,
-        /// What the condition comes from.
-        cause: ConditionCause,
-    },
+    Condition { pod: PodId, node: NodeName, cause: ConditionCause },
     /// Too many volumes are attached.
     #[error(
         "with pod {pod} node {node} has {after} volumes attached that count for {limit}, and {most} are allowed"
@@ -125,7 +113,6 @@ pub enum Violation {
     Volumes {
         pod: PodId,
         node: NodeName,
-        /// Name of the limit.
         limit: String,
         /// Volumes with the pod.
         after: i64,
@@ -171,13 +158,7 @@ pub enum Violation {
     },
     /// A device that the pod cannot have, or in a way it cannot be had.
     #[error("pod {pod} gets device {index} of node {node}: {problem}")]
-    Device {
-        pod: PodId,
-        node: NodeName,
-        index: u16,
-        /// What is wrong.
-        problem: DeviceProblem,
-    },
+    Device { pod: PodId, node: NodeName, index: u16, problem: DeviceProblem },
     /// Not as many devices as asked for.
     #[error("pod {pod} gets {got} devices of node {node} but requests {asked}")]
     DeviceCount {
@@ -200,24 +181,15 @@ pub enum Violation {
     #[error("job {job} starts with {pods} pods in set {pod_set}, which takes {min} to {max}")]
     GangSize {
         job: JobId,
-        /// Index of the pod set.
         pod_set: usize,
         /// Pods started.
         pods: usize,
-        /// Fewest.
         min: u32,
-        /// Most.
         max: u32,
     },
     /// Pods of a set are not numbered from 0 without gaps.
     #[error("job {job} starts pod set {pod_set} with the ordinals {ordinals:?}")]
-    Ordinals {
-        job: JobId,
-        /// Index of the pod set.
-        pod_set: usize,
-        /// The numbers.
-        ordinals: Vec<u32>,
-    },
+    Ordinals { job: JobId, pod_set: usize, ordinals: Vec<u32> },
     /// Pods that must share a domain do not.
     #[error("job {job} must be in one domain of level {level} and is in {domains:?}")]
     Level {
@@ -246,17 +218,11 @@ pub enum Violation {
     GivenUpWrongly { job: JobId },
     /// Something is held that nobody can hold.
     #[error("{holder} has an allocation on node {node}: {problem}")]
-    Stray {
-        holder: String,
-        node: NodeName,
-        /// What is wrong.
-        problem: &'static str,
-    },
+    Stray { holder: String, node: NodeName, problem: &'static str },
     /// A job says it has other pods than it holds.
     #[error("job {job} has {present} pods in set {pod_set} but {held} allocated")]
     Present {
         job: JobId,
-        /// Index of the pod set.
         pod_set: usize,
         /// Pods it says it has.
         present: u32,

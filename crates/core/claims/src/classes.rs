@@ -19,7 +19,6 @@ pub(crate) struct EqualDevices {
 /// A class that a request may take devices from.
 #[derive(Debug)]
 pub(crate) struct CandidateClass {
-    /// Number of the class.
     pub(crate) class: usize,
     /// What one device of it draws for this request, beside its own draws.
     pub(crate) draws: Vec<Draw>,

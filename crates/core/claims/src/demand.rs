@@ -23,7 +23,6 @@ pub struct AllocatableDevice {
 /// An amount that is taken from a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Draw {
-    /// Number of the counter.
     pub counter: usize,
     pub amount: i128,
 }
@@ -55,7 +54,6 @@ pub struct Alternative {
 /// A device that an alternative may have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CandidateDevice {
-    /// Number of the device.
     pub device: usize,
     /// What this use draws, beside what the device draws.
     pub draws: Vec<Draw>,
@@ -106,7 +104,6 @@ pub struct DeviceChoice {
     pub alternatives: Vec<usize>,
     /// The devices of each request.
     pub devices: Vec<Vec<usize>>,
-    /// Steps that were taken.
     pub steps: u64,
 }
 

@@ -9,7 +9,6 @@ use crate::preemption::{Place, PreemptReason, PreemptionCost};
 /// The decisions of one step, in the order in which they were taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// What to do.
     pub actions: Vec<Action>,
 }
 
@@ -29,7 +28,6 @@ pub enum Action {
     Lost { job: JobId },
     /// A learning policy published a new version; later decisions rest on it.
     Publish {
-        /// Number of the version.
         version: u64,
         /// What scores read from now on, as named fixed-point integers.
         values: Vec<(String, i64)>,
@@ -61,11 +59,7 @@ pub enum Action {
         name: String,
     },
     /// A job that cannot start, with the reason; said once until it changes.
-    Wait {
-        job: JobId,
-        /// Why.
-        reason: PendingReason,
-    },
+    Wait { job: JobId, reason: PendingReason },
 }
 
 /// Why a job does not start, as its pods' `PodScheduled` condition says it.

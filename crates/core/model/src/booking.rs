@@ -20,7 +20,6 @@ pub struct Booking {
     pub name: String,
     /// Whose jobs may use it; `None` is nobody, as in a drain.
     pub beneficiary: Option<Beneficiary>,
-    /// What each pod needs.
     pub requirement: Arc<Requirement>,
     /// For how many pods.
     pub count: u32,

@@ -75,7 +75,6 @@ pub enum Mode {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeviceAmount {
-    /// How the device is used.
     pub mode: Mode,
     /// Compute in thousandths of the device ([`Mode::Shared`]).
     pub compute_milli: i64,

@@ -28,7 +28,6 @@ pub enum Event {
     NodeRemoved {
         node: NodeName,
     },
-    /// A queue appeared or changed.
     QueueChanged(Box<Queue>),
     /// A queue is gone: it bounds nothing any more, and those below it hang below the root.
     QueueRemoved {

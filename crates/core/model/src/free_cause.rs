@@ -39,7 +39,6 @@ pub enum FreeCause {
     LayoutRest,
 }
 
-/// Number of causes.
 const CAUSES: usize = 14;
 
 impl FreeCause {
@@ -95,8 +94,7 @@ impl FreeCause {
         }
     }
 
-    /// Whether free time of this cause is waste. Time without demand is, above the configured
-    /// headroom.
+    /// Whether free time of this cause is waste.
     pub fn is_waste(self) -> bool {
         !matches!(self, Self::Reserved | Self::Starting)
     }

@@ -16,7 +16,6 @@ pub type HeldDevices = Vec<(u16, DeviceAmount)>;
 /// One amount held on one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holding {
-    /// Identity.
     pub id: HoldingId,
     pub node: NodeName,
     /// Who holds it.
@@ -31,7 +30,6 @@ pub struct Holding {
     /// Amounts of devices, by index into the node's devices, ascending. On a node with counted
     /// devices the index stands for “one of them”.
     pub devices: HeldDevices,
-    /// Selectors that count the pod.
     #[serde(default)]
     pub counts_into: Selectors,
     /// Volumes that the pod has attached to the node.

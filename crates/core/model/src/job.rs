@@ -25,7 +25,6 @@ pub struct Job {
     /// Higher goes first.
     #[serde(default)]
     pub priority: i32,
-    /// When it was submitted.
     pub submit_ms: u64,
     /// The roles of the job; never empty.
     pub pod_sets: Vec<PodSet>,
@@ -122,7 +121,6 @@ impl Job {
 pub struct PodSet {
     /// Role, unique in the job.
     pub name: String,
-    /// What each pod needs.
     pub requirement: Arc<Requirement>,
     /// Fewest pods the job can start with.
     pub min: u32,
@@ -167,7 +165,6 @@ pub struct Estimate {
     pub p50_ms: u64,
     /// Nine of ten end by then.
     pub p90_ms: u64,
-    /// Where it comes from.
     pub source: EstimateSource,
 }
 

@@ -54,7 +54,6 @@ impl PreemptReason {
 /// ([`crate::Holding::counts_into`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
-    /// Name of the selector.
     pub name: String,
     /// How many may be stopped; each more is a violation.
     pub disruptions_allowed: i64,

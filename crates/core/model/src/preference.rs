@@ -29,7 +29,6 @@ pub enum Preferred {
     SoftTaints,
     /// Each node once per pod that is counted in its domain; a node without the label gets nothing.
     Counted {
-        /// Name of the selector.
         selector: String,
         /// Node label that names the domain.
         label: String,

@@ -121,11 +121,6 @@ impl Quantity {
         self.nano
     }
 
-    /// Billionths of a unit, written with decimal suffixes.
-    pub fn billionths(billionths: i128) -> Self {
-        Self { nano: billionths, format: QuantityFormat::Decimal }
-    }
-
     /// As many billionths, written as this one is.
     pub fn with_billionths(self, billionths: i128) -> Self {
         Self { nano: billionths, ..self }

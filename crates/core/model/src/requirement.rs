@@ -55,7 +55,6 @@ impl Requirement {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceRequest {
-    /// Nothing.
     #[default]
     None,
     Whole {
@@ -76,7 +75,6 @@ pub enum DeviceRequest {
         /// How many, at least 1.
         count: u16,
     },
-    /// One MIG slice.
     Slice {
         /// Profile name, for example `1g.5gb`.
         profile: String,
@@ -94,7 +92,6 @@ pub struct NodeCondition {
     /// Alternatives, each a list of terms that hold together; without an alternative no node
     /// satisfies it.
     pub any_of: Vec<Vec<SelectorTerm>>,
-    /// What it comes from.
     #[serde(default)]
     pub cause: ConditionCause,
 }
@@ -144,7 +141,6 @@ pub enum ConditionCause {
 pub struct SelectorTerm {
     /// Label key, also [`crate::node::NAME_LABEL`] and [`crate::node::CLUSTER_LABEL`].
     pub key: String,
-    /// Comparison.
     pub operator: Operator,
     /// Values to compare with; one integer for `Gt` and `Lt`.
     #[serde(default)]

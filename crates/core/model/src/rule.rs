@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 /// [`crate::node::CLUSTER_LABEL`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CounterRule {
-    /// Name of the selector.
     pub selector: String,
     /// Node label that names the domain.
     pub label: String,
@@ -25,7 +24,6 @@ pub struct CounterRule {
     /// Which nodes count.
     #[serde(default)]
     pub scope: CounterScope,
-    /// What it comes from.
     pub cause: RuleCause,
 }
 

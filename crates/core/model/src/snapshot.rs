@@ -24,7 +24,6 @@ use crate::topology::Topology;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Snapshot {
-    /// Time of the snapshot.
     pub now_ms: u64,
     /// Levels above the node.
     pub topology: Topology,
@@ -38,7 +37,6 @@ pub struct Snapshot {
     pub usage: Vec<QueueUsage>,
     /// Jobs that wait or run, oldest first.
     pub jobs: Vec<Job>,
-    /// Everything held.
     pub holdings: Vec<Holding>,
     /// What is kept for jobs until others have left; the holdings themselves are among the others.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -17,7 +17,6 @@ pub struct QueuedPod {
     /// When its owner was asked for, where that starts work by itself and its first pods are what
     /// was waited for.
     pub submitted_ms: Option<u64>,
-    /// When it was made.
     pub created_ms: u64,
     /// When it got its node; `None` if it has none yet.
     pub placed_ms: Option<u64>,

@@ -14,7 +14,6 @@ pub(crate) const CPU_SCALE_MILLI: f64 = 128_000.0;
 /// GPUs of the largest node of the published experiments, in thousandths.
 pub(crate) const GPU_SCALE_MILLI: f64 = 8_000.0;
 
-/// The policy.
 #[derive(Debug, Default)]
 pub(crate) struct BestFit;
 

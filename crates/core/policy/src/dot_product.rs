@@ -10,7 +10,6 @@ use crate::{Policy, Term};
 use dovetail_state::State;
 use dovetail_state::shapes::ShapeId;
 
-/// The policy.
 #[derive(Debug, Default)]
 pub(crate) struct DotProduct;
 

@@ -36,7 +36,6 @@ const POINT_MILLI: i64 = 5;
 /// What a point of `best-fit` is worth before anything is learnt, in milli-GPU.
 const BEST_FIT_MILLI: i64 = 160;
 
-/// The policy.
 #[derive(Debug)]
 pub(crate) struct Dovetail {
     learnt: Learnt,

@@ -7,7 +7,6 @@ use dovetail_state::State;
 use dovetail_state::device::need::InternedRequest;
 use dovetail_state::shapes::ShapeId;
 
-/// The policy.
 #[derive(Debug, Default)]
 pub(crate) struct GpuPacking;
 

@@ -16,7 +16,6 @@ const DEFAULT_CPU_MILLI: i64 = 100;
 const DEFAULT_MEMORY_BYTES: i64 = 200 << 20;
 const MAX_SCORE: i64 = 100;
 
-/// The policy.
 #[derive(Debug, Default)]
 pub(crate) struct KubeDefault;
 

@@ -23,7 +23,6 @@ const MEMORY_WEIGHT: i64 = 1;
 const GPU_WEIGHT: i64 = 3;
 const DEVICE_MILLI: i64 = 1000;
 
-/// The policy.
 #[derive(Debug, Default)]
 pub(crate) struct KubeMostAllocated;
 

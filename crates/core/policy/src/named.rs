@@ -92,7 +92,6 @@ pub enum UnknownPolicy {
     /// No policy has the name.
     #[error("unknown policy `{name}`: use one of {known}")]
     Name {
-        /// The name asked for.
         name: String,
         /// The names there are.
         known: String,

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Weights {
-    /// Depth fragmentation.
     pub fragmentation: i64,
     /// Imbalance of CPU and GPU, where nothing ends.
     pub balance: i64,

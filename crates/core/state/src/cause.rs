@@ -12,7 +12,6 @@ use crate::holdings::HoldingRecord;
 pub enum Cause {
     /// Nothing does.
     None = 0,
-    /// The node is not ready.
     NotReady,
     /// The node is coming up.
     Starting,
@@ -22,7 +21,6 @@ pub enum Cause {
     NodeName,
     /// The node is marked unschedulable, and that is not tolerated.
     Unschedulable,
-    /// A taint is not tolerated.
     Taint,
     /// The pod's node selector or node affinity does not match.
     NodeAffinity,
@@ -63,7 +61,6 @@ pub enum Cause {
     VolumeZone,
     /// The label of a spread constraint is missing.
     SpreadLabel,
-    /// A spread constraint.
     Spread,
     /// An affinity of the pod to others.
     Affinity,

@@ -20,7 +20,6 @@ pub struct Counters {
     scopes: Scopes,
     counters: Vec<Counter>,
     numbers: FxHashMap<CounterKey, u32>,
-    /// Per selector.
     of_selector: Vec<OfSelector>,
     domains: Vec<DomainTable>,
     domain_numbers: FxHashMap<(u32, Option<u32>), u32>,
@@ -51,7 +50,6 @@ pub struct KeyTable {
 struct DomainTable {
     key: u32,
     scope: Option<u32>,
-    /// Nodes of the scope per value.
     nodes: Vec<u32>,
     /// Values with at least one such node.
     live: u32,
@@ -64,7 +62,6 @@ struct DomainTable {
 pub struct Counter {
     key: u32,
     scope: Option<u32>,
-    /// Pods per value.
     counts: Vec<i64>,
     pub total: i64,
     ranking: Option<Ranking>,

@@ -20,7 +20,6 @@ pub struct Images {
     names: Interner<String>,
     of_name: Vec<OfName>,
     lists: Interner<ImageList>,
-    /// Nodes there are.
     nodes: i64,
     /// Version in which their number is another than before.
     nodes_version: u64,

@@ -16,7 +16,6 @@ pub struct Names {
     pub counters: Interner<String>,
     pub attachments: Interner<Attachment>,
     pub limits: Interner<String>,
-    /// Limit of each attachment.
     pub limit_of: Vec<u32>,
 }
 

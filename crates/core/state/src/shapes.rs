@@ -27,7 +27,6 @@ pub struct Shape {
     pub requirement: Arc<Requirement>,
     /// What decides where it fits; shapes that agree in it share an index.
     pub demand: Demand,
-    /// Number of the demand.
     pub demand_id: u32,
     /// Number of the images it prefers to find; `None` if it names none.
     pub images: Option<u32>,

@@ -15,7 +15,6 @@ struct SettingLine {
     origin: String,
 }
 
-/// Prints the settings.
 pub(crate) fn run(app: &App) -> Result<()> {
     let output = app.output("config")?;
     let settings = &app.settings;

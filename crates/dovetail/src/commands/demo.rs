@@ -39,7 +39,6 @@ pub(crate) struct DemoFlags {
     prices: PriceFlags,
 }
 
-/// Runs the demonstration.
 pub(crate) fn run(app: &App, flags: &DemoFlags) -> Result<()> {
     let output = app.output("demo")?;
     prepare_place(&flags.report)?;

@@ -295,7 +295,6 @@ pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
     }
 }
 
-/// Prints the reference of the metrics.
 pub(crate) fn print_metrics(app: &App) -> Result<()> {
     let table = Metrics::default().reference();
     let of_serve = dovetail_serve::metrics::Metrics::default().reference();

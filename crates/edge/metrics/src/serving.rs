@@ -12,12 +12,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::prometheus::{Labels, Series};
+use crate::prometheus::{Series, own_label};
 
 /// What a server counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ServingCounter {
-    /// Requests that were answered.
     Requests,
     /// Tokens of questions.
     PromptTokens,
@@ -31,7 +30,6 @@ pub struct ServerSeries {
     /// The server; of a pod the first of them counts.
     pub server: InferenceServer,
     pub counted: ServingCounter,
-    /// Name of the counter.
     pub series: &'static str,
 }
 
@@ -45,7 +43,6 @@ pub enum InferenceServer {
     Tgi,
     /// NVIDIA NIM for language models.
     Nim,
-    /// NVIDIA Triton.
     Triton,
 }
 
@@ -129,7 +126,8 @@ impl ServedRequests {
     pub fn take(&mut self, asked: ServerSeries, series: Vec<Series>) {
         for Series { labels, samples } in series {
             let Some(sample) = samples.last() else { continue };
-            let Some(key) = text(&labels, "namespace").zip(text(&labels, "pod")) else { continue };
+            let pod = own_label(&labels, "pod");
+            let Some(key) = own_label(&labels, "namespace").zip(pod) else { continue };
             // Nobody answers so many requests.
             if !(0.0..1e18).contains(&sample.value) {
                 continue;
@@ -145,16 +143,11 @@ impl ServedRequests {
             }
             if asked.server == pod.server {
                 *pod.counts.entry(asked.counted).or_default() += sample.value;
-                pod.models.extend(text(&labels, "model_name").or_else(|| text(&labels, "model")));
+                let model = own_label(&labels, "model_name");
+                pod.models.extend(model.or_else(|| own_label(&labels, "model")));
             }
         }
     }
-}
-
-/// A label of a series, the exporter's own before what Prometheus put over it.
-fn text(labels: &Labels, name: &str) -> Option<String> {
-    let found = labels.get(&format!("exported_{name}")).or_else(|| labels.get(name));
-    found.filter(|value| !value.is_empty()).cloned()
 }
 
 #[cfg(test)]

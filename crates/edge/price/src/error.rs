@@ -25,7 +25,6 @@ pub enum PriceError {
         place: String,
         /// The model as the user wrote it.
         model: String,
-        /// What is wrong.
         problem: String,
     },
     /// A price from the command line.

@@ -44,9 +44,7 @@ pub struct AccessGuard {
 #[derive(Debug, Error)]
 #[error("{}: {why}", path.display())]
 pub struct GuardError {
-    /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
     pub why: String,
 }
 

@@ -36,7 +36,6 @@ pub enum BooksError {
     /// The ledger cannot answer.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The answer is too long.
     #[error(transparent)]
     TooLong(#[from] TooLong),
     /// Others are asking, or the answer takes too long.

@@ -18,12 +18,10 @@ pub struct ListenAddress {
 /// Why nobody can listen there.
 #[derive(Debug, Error)]
 pub enum PlaceError {
-    /// No address.
     #[error("`{text}` is not a listen address: use one such as 127.0.0.1:9003 ({why})")]
     Address {
         /// As it was written.
         text: String,
-        /// What is wrong with it.
         why: String,
     },
     /// Anybody could read everything.
@@ -34,11 +32,7 @@ pub enum PlaceError {
     Open { address: SocketAddr },
     /// A file that is no certificate, or no key.
     #[error("{}: {why}", path.display())]
-    File {
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
+    File { path: PathBuf, why: String },
 }
 
 impl ListenAddress {

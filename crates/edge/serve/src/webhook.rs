@@ -53,17 +53,11 @@ pub enum WebhookError {
         "{host} rejected the message with status {status}: check the webhook's address and the \
          message format that it accepts"
     )]
-    Refused {
-        /// Who.
-        host: String,
-        status: u16,
-    },
+    Refused { host: String, status: u16 },
     /// Nobody took it.
     #[error("{host} did not accept the message (attempts: {tries}): {problem}")]
     NotTaken {
-        /// Who.
         host: String,
-        /// How often it was tried.
         tries: u32,
         /// The last answer.
         problem: String,

@@ -27,7 +27,6 @@ impl Address {
         url.parse().map_err(|error: sqlx::Error| self.unusable(&error.to_string()))
     }
 
-    /// Whether it is a file.
     pub(crate) fn is_file(&self) -> bool {
         matches!(self, Self::File(_))
     }

@@ -7,30 +7,16 @@ use thiserror::Error;
 pub enum StoreError {
     /// Nothing can be opened there.
     #[error("ledger {address}: {why}")]
-    Address {
-        address: String,
-        /// Why not.
-        why: String,
-    },
+    Address { address: String, why: String },
     /// What stands there is something else.
     #[error("ledger {address} is not a dovetail ledger: {why}; name another file or database")]
-    Foreign {
-        address: String,
-        /// What was found.
-        why: String,
-    },
+    Foreign { address: String, why: String },
     /// A later version of dovetail has written it.
     #[error(
         "ledger {address} has table version {found}, but this version of dovetail supports \
          {known}: use a newer dovetail"
     )]
-    Newer {
-        address: String,
-        /// Version found.
-        found: i64,
-        /// Newest known.
-        known: i64,
-    },
+    Newer { address: String, found: i64, known: i64 },
     /// No room is left.
     #[error(
         "ledger {address}: the disk is full ({why}); earlier data is intact: free disk space, then \
@@ -53,11 +39,7 @@ pub enum StoreError {
         "ledger {address}: no connection ({why}); earlier data is intact: retry when the server is \
          back"
     )]
-    Lost {
-        address: String,
-        /// What happened.
-        why: String,
-    },
+    Lost { address: String, why: String },
     /// The database refuses for another reason.
     #[error("ledger {address}: {why}")]
     Database {

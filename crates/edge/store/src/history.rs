@@ -12,7 +12,7 @@ use crate::codes::Codes;
 use crate::device_hour::decode;
 use crate::error::{Failure, StoreError};
 use crate::keep::hour_in_words;
-use crate::names::{Party, WorkloadNames, bodies, parents};
+use crate::names::{Party, WorkloadNames, bodies, parents, small};
 use crate::node_facts::NodeFacts;
 use crate::reading::shortened;
 use crate::statements::{ColumnValue, bytes, number, read};
@@ -31,7 +31,6 @@ pub struct HistoryHour {
 #[derive(Clone, Debug)]
 pub struct HistoryDevice {
     pub node: u32,
-    /// Its number.
     pub device: u32,
     /// What it was; holders are numbers of pods.
     pub intervals: Vec<DeviceInterval>,
@@ -198,9 +197,4 @@ async fn nodes_of(
         found.insert(*node, (name.clone(), of_node.cloned().unwrap_or_default()));
     }
     Ok(found)
-}
-
-fn small(number: i64) -> Result<u32, Failure> {
-    u32::try_from(number)
-        .map_err(|_| Failure::Damaged(format!("{number} is not the number of a name")))
 }

@@ -12,7 +12,7 @@ use crate::device_hour::{decode, encode};
 use crate::error::Failure;
 use crate::free_looks::{self, Looks};
 use crate::keep::LedgerChanges;
-use crate::names::{KnownNames, PodOwner};
+use crate::names::{KnownNames, PodOwner, small};
 use crate::node_facts;
 use crate::reading::Reading;
 use crate::statements::{ColumnValue, bytes, insert, number, placeholders, read, run};
@@ -340,9 +340,4 @@ async fn delete(
         run(connection, &sql, cells).await?;
     }
     Ok(())
-}
-
-fn small(number: i64) -> Result<u32, Failure> {
-    u32::try_from(number)
-        .map_err(|_| Failure::Damaged(format!("{number} is not the number of a name")))
 }

@@ -19,7 +19,6 @@ pub type DeviceKey = (String, String);
 /// A device as it was when it was last seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LastSeen {
-    /// Until when.
     pub until_ms: u64,
     /// What it was then: its intervals that end at that moment. Holders are numbers of pods.
     pub intervals: Vec<DeviceInterval>,

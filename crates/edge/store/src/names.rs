@@ -381,6 +381,12 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("names are texts")
 }
 
+/// A number of a name as it is stored.
+pub(crate) fn small(number: i64) -> Result<u32, Failure> {
+    u32::try_from(number)
+        .map_err(|_| Failure::Damaged(format!("{number} is not the number of a name")))
+}
+
 fn hex(digest: &Digest) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -21,7 +21,6 @@ use crate::written_hour::UNPRICED;
 #[derive(Clone, Debug, Default)]
 pub struct NodeTime {
     pub node: u32,
-    /// Devices that were seen.
     pub devices: u32,
     /// From the first hour in which one was seen until after the last, counted since 1970.
     pub hours: Range<u64>,

@@ -12,7 +12,6 @@ use crate::written_hour::HourWrite;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeFacts {
-    /// Model of its GPUs.
     pub gpu_type: String,
     pub pool: String,
     /// How its provider knows it.
@@ -24,7 +23,6 @@ pub struct NodeFacts {
     pub purchase: String,
     /// Thousandths of a vCPU that it offers.
     pub cpu_milli: u64,
-    /// Bytes of memory that it offers.
     pub memory_bytes: u64,
     /// Its price in micro-USD for each of its GPUs and hour; `None` where nobody knows.
     pub usd_micros_per_gpu_hour: Option<i64>,

@@ -10,7 +10,6 @@ use crate::store::{Store, known_cluster};
 /// What owners of a cluster were told.
 #[derive(Clone, Copy, Debug)]
 pub struct Notices<'c> {
-    /// Name of the cluster.
     pub cluster: &'c str,
 }
 

@@ -95,7 +95,6 @@ pub struct ReadFree {
 /// What was kept for a pod on a node in an hour.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadKept {
-    /// Begin of the hour.
     pub hour_ms: u64,
     /// Place of the node in the list.
     pub node: usize,

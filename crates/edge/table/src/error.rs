@@ -16,11 +16,9 @@ pub enum TableError {
     },
     #[error("{}: {problem}", FilePosition::line(.file, *.line).column(Some(.column)))]
     Cell {
-        /// Name of the file.
         file: String,
         /// Line on which the record begins, from 1.
         line: u64,
-        /// Name of the column.
         column: String,
         /// What is wrong, and what to write.
         problem: String,
@@ -32,7 +30,6 @@ pub enum TableError {
         FilePosition::line(.file, *.line), crate::MAX_RECORD_BYTES >> 10
     )]
     LongRecord {
-        /// Name of the file.
         file: String,
         /// Line on which the record begins, from 1.
         line: u64,
@@ -43,7 +40,6 @@ pub enum TableError {
         FilePosition::line(.file, *.line)
     )]
     OpenQuote {
-        /// Name of the file.
         file: String,
         /// Line on which the record begins, from 1.
         line: u64,
@@ -55,7 +51,6 @@ pub enum TableError {
         FilePosition::line(.file, *.line)
     )]
     Width {
-        /// Name of the file.
         file: String,
         /// Line on which the record begins, from 1.
         line: u64,
@@ -70,7 +65,6 @@ pub enum TableError {
         FilePosition::line(.file, *.line)
     )]
     NoText {
-        /// Name of the file.
         file: String,
         /// Line on which the record begins, from 1.
         line: u64,
@@ -80,7 +74,6 @@ pub enum TableError {
     /// Input that broke off.
     #[error("{}: cannot continue reading", FilePosition::line(.file, *.line))]
     Unreadable {
-        /// Name of the file.
         file: String,
         /// Line after the last record, from 1.
         line: u64,

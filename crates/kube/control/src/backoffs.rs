@@ -18,7 +18,6 @@ pub(crate) struct Backoffs<K> {
 
 #[derive(Debug, Default)]
 struct Failed {
-    /// Failures in a row.
     times: u32,
     /// Until when it is left alone; `None`: not now.
     until_ms: Option<u64>,

@@ -55,7 +55,6 @@ pub struct ApiRequest {
     pub class: RequestClass,
     /// What is done.
     pub method: Method,
-    /// Path and query.
     pub path: String,
     /// Content type of the body; empty where there is none.
     pub media_type: &'static str,
@@ -83,7 +82,6 @@ impl ApiRequest {
 /// What came of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiResponse {
-    /// Number of the request.
     pub number: u64,
     /// What the server answered, or why it did not; `None`: it was not sent, because this process
     /// does not lead (any more) or stops.

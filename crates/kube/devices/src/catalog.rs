@@ -181,11 +181,6 @@ impl Catalog {
         self.slices.get(name).map(|slice| &**slice)
     }
 
-    /// Names of all slices.
-    pub fn slice_names(&self) -> impl Iterator<Item = &str> {
-        self.slices.keys().map(|name| &**name)
-    }
-
     /// Nodes that slices have devices of which no other node reaches.
     pub fn nodes(&self) -> impl Iterator<Item = &str> {
         self.of_node.keys().map(|node| &**node)

@@ -261,7 +261,6 @@ impl PodTermJson {
 }
 
 impl SpreadJson {
-    /// Whether it must hold.
     pub(super) fn is_hard(&self) -> bool {
         &*self.when_unsatisfiable == "DoNotSchedule"
     }

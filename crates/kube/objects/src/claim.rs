@@ -19,7 +19,6 @@ pub struct VolumeClaim {
     pub meta: Meta,
     /// The volume it is or is to be bound to; empty if none.
     pub volume: Box<str>,
-    /// Whether binding is complete.
     pub bind_completed: bool,
     /// The node that a scheduler chose for it before it has a volume; empty if none.
     pub selected_node: Option<Box<str>>,

@@ -11,7 +11,6 @@ use super::meta::Meta;
 /// A CSI driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CsiDriver {
-    /// Name and identity.
     pub meta: Meta,
     /// Whether the driver publishes where it has room, and pods must go where it has.
     pub tracks_capacity: bool,
@@ -22,7 +21,6 @@ pub struct CsiDriver {
 /// The CSI drivers of one node, under the node's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CsiNode {
-    /// Name and identity.
     pub meta: Meta,
     /// Drivers that run there, with the most volumes each can attach (`None`: no limit).
     pub drivers: BTreeMap<Box<str>, Option<i64>>,
@@ -32,7 +30,6 @@ pub struct CsiNode {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct StorageCapacity {
-    /// Name and identity.
     #[serde(rename = "metadata")]
     pub meta: Meta,
     #[serde(rename = "storageClassName", deserialize_with = "nullable")]
@@ -59,11 +56,9 @@ impl StorageCapacity {
 /// A volume that is attached, or about to be, to a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VolumeAttachment {
-    /// Name and identity.
     pub meta: Meta,
     /// The driver that attaches it.
     pub driver: Box<str>,
-    /// Name of the node.
     pub node: Box<str>,
     /// Name of the persistent volume; empty for one written into the attachment itself.
     pub volume: Box<str>,

@@ -15,9 +15,7 @@ pub struct Definition {
     pub description: &'static str,
     /// Columns of `kubectl get`: name, path and type of each.
     pub columns: &'static [(&'static str, &'static str, &'static str)],
-    /// Schema of `spec`.
     pub spec: Value,
-    /// Schema of `status`.
     pub status: Value,
     /// Rules in CEL over the whole object, with the message to whoever breaks one.
     pub rules: &'static [(&'static str, &'static str)],

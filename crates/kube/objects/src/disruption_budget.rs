@@ -9,7 +9,6 @@ use super::meta::Meta;
 /// How many pods of a selection may be disrupted now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DisruptionBudget {
-    /// Name and identity.
     pub meta: Meta,
     /// Which pods of the namespace; absent is none.
     pub selector: LabelSelector,

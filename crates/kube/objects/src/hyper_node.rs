@@ -10,7 +10,6 @@ use super::meta::Meta;
 /// A part of the network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HyperNode {
-    /// Name and identity.
     pub meta: Meta,
     /// 1 is nearest to the nodes.
     pub tier: u32,
@@ -23,7 +22,6 @@ pub struct HyperNode {
 pub struct HyperNodeMember {
     /// Whether HyperNodes are meant, and not nodes.
     pub is_hyper_node: bool,
-    /// Which ones.
     pub selector: HyperNodeSelector,
 }
 

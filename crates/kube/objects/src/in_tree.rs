@@ -9,7 +9,6 @@ use super::json::nullable;
 /// A volume as a CSI driver knows it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VolumeSource {
-    /// Name of the driver.
     pub driver: Box<str>,
     /// The driver's name for the volume.
     pub handle: Box<str>,

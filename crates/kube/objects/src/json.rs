@@ -111,6 +111,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for JsonText<'a> {
     }
 }
 
+/// A moment in ms since 1970 as the API writes it, to the second; what no time can be is 1970.
+pub fn timestamp(at_ms: u64) -> String {
+    let at = i64::try_from(at_ms).ok().and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
+    format!("{:.0}", at.unwrap_or_default())
+}
+
 /// A quantity, written as text or as a plain number.
 #[derive(Clone, Copy, Debug)]
 pub struct JsonQuantity(pub Quantity);
@@ -125,7 +131,7 @@ struct QuantityVisitor(i128);
 impl de::Visitor<'_> for QuantityVisitor {
     type Value = Quantity;
 
-    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("a quantity such as 500m, 1.5 or 64Gi")
     }
 

@@ -17,15 +17,11 @@ pub enum Kind {
     DeviceClass,
     /// `resource.k8s.io/v1` DeviceTaintRule; older servers have it in another version.
     DeviceTaintRule,
-    /// `v1` Namespace.
     Namespace,
-    /// `v1` Node.
     Node,
-    /// `v1` PersistentVolume.
     PersistentVolume,
     /// `v1` PersistentVolumeClaim.
     Claim,
-    /// `v1` Pod.
     Pod,
     /// `scheduling.k8s.io/v1beta1` PodGroup.
     PodGroup,

@@ -37,9 +37,7 @@ pub enum LabelTest {
     In(Box<[Box<str>]>),
     /// Absent, or none of the values.
     NotIn(Box<[Box<str>]>),
-    /// There.
     Exists,
-    /// Not there.
     DoesNotExist,
 }
 

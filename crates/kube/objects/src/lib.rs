@@ -37,7 +37,6 @@ mod pod_group;
 mod pod_json;
 mod pod_preemption;
 mod pod_volume;
-mod priority_class;
 mod queue;
 mod read;
 mod requests;
@@ -85,12 +84,11 @@ pub use pod_preemption::{
     RECLAIM_BY_SCHEDULER,
 };
 pub use pod_volume::{Disk, PodVolume};
-pub use priority_class::PriorityClass;
 pub use queue::{Queue, queue_spec_schema};
 pub use read::{Strange, read};
 pub use reservation::{Reservation, reservation_spec_schema};
 pub use storage_class::StorageClass;
-pub use structural::structural;
+pub use structural::{none_required, structural};
 pub use sub_group::{SubGroup, SubGroupPolicy, TopologyConstraint};
 pub use topology_labels::TopologyLabels;
 pub use vgpu::is_vgpu_resource;

@@ -46,7 +46,6 @@ pub struct Meta {
 pub struct Controller {
     /// Its identity; empty if there is none.
     pub uid: Box<str>,
-    /// Whether it is a DaemonSet.
     pub is_daemon_set: bool,
 }
 

@@ -18,7 +18,6 @@ pub struct Node {
     /// What is built in.
     pub capacity: Resources,
     pub taints: Vec<Taint>,
-    /// Whether it is cordoned.
     pub unschedulable: bool,
     /// `spec.providerID`; empty if the cloud provider has not set it.
     pub provider_id: Box<str>,

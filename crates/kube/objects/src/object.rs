@@ -13,7 +13,6 @@ use super::{
 #[derive(Clone, Debug, PartialEq)]
 pub enum Object {
     CsiDriver(CsiDriver),
-    /// The CSI drivers of a node.
     CsiNode(CsiNode),
     /// Capacity of a storage class in a segment of the topology.
     StorageCapacity(StorageCapacity),
@@ -42,7 +41,6 @@ pub enum Object {
     /// Devices that a driver offers (DRA).
     ResourceSlice(Box<ResourceSlice>),
     StorageClass(StorageClass),
-    /// A volume attached to a node.
     VolumeAttachment(VolumeAttachment),
     Workload(WorkloadKind, Box<WorkloadObject>),
     /// How many of some pods may be stopped.

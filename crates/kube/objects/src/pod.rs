@@ -16,7 +16,6 @@ use super::pod_volume::PodVolume;
 /// A pod, as far as a scheduler needs it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pod {
-    /// Name and identity.
     pub meta: Meta,
     /// The scheduler that is to place it.
     pub scheduler: Box<str>,
@@ -24,7 +23,6 @@ pub struct Pod {
     pub node: Box<str>,
     /// The node another scheduler wants to free for it; empty if none.
     pub nominated_node: Box<str>,
-    /// How far it is.
     pub phase: PodPhase,
     /// What its condition `PodScheduled` says while that is false and it has no node.
     pub unscheduled: Option<Box<Unscheduled>>,
@@ -115,7 +113,6 @@ pub struct PodClaim {
 pub enum PodPhase {
     /// Its containers have not all started.
     Pending,
-    /// It runs.
     Running,
     /// It is over and went well.
     Succeeded,
@@ -132,7 +129,6 @@ pub enum PodPhase {
 pub struct Unscheduled {
     /// In one word.
     pub reason: Box<str>,
-    /// For people.
     pub message: Box<str>,
 }
 

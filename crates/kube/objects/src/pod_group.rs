@@ -16,7 +16,6 @@ pub const INITIALLY_SCHEDULED: &str = "PodGroupInitiallyScheduled";
 /// Pods that start together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodGroup {
-    /// Name and identity.
     pub meta: Meta,
     /// Fewest pods that may start; `None`: each starts by itself.
     pub min_count: Option<u32>,

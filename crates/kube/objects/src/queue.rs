@@ -21,7 +21,6 @@ const HALF_LIFE: &str = "^[1-9][0-9]*[smhd]([0-9]+[smhd])*$";
 /// A queue, as its object says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Queue {
-    /// Name and identity.
     pub meta: Meta,
     /// The queue above it; empty if it hangs below the root.
     pub parent: Box<str>,

@@ -21,7 +21,6 @@ pub struct Strange {
     pub node: Box<str>,
     /// Path of the first field that could not be read.
     pub field: String,
-    /// What is wrong with it.
     pub problem: String,
 }
 

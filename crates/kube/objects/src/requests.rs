@@ -16,7 +16,6 @@ use super::json::JsonQuantity;
 use super::pod_extended::ExtendedRequest;
 use super::pod_json::{ContainerJson, SpecJson, StatusJson};
 
-/// Amounts by resource name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RequestAmounts(BTreeMap<Box<str>, Quantity>);
 

@@ -20,7 +20,6 @@ const MOST_TERMS: u32 = 32;
 /// A reservation, as its object says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reservation {
-    /// Name and identity.
     pub meta: Meta,
     /// Counts the changes of its `spec`.
     pub generation: i64,

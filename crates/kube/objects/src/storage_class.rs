@@ -10,7 +10,6 @@ use super::meta::Meta;
 /// A storage class.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StorageClass {
-    /// Name and identity.
     pub meta: Meta,
     /// Who makes its volumes.
     pub provisioner: Box<str>,

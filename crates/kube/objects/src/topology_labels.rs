@@ -9,7 +9,6 @@ use super::meta::Meta;
 /// The labels that a Topology names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopologyLabels {
-    /// Name and identity.
     pub meta: Meta,
     /// Node labels, widest level first.
     pub labels: Box<[Box<str>]>,

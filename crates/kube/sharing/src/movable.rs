@@ -23,7 +23,6 @@ const KEPT: [(&str, &str); 3] = [
 pub struct MoveFacts {
     /// The object that controls it.
     pub owner: Option<ObjectName>,
-    /// It is ready and stays.
     pub is_ready: bool,
     is_leaving: bool,
     annotations: BTreeMap<String, String>,

@@ -1,6 +1,7 @@
 //! A write to a node: taint, label and record in one request, and the event that precedes it.
 
 use dovetail_objects::harmless;
+use dovetail_objects::json::timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -8,7 +9,6 @@ use crate::names::{RECORD, TAINT};
 use crate::node_state::Seen;
 use crate::object_name::ObjectName;
 use crate::record::Record;
-use crate::status::time;
 
 /// Longest message of an event, in characters.
 const MOST_LETTERS: usize = 900;
@@ -99,7 +99,7 @@ pub fn event_about(
     let number: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let name = subdomain(&about.name);
     let message: String = harmless(message).to_string().chars().take(MOST_LETTERS).collect();
-    let at = time(now_ms);
+    let at = timestamp(now_ms);
     let namespace = if about.namespace.is_empty() { "default" } else { &about.namespace };
     let mut object =
         json!({"apiVersion": about.api_version, "kind": about.kind, "name": about.name});

@@ -1,6 +1,7 @@
 //! What came of a watch over latency, and of the layouts of a policy.
 
-use schemars::{JsonSchema, Schema};
+use dovetail_objects::none_required;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What came of a watch.
@@ -93,11 +94,6 @@ impl RollOut {
             false => Subject::Workload(self.workload),
         }
     }
-}
-
-/// A server takes one that lacks fields.
-fn none_required(schema: &mut Schema) {
-    schema.remove("required");
 }
 
 /// The reason of events about an outcome.

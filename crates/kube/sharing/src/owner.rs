@@ -87,7 +87,6 @@ impl Owner {
         words(&self.about)
     }
 
-    /// The version that was read.
     pub(crate) fn resource_version(&self) -> &str {
         self.object["metadata"]["resourceVersion"].as_str().unwrap_or_default()
     }

@@ -1,8 +1,8 @@
 //! What a sharing policy reports: `status` of its object.
 
-use dovetail_objects::harmless;
-use jiff::Timestamp;
-use schemars::{JsonSchema, Schema};
+use dovetail_objects::json::timestamp;
+use dovetail_objects::{harmless, none_required};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -94,11 +94,6 @@ struct Condition {
     last_transition_time: String,
 }
 
-/// A server takes a status that lacks fields.
-fn none_required(schema: &mut Schema) {
-    schema.remove("required");
-}
-
 /// What is reported of a policy, besides its condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyReport {
@@ -126,7 +121,7 @@ pub fn status_patch(
     let before = known["conditions"].as_array().into_iter().flatten();
     let same = before.filter(|one| one["type"] == "Ready" && one["status"] == status);
     let since = same.filter_map(|one| one["lastTransitionTime"].as_str()).next();
-    let last_transition_time = since.map_or_else(|| time(now_ms), str::to_owned);
+    let last_transition_time = since.map_or_else(|| timestamp(now_ms), str::to_owned);
     let message = problem.map(ToString::to_string).unwrap_or_default();
     let message = harmless(&message).to_string();
     let condition = Condition { r#type: "Ready", status, reason, message, last_transition_time };
@@ -149,10 +144,4 @@ pub fn status_patch(
         status["warnings"] = Value::Null;
     }
     Some(json!({"status": status}))
-}
-
-/// A time for people.
-pub(crate) fn time(at_ms: u64) -> String {
-    let at = i64::try_from(at_ms).ok().and_then(|at| Timestamp::from_millisecond(at).ok());
-    format!("{:.0}", at.unwrap_or_default())
 }

@@ -14,7 +14,6 @@ type Key = (Box<str>, Box<str>);
 /// The objects that decide about a pod besides itself, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// Claims by namespace and name.
     claims: BTreeMap<Box<str>, BTreeMap<Box<str>, VolumeClaim>>,
     /// Claims (namespace, name) by the volume they name.
     claims_by_volume: BTreeMap<Box<str>, BTreeSet<Key>>,

@@ -12,7 +12,6 @@ use super::sharing;
 /// What is known about a node from elsewhere.
 #[derive(Clone, Debug, Default)]
 pub struct NodeSetting<'a> {
-    /// Its CSI drivers.
     pub csi: Option<&'a CsiNode>,
     /// Drivers that offer devices of the node through resource slices (DRA).
     pub device_drivers: BTreeSet<&'a str>,

@@ -8,7 +8,6 @@ use thiserror::Error;
 /// The text is for the pod's owner; the words for claims are kube-scheduler's.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotYet {
-    /// A claim does not exist.
     #[error("persistentvolumeclaim \"{claim}\" not found: create it")]
     ClaimMissing { claim: String },
     /// The claim of an ephemeral volume is not made yet.
@@ -47,10 +46,7 @@ pub enum NotYet {
     VolumeMissing { claim: String, volume: String },
     /// A storage class does not say when its volumes are bound.
     #[error("VolumeBindingMode not set for StorageClass \"{class}\": set it")]
-    ClassWithoutBindingMode {
-        /// The storage class.
-        class: String,
-    },
+    ClassWithoutBindingMode { class: String },
     /// A claim could be bound to a volume that is already there.
     #[error(
         "claim {claim} may take the existing volume {volume}, and dovetail does not yet choose \
@@ -120,7 +116,6 @@ pub enum NotYet {
     NotBound {
         /// The node that was chosen.
         node: String,
-        /// HTTP code.
         code: u16,
         /// What the server says.
         message: String,
@@ -151,7 +146,6 @@ pub enum NotYet {
         /// The field, or the words of the allocator.
         problem: String,
     },
-    /// No node has the devices.
     #[error("cannot allocate all claims: {problem}")]
     NoDevices {
         /// For each request what excludes how many devices.
@@ -225,11 +219,7 @@ pub enum NotYet {
         "resource {resource} is offered by no node's device plugin, and device class {class} maps \
          it to dynamic resource allocation, which this check does not evaluate"
     )]
-    ResourceByClass {
-        resource: String,
-        /// The device class.
-        class: String,
-    },
+    ResourceByClass { resource: String, class: String },
     /// It asks another system for a part of a device.
     #[error(
         "the pod requests a part of a device through {by}, which dovetail does not support yet: \
@@ -269,10 +259,8 @@ pub enum NotYet {
         /// The rule that keeps it out.
         rule: String,
     },
-    /// It names two gangs.
     #[error("the pod belongs to {one} and to {other}: remove it from one of them")]
     TwoGangs {
-        /// The first.
         one: String,
         /// The second.
         other: String,
@@ -315,18 +303,10 @@ pub enum NotYet {
     },
     /// Its gang has all the pods it may have.
     #[error("{gang} already runs its maximum of {max} pods; this pod waits for one to finish")]
-    GangFull {
-        gang: String,
-        /// Its limit.
-        max: u32,
-    },
+    GangFull { gang: String, max: u32 },
     /// A field that means nothing dovetail knows.
     #[error("field {field} is not supported: {problem}")]
-    Unreadable {
-        field: &'static str,
-        /// What is wrong.
-        problem: String,
-    },
+    Unreadable { field: &'static str, problem: String },
 }
 
 impl NotYet {

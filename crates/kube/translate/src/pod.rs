@@ -68,7 +68,6 @@ pub struct PodHoldings {
     pub resources: Resources,
     /// Whole devices.
     pub devices: u16,
-    /// Volumes.
     pub attachments: BTreeSet<Attachment>,
     /// Counters that count it whoever asks: its ports, disks, claims and anti-affinity terms.
     pub counts_into: Selectors,

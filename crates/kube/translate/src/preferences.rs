@@ -21,7 +21,6 @@ const SOFT_SPREAD_POINTS: i64 = -20;
 /// [`Preferred::Images`].
 const IMAGE_POINTS: i64 = 100;
 
-/// What a pod prefers.
 pub(super) fn preferences(pod: &Pod) -> Vec<Preference> {
     let weights: i64 = pod.preferred_nodes.iter().map(|term| i64::from(term.weight)).sum();
     let affinity = pod.preferred_nodes.iter().map(|term| Preference {

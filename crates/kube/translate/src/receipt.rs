@@ -5,6 +5,7 @@
 //! object that outlives them: the group of their gang, or the workload that makes them.
 
 use dovetail_model::{History, Job};
+use dovetail_objects::json::timestamp;
 use dovetail_objects::{Labels, labels};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -67,18 +68,14 @@ impl Receipt {
     /// they say.
     pub fn annotations(&self) -> Value {
         let seconds = |gpu_milli_ms: u64| gpu_milli_ms.div_ceil(GPU_SECOND).to_string();
-        let time = |ms: u64| {
-            let time = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
-            format!("{:.0}", time.unwrap_or_default())
-        };
         let mut all = json!({
             labels::PREEMPTIONS: self.preemptions.to_string(),
             labels::ATTAINED_GPU_SECONDS: seconds(self.attained_gpu_milli_ms),
             labels::LOST_GPU_SECONDS: seconds(self.lost_gpu_milli_ms),
-            labels::LAST_PREEMPTED: time(self.last_ms),
+            labels::LAST_PREEMPTED: timestamp(self.last_ms),
         });
         if self.first_ms > 0 {
-            all[labels::FIRST_SUBMITTED] = json!(time(self.first_ms));
+            all[labels::FIRST_SUBMITTED] = json!(timestamp(self.first_ms));
         }
         all
     }

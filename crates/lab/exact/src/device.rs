@@ -32,16 +32,6 @@ pub(crate) fn device_prefix(world: &PackingProblem, stock: &mut CuttingStock) ->
     }
 }
 
-/// The fewest GPUs that the cutting-stock relaxation needs for all pods of the world.
-pub(crate) fn fewest_devices(world: &PackingProblem) -> i128 {
-    let mut stock = CuttingStock::new(world);
-    let pieces = stock.pieces(world, world.arrivals.len());
-    let (prices, _) = stock.prices(&pieces);
-    let total: i128 =
-        pieces.iter().zip(&prices.piece).map(|(&count, price)| i128::from(count) * price).sum();
-    (total + prices.roll - 1) / prices.roll
-}
-
 /// Integer prices that no roll exceeds: `roll` is exactly the worth of the dearest one.
 pub(crate) struct Prices {
     pub(crate) piece: Vec<i128>,

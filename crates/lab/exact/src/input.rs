@@ -34,12 +34,6 @@ pub struct BoundPod {
 }
 
 impl BoundPod {
-    /// Requested milli-GPU over all devices.
-    #[must_use]
-    pub fn requested_milli(&self) -> i64 {
-        if self.gpu_count == 0 { 0 } else { i64::from(self.gpu_count) * self.gpu_milli }
-    }
-
     /// Whether the pod fits the node when nothing else is on it.
     #[must_use]
     pub fn fits_empty(&self, node: &BoundNode) -> bool {
@@ -56,7 +50,7 @@ impl BoundPod {
     }
 }
 
-/// Why a bound or an optimum could not be computed.
+/// Why a bound could not be computed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BoundError {
     /// A field of a node is out of range.
@@ -64,7 +58,6 @@ pub enum BoundError {
     Node {
         /// Position in the node list, from 0.
         index: usize,
-        /// Field at fault.
         field: &'static str,
         value: i64,
         /// The accepted range in words.
@@ -75,7 +68,6 @@ pub enum BoundError {
     Pod {
         /// Position in the pod list, from 0.
         index: usize,
-        /// Field at fault.
         field: &'static str,
         value: i64,
         /// The accepted range in words.
@@ -86,7 +78,6 @@ pub enum BoundError {
     Job {
         /// Position in the job list, from 0.
         index: usize,
-        /// Field at fault.
         field: &'static str,
         value: i64,
         /// The accepted range in words.
@@ -95,7 +86,6 @@ pub enum BoundError {
     /// The pool of GPUs is larger than the arithmetic is made for.
     #[error("a pool of {capacity_gpus} GPUs is more than {limit}; correct the capacity")]
     Capacity {
-        /// GPUs given.
         capacity_gpus: u32,
         /// The most accepted.
         limit: u32,
@@ -105,27 +95,6 @@ pub enum BoundError {
         "the cluster has no GPUs, so percentages of its GPUs are undefined: pass nodes with GPUs"
     )]
     NoGpus,
-    /// The exact optimum was asked for a world that is too large for it.
-    #[error(
-        "{nodes} nodes and {pods} pods need {variables} decisions, more than {limit}: \
-         the exact optimum is for small worlds; use the prefix bounds"
-    )]
-    TooLarge {
-        /// Nodes given.
-        nodes: usize,
-        /// Pods given.
-        pods: usize,
-        /// Binary decisions the model would need.
-        variables: usize,
-        /// The most it accepts.
-        limit: usize,
-    },
-    /// The linear-programming solver gave up; no value is known.
-    #[error("the solver found no optimum ({message}); use a smaller input")]
-    Solver {
-        /// What the solver said.
-        message: String,
-    },
 }
 
 /// The largest CPU or memory amount accepted (2^53): sums over a million nodes stay far inside

@@ -1,4 +1,4 @@
-//! Bounds and exact optima that no policy can exceed.
+//! Bounds that no policy can exceed.
 //!
 //! A scheduler is judged here by its distance to what is possible at all. Everything in this crate
 //! is pure computation on plain inputs; it knows no engine, no policy and no clock, so that it can
@@ -22,8 +22,7 @@
 //!
 //! What they do not say: that some policy reaches them; anything about the pods after the first
 //! rejection (who may reject freely can fill a cluster to 100% when enough small pods wait);
-//! anything about clusters in which pods end. [`fewest_gpus`] is the cutting-stock bound as a
-//! number of GPUs.
+//! anything about clusters in which pods end.
 //!
 //! **A prefix bound is never too small.** The floating-point solver only proposes prices; the bound
 //! follows from the same prices in integers, so that a wrong answer of the solver can make it
@@ -36,13 +35,7 @@
 //! smaller sum of completion times. All in integers. They ignore node boundaries, models and start
 //! costs, and each bound is approached by a different schedule: meeting one says nothing about the
 //! others.
-//!
-//! # The exact optimum: [`max_allocation`]
-//!
-//! The most GPU that any choice and placement of the pods of a *small* world allocates, with a
-//! packing that shows it: an oracle for tests of policies and of the bounds themselves.
 
-mod allocation;
 mod certificate;
 mod completion;
 mod device;
@@ -54,9 +47,8 @@ mod makespan;
 mod prefix;
 mod world;
 
-pub use allocation::{Exact, Placement, max_allocation};
 pub use completion::{CompletionBounds, completion_bounds};
 pub use input::{BoundError, BoundNode, BoundPod, DEVICE_MILLI};
 pub use knapsack::greatest_common_divisor;
 pub use makespan::{BoundJob, CAPACITY_LIMIT, MakespanBounds, makespan_bounds};
-pub use prefix::{PrefixBound, PrefixBounds, combined_prefix_bounds, fewest_gpus, prefix_bounds};
+pub use prefix::{PrefixBound, PrefixBounds, combined_prefix_bounds, prefix_bounds};

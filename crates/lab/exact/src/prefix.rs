@@ -1,7 +1,7 @@
 //! How many of the arriving pods any packer could hold before it must reject one.
 
 use crate::certificate::Prefix;
-use crate::device::{CuttingStock, device_prefix, fewest_devices};
+use crate::device::{CuttingStock, device_prefix};
 use crate::fluid::{class_devices_prefix, limits_prefix};
 use crate::input::{BoundError, BoundNode, BoundPod, DEVICE_MILLI, validate};
 use crate::world::PackingProblem;
@@ -77,18 +77,6 @@ fn limits_of(world: &PackingProblem, stock: &mut CuttingStock) -> PrefixBounds {
         lp: PrefixBound::new(world, limits_prefix(world)),
         combined: None,
     }
-}
-
-/// The fewest GPUs that can hold the shares of all `pods`, by the cutting-stock relaxation rounded
-/// up.
-///
-/// A lower bound on any packing's number of GPUs in use; CPU, memory, models and nodes are ignored.
-///
-/// # Errors
-/// [`BoundError::Pod`] for a field out of range.
-pub fn fewest_gpus(pods: &[BoundPod]) -> Result<u64, BoundError> {
-    validate(&[], pods)?;
-    Ok(fewest_devices(&PackingProblem::new(&[], pods)) as u64)
 }
 
 impl PrefixBound {

@@ -63,7 +63,6 @@ impl<'r> Course<'r> {
         _ = writeln!(self.log, "{:>8} {text}", self.now_ms);
     }
 
-    /// A number below a bound.
     pub(crate) fn below(&mut self, what: &str, bound: u64) -> u64 {
         self.dice.below(what, "", bound)
     }

@@ -23,7 +23,6 @@ impl Dice {
         (mix(self.seed ^ mix(key.wrapping_add(u64::from(*drawn)))), *drawn)
     }
 
-    /// A number below a bound.
     pub(crate) fn below(&mut self, what: &str, about: &str, bound: u64) -> u64 {
         self.draw(what, about).0 % bound.max(1)
     }
@@ -63,7 +62,7 @@ fn hash(start: u64, text: &str) -> u64 {
 }
 
 /// The finaliser of SplitMix64.
-fn mix(number: u64) -> u64 {
+pub(crate) fn mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

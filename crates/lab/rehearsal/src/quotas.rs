@@ -69,7 +69,6 @@ impl Quotas {
     }
 }
 
-/// GPUs that a pod asks for.
 fn gpus_of(pod: &Value) -> i64 {
     let limit = &pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"];
     limit.as_str().and_then(|gpus| gpus.parse().ok()).unwrap_or_default()

@@ -19,7 +19,6 @@ pub struct Recipe {
 /// that was kept stays what it was when scenes are given more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extras {
-    /// Nothing.
     None,
     /// Queues and disruption budgets.
     Queues,

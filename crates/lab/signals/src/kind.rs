@@ -19,7 +19,6 @@ pub enum JobBehavior {
     Starved,
     /// Data between epochs, by all or by one rank for which the others wait.
     Epochs,
-    /// Failures.
     Failing,
     /// A collective that never ends, until somebody restarts it.
     Hanging,

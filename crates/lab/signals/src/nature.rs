@@ -15,7 +15,6 @@ pub(crate) struct Nature {
     pub(crate) rank_jitter: f64,
     /// Transfer that nothing hides, of an iteration's compute.
     pub(crate) transfer_part: f64,
-    /// While it works.
     pub(crate) working: Levels,
     pub(crate) transferring: Levels,
     /// While it waits in a collective.
@@ -25,7 +24,6 @@ pub(crate) struct Nature {
     /// While it is idle with nothing to do, for short and for long.
     pub(crate) resting: Levels,
     pub(crate) away: Levels,
-    /// While it starts.
     pub(crate) starting: Levels,
     /// While it writes and reads checkpoints.
     pub(crate) saving: Levels,

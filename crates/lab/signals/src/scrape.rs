@@ -11,7 +11,6 @@ use crate::tape::{Levels, QUANTITIES, Quantity};
 /// Which signals are collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Collected {
-    /// Everything.
     All,
     /// What a stock exporter of devices gives, with the host: no share of multiprocessors.
     Stock,

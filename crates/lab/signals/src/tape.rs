@@ -2,7 +2,6 @@
 
 use dovetail_phases::job_phases::{PHASES, Phase};
 
-/// Number of quantities.
 pub(crate) const QUANTITIES: usize = 12;
 
 /// What a device and its host have of themselves at each moment. Shares from 0 to 1, power in

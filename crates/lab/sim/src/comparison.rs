@@ -9,7 +9,6 @@ use crate::timeline::{Series, UsageReport};
 /// A report: any number of comparisons of either protocol.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReportData {
-    /// Title of the page.
     pub title: String,
     /// Program and version that computed it.
     pub program: String,
@@ -26,9 +25,7 @@ pub struct ReportData {
 /// Policies on the same arriving pods (protocol `fgd`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ArrivalComparison {
-    /// Name of the trace.
     pub trace: String,
-    /// Machines.
     pub nodes: u64,
     pub gpus: u64,
     /// What no policy can exceed, by seed of the order of arrival; empty if it was not computed.
@@ -59,7 +56,6 @@ impl PrefixLimit {
 /// One policy on arriving pods.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ArrivalPolicy {
-    /// Its name.
     pub policy: String,
     /// What a learning policy knew at the beginning, in words; `None` if it does not learn.
     pub learning_started_from: Option<String>,
@@ -111,9 +107,7 @@ impl ArrivalRun {
 /// Policies on the same jobs in time (protocol `timed`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimedComparison {
-    /// Name of the trace.
     pub trace: String,
-    /// Machines.
     pub nodes: u64,
     pub gpus: u64,
     /// Mean time from submission to end that no schedule beats; `None` if it was not computed.

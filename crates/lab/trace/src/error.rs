@@ -47,7 +47,6 @@ pub enum TraceError {
         /// The system's reason.
         source: io::Error,
     },
-    /// Writing stopped with an error.
     #[error("cannot write {what}: {source}")]
     Write {
         /// What was being written.
@@ -103,7 +102,6 @@ pub enum TraceError {
         line: u64,
         /// Column by name; `None` when the whole header is concerned.
         column: Option<String>,
-        /// What is wrong with it.
         problem: String,
         /// What would be right.
         expected: String,
@@ -113,7 +111,6 @@ pub enum TraceError {
     Unwritable {
         /// The job or machine, by name.
         object: String,
-        /// Column concerned.
         column: &'static str,
         /// The value.
         text: String,
@@ -137,7 +134,6 @@ pub enum TraceError {
     Protocol {
         /// The job concerned, by its place in the list; `None` when it is all of them.
         job: Option<usize>,
-        /// What is wrong.
         problem: String,
         /// What would be right.
         expected: &'static str,
@@ -145,10 +141,8 @@ pub enum TraceError {
     /// A setting of the generator is out of its limits.
     #[error("--{setting} {value}: {problem}; expected {expected}")]
     Synth {
-        /// Name of the setting.
         setting: &'static str,
         value: String,
-        /// What is wrong with it.
         problem: String,
         /// What would be right.
         expected: String,

@@ -6,7 +6,6 @@ use crate::limits::{
     MAX_CPU_MILLI, MAX_GPUS, MAX_JOB_MEMORY_BYTES, MAX_MEMORY_BYTES, MAX_PODS, MAX_TIME_MS,
 };
 
-/// Microseconds in a millisecond.
 const MICROS_PER_MS: u64 = 1_000;
 
 /// One job of a trace: `pod_count` identical pods that start together.
@@ -38,7 +37,6 @@ pub struct TraceJob {
     pub gpu_milli: i64,
     /// GPU models the job may use, in the source's order; empty means any.
     pub gpu_models: Vec<String>,
-    /// Who submitted it.
     pub user: Option<String>,
     /// Queue, team or virtual cluster.
     pub queue: Option<String>,

@@ -14,21 +14,17 @@ pub struct TraceNode {
     /// CPU, in thousandths of a core.
     pub cpu_milli: i64,
     pub memory_bytes: i64,
-    /// Number of GPUs.
     pub gpu_count: u32,
     /// GPU model; `None` without GPUs or when the source does not say.
     pub gpu_model: Option<String>,
     pub gpu_memory_bytes: Option<i64>,
-    /// Rack the machine is in.
     pub rack: Option<String>,
-    /// Zone the machine is in.
     pub zone: Option<String>,
 }
 
 /// The machines of one cluster, in the order of their source.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct TraceCluster {
-    /// The machines.
     pub nodes: Vec<TraceNode>,
     /// Where they come from: a file, or the generator and its seed.
     pub source: String,

@@ -108,7 +108,6 @@ pub enum BuildError {
     OldGo {
         /// What `go env GOVERSION` says.
         found: String,
-        /// The module that was to be built.
         module: String,
         /// The oldest version that compiles it.
         wanted: String,
@@ -118,7 +117,6 @@ pub enum BuildError {
         "go could not build {module}: check that it reaches its module proxy (`go env GOPROXY`), that disk and memory suffice, and read its last lines:\n{output}"
     )]
     Compile {
-        /// The module that was to be built.
         module: String,
         /// The last lines that Go printed.
         output: String,
@@ -126,9 +124,7 @@ pub enum BuildError {
     /// Go succeeded, yet a program is not where it should be.
     #[error("go built {module} without `{program}`: list it in {file}")]
     NoProgram {
-        /// The module that was built.
         module: String,
-        /// The program that is missing.
         program: String,
         /// The file that lists what the module builds.
         file: String,

@@ -23,7 +23,6 @@ pub enum StartError {
     /// A program ended by itself.
     #[error("{program} ended by itself; its log is {log} and ends with:\n{tail}")]
     Ended {
-        /// The program's name.
         program: &'static str,
         log: PathBuf,
         /// The end of the log.
@@ -34,7 +33,6 @@ pub enum StartError {
         "{program} was not ready in time: is the machine out of memory or very busy? Its log is {log} and ends with:\n{tail}"
     )]
     NotReady {
-        /// The program's name.
         program: &'static str,
         log: PathBuf,
         /// The end of the log.
@@ -49,7 +47,6 @@ pub enum StartError {
     /// The API server refused to create something.
     #[error("POST {path}: {answer}")]
     Refused {
-        /// The path of the request.
         path: String,
         /// Status line and body of the answer, or what broke the connection.
         answer: String,

@@ -74,7 +74,6 @@ impl Process {
         Ok(Self { program, child, log, output })
     }
 
-    /// The name of its program.
     pub(super) fn program(&self) -> &'static str {
         self.program
     }

@@ -29,11 +29,8 @@ use shared::{Shared, now_ms};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} ({code} {reason})")]
 pub struct RefusedCall {
-    /// HTTP code.
     pub code: u16,
-    /// Reason of the `Status`.
     pub reason: &'static str,
-    /// Message of the `Status`.
     pub message: String,
 }
 

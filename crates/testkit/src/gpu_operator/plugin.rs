@@ -25,7 +25,6 @@ pub struct Offer {
 pub const WHOLE: Offer = Offer { strategy: "none", replicas: 1, is_renamed: false };
 
 impl Offer {
-    /// The resource of one replica.
     pub(super) fn resource(self) -> &'static str {
         if self.is_renamed { "nvidia.com/gpu.shared" } else { "nvidia.com/gpu" }
     }

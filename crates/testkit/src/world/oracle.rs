@@ -26,14 +26,6 @@ impl Oracle {
         Process::of(release, &[]).map(Self)
     }
 
-    /// Starts an oracle that is already built.
-    ///
-    /// # Errors
-    /// When the program cannot be started.
-    pub fn start_at(path: &Path) -> Result<Self, OracleError> {
-        Process::start(path, &[]).map(Self)
-    }
-
     /// What kube-scheduler says about the pending pods of a world.
     ///
     /// # Errors
@@ -189,7 +181,6 @@ impl PodAnswer {
 /// order; none: it fits.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct NodeAnswer {
-    /// Name of the node.
     pub node: String,
     /// The node's pods hold more of something than it has.
     #[serde(default)]
@@ -203,15 +194,11 @@ pub struct NodeAnswer {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rejection {
-    /// Name of the plugin.
     pub plugin: String,
     /// `Unschedulable`, `UnschedulableAndUnresolvable` or `Error`.
     pub code: String,
     /// What the event would say of this node.
     pub reasons: Vec<String>,
-    /// The plugin rejects every node at once.
-    #[serde(default)]
-    pub before_nodes: bool,
 }
 
 /// Why there is no answer.

@@ -32,7 +32,6 @@ impl BarPlot {
         bars as f64 * BAR_HEIGHT + AROUND
     }
 
-    /// The picture.
     pub(crate) fn svg(&self) -> String {
         let frame = &self.frame;
         frame.svg(|svg| {

@@ -35,7 +35,6 @@ pub(crate) struct Mark {
 }
 
 impl LinePlot {
-    /// The picture.
     pub(crate) fn svg(&self) -> String {
         self.frame.svg(|svg| {
             self.draw_limit(svg);

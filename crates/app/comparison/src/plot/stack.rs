@@ -25,7 +25,6 @@ pub(crate) struct StackLayer {
 }
 
 impl StackPlot {
-    /// The picture.
     pub(crate) fn svg(&self) -> String {
         self.frame.svg(|svg| {
             let mut base = vec![0.0; self.edges.len().saturating_sub(1)];

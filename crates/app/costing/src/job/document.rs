@@ -41,7 +41,6 @@ pub struct Document {
     pub phases_method: &'static str,
     pub sample_step_s: f64,
     pub sampled_hours: f64,
-    /// Signals that were read of it.
     pub signals: Vec<&'static str>,
     pub pods: usize,
     /// Members that worked together at one time; null where each pod is for itself.

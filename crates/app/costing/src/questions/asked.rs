@@ -37,7 +37,6 @@ pub struct QuestionInput {
     pub held: Vec<HeldLevels>,
     /// What levels were read of; `None` where nothing was.
     pub sampled: Option<Sampled>,
-    /// Which workloads train.
     pub training: Training,
     /// Whether it is known which pods stand on which node without holding a GPU.
     pub(crate) knows_tenants: bool,
@@ -51,7 +50,6 @@ pub struct QuestionInput {
 
 /// A device held by a pod.
 pub struct HeldLevels {
-    /// Number of the pod.
     pub pod: u32,
     pub gpu_milli: i64,
     /// Ascending; they do not overlap.

@@ -78,7 +78,6 @@ fn rows(document: &Document) -> String {
     table(&header, lines)
 }
 
-/// Whole dollars.
 fn dollars(usd_micros: i64) -> u64 {
     (usd_micros.max(0).unsigned_abs() + 500_000) / 1_000_000
 }

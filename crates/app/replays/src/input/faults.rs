@@ -10,7 +10,6 @@ use dovetail_sim::timed::FaultModel;
 use dovetail_sim::timed::cluster_events::{ClusterEvent, read_cluster_events};
 use dovetail_trace::TraceCluster;
 
-/// Milliseconds in an hour.
 const MS_PER_HOUR: f64 = 3_600_000.0;
 /// The longest mean time, in hours: a thousand years.
 const MAX_HOURS: f64 = 8_766_000.0;
@@ -61,7 +60,6 @@ impl FaultFlags {
     }
 }
 
-/// Hours as milliseconds.
 fn hours(text: &str) -> Result<u64, String> {
     let hours = text.parse().ok().filter(|hours| (0.001..=MAX_HOURS).contains(hours));
     let hours: f64 = hours.ok_or_else(|| format!("expected hours from 0.001 to {MAX_HOURS}"))?;

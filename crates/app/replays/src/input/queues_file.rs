@@ -202,7 +202,6 @@ pub fn unused(queues: &[Queue], jobs: &[TraceJob]) -> Vec<String> {
     unused.map(|queue| queue.name.clone()).collect()
 }
 
-/// GPUs in thousandths.
 fn milli(gpus: f64) -> Option<i64> {
     (0.0..=f64::from(MOST_GPUS)).contains(&gpus).then(|| (gpus * 1e3).round() as i64)
 }

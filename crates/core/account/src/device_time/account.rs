@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 use dovetail_capacity::Imbalance;
+use dovetail_model::Money;
 use dovetail_model::money::split;
-use dovetail_model::{FreeCause, Money};
 
 use super::history::{DeviceHistory, Span};
 use super::intervals::{DeviceInterval, DeviceState};
@@ -36,11 +36,6 @@ impl<N: Copy + Default + AddAssign> DeviceTime<N> {
     /// Held by somebody.
     pub fn allocated(&self) -> N {
         self.of_all(DeviceState::is_allocated)
-    }
-
-    /// Held by nobody, whatever the cause.
-    pub fn free(&self) -> N {
-        self.of_all(|state| matches!(state, DeviceState::Free(_)))
     }
 
     /// Computing, whatever for.
@@ -108,13 +103,6 @@ impl DeviceTime<i128> {
             by_state: amounts.collect(),
         }
     }
-
-    /// Waste without the headroom, in milli-GPU × ms. `headroom_gpu_milli_ms` is what
-    /// [`headroom_gpu_milli_ms`] finds for the devices of this account.
-    pub fn waste(&self, headroom_gpu_milli_ms: i128) -> i128 {
-        let no_demand = self.of(DeviceState::Free(Some(FreeCause::NoDemand)));
-        self.of_all(DeviceState::is_waste) - headroom_gpu_milli_ms.clamp(0, no_demand)
-    }
 }
 
 impl DeviceInterval {
@@ -122,26 +110,4 @@ impl DeviceInterval {
     pub fn gpu_milli_ms(&self) -> i128 {
         i128::from(self.gpu_milli) * i128::from(self.span.to_ms - self.span.from_ms)
     }
-}
-
-/// How much of the time free without demand is headroom: at every moment as much as is free for
-/// want of demand, up to `headroom_gpu_milli` over all devices together.
-pub fn headroom_gpu_milli_ms<'a>(
-    intervals: impl Iterator<Item = &'a DeviceInterval>,
-    headroom_gpu_milli: i64,
-) -> i128 {
-    let mut steps: BTreeMap<u64, i64> = BTreeMap::new();
-    let no_demand = DeviceState::Free(Some(FreeCause::NoDemand));
-    for interval in intervals.filter(|interval| interval.state == no_demand) {
-        *steps.entry(interval.span.from_ms).or_default() += interval.gpu_milli;
-        *steps.entry(interval.span.to_ms).or_default() -= interval.gpu_milli;
-    }
-    let (mut sum, mut level_milli, mut since_ms) = (0, 0, 0);
-    for (at_ms, step) in steps {
-        let headroom = i64::min(level_milli, headroom_gpu_milli.max(0));
-        sum += i128::from(headroom) * i128::from(at_ms - since_ms);
-        level_milli += step;
-        since_ms = at_ms;
-    }
-    sum
 }

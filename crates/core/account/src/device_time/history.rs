@@ -10,7 +10,6 @@ use crate::signal::ActivitySegment;
 /// Begin and end (exclusive) in ms since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// Begin.
     pub from_ms: u64,
     /// End, exclusive.
     pub to_ms: u64,
@@ -36,9 +35,7 @@ pub struct DeviceHistory {
 /// Why what is free is free, for some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CauseSpan {
-    /// When.
     pub span: Span,
-    /// Why.
     pub cause: FreeCause,
 }
 
@@ -47,7 +44,6 @@ pub struct CauseSpan {
 pub struct HoldingTime {
     /// Number of the holder, by which the caller knows the pod.
     pub holder: u32,
-    /// What it held.
     pub share: Share,
     /// From the decision to place it until it was gone. The device is held before anything starts.
     pub held: Span,
@@ -64,7 +60,6 @@ pub struct HoldingTime {
 /// What a holder computed for some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkSpan {
-    /// When.
     pub span: Span,
     pub work: ActiveWork,
 }
@@ -95,19 +90,13 @@ pub enum HistoryError {
     /// Times out of order.
     #[error("{device}: the spans of {what} overlap or are out of order")]
     Order {
-        /// Name of the device.
         device: String,
         /// Which list.
         what: &'static str,
     },
     /// A part of nothing.
     #[error("{device}: holder {holder} has a share of a device that is not divided")]
-    Share {
-        /// Name of the device.
-        device: String,
-        /// Number of the holder.
-        holder: u32,
-    },
+    Share { device: String, holder: u32 },
 }
 
 impl DeviceHistory {

@@ -18,7 +18,6 @@ pub enum DeviceState {
     Provisioning,
     /// Held by a ready pod whose gang is not.
     GangWait,
-    /// Computing.
     Active(ActiveWork),
     /// Held and not computing.
     Idle,
@@ -33,8 +32,7 @@ impl DeviceState {
     }
 
     /// Whether time in this state is waste: idle, provisioning, gang-wait, repeated work, billed
-    /// but unavailable, free with a cause that is waste. Free time without demand is, above the
-    /// headroom ([`super::headroom_gpu_milli_ms`]). What nobody knows is not counted as waste.
+    /// but unavailable, free with a cause that is waste. What nobody knows is not counted as waste.
     pub fn is_waste(self) -> bool {
         match self {
             Self::Unavailable | Self::Provisioning | Self::GangWait | Self::Idle => true,
@@ -66,7 +64,6 @@ impl DeviceState {
 /// A part of a device in one state for some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceInterval {
-    /// When.
     pub span: Span,
     /// How much of the device.
     pub gpu_milli: i64,

@@ -31,7 +31,7 @@ mod share;
 #[cfg(test)]
 mod tests;
 
-pub use account::{DeviceTime, headroom_gpu_milli_ms};
+pub use account::DeviceTime;
 pub use history::{
     ActiveWork, CauseSpan, DeviceHistory, HistoryError, HoldingTime, Span, WorkSpan,
 };

@@ -10,7 +10,6 @@ pub enum Share {
     Whole,
     /// A MIG slice: compute slices over those of the device (7 on today's).
     MigSlices {
-        /// Compute slices held.
         slices: u32,
         /// Compute slices of the device.
         of: u32,

@@ -12,7 +12,6 @@ use crate::device_time::{DeviceInterval, DeviceState};
 /// A device in a stretch of time.
 #[derive(Clone, Copy, Debug)]
 pub struct SeenDevice<'d> {
-    /// Its number.
     pub device: u32,
     /// Price of it in micro-USD an hour; `None` where nobody knows.
     pub usd_micros_per_gpu_hour: Option<i64>,
@@ -23,7 +22,6 @@ pub struct SeenDevice<'d> {
 /// A pod as its owner's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdlePod {
-    /// Number of the owner.
     pub owner: u32,
     /// When the pod was made, in ms since 1970: what was before is of another one that had its
     /// name. 0 where nobody knows.

@@ -13,7 +13,6 @@ use crate::device_time::{DeviceInterval, DeviceState};
 pub struct JobTotals {
     /// Kind, namespace and name of the owner.
     pub job: String,
-    /// Held.
     pub allocated: i128,
     /// Of it computing.
     pub active: i128,

@@ -11,7 +11,6 @@ use crate::device_time::{DeviceInterval, DeviceState, Span, joined};
 /// knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreeLook {
-    /// When.
     pub span: Span,
     /// How much for which cause, in milli-GPU; by cause, each once.
     pub gpu_milli: Vec<(FreeCause, i64)>,

@@ -29,11 +29,9 @@ pub struct DeviceMoment {
     pub readings: [Option<u32>; SIGNALS],
     /// Share of time in which memory was read or written: work that a low compute signal hides.
     pub dram_active_micro_percent: Option<u32>,
-    /// Power drawn.
     pub power_milliwatts: Option<u32>,
     /// What the device draws when nothing runs, where known.
     pub idle_power_milliwatts: Option<u32>,
-    /// The readings are of a MIG slice.
     pub is_mig_slice: bool,
     /// Pods that hold the device together (time-slicing, MPS, fractions); the readings are of all
     /// of them unless `is_per_process`.
@@ -56,7 +54,6 @@ impl DeviceMoment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
-    /// It computed.
     Active,
     /// It did not.
     Idle,
@@ -83,13 +80,11 @@ pub enum UnknownReason {
 /// The answer for one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActivityVerdict {
-    /// What the device did.
     pub activity: Activity,
     /// The signal the answer rests on.
     pub signal: Option<Signal>,
     /// How busy it was by that signal, in millionths of a percent; `None` if unknown.
     pub intensity_micro_percent: Option<u32>,
-    /// Why it is unknown, if it is.
     pub reason: Option<UnknownReason>,
 }
 

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::dcgm;
 
-/// Number of signals.
 pub(crate) const SIGNALS: usize = 6;
 
 /// What a signal's numbers mean.

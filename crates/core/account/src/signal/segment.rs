@@ -5,7 +5,6 @@ use super::decision::{ActivityRule, ActivityVerdict, UnknownReason};
 /// Some time in which a device did one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActivitySegment {
-    /// Begin.
     pub from_ms: u64,
     /// End, exclusive.
     pub to_ms: u64,

@@ -8,7 +8,6 @@ use super::method::SplitMethod;
 /// A figure under one method with its range over all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Headline {
-    /// The method of the figure.
     pub method: SplitMethod,
     /// The figure.
     pub cost: Money,

@@ -30,7 +30,4 @@ pub use budget::split_money;
 pub(crate) use budget::{budgets, share_out};
 pub use headline::{Headline, headline, is_range};
 pub use method::SplitMethod;
-pub use node::{
-    ByResource, ListPrices, NodeCost, NodeParts, NodeSplit, PodCost, PodParts, SplitError, Unused,
-    split_node,
-};
+pub use node::{ByResource, ListPrices, NodeCost, NodeParts, SplitError, Unused};

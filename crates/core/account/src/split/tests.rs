@@ -22,8 +22,68 @@ fn published_node() -> NodeCost {
     }
 }
 
+/// What one pod had of a node, on average over the period.
+#[derive(Clone, Copy, Debug)]
+struct PodParts {
+    reserved: NodeParts,
+    used: Option<NodeParts>,
+}
+
 fn pod(reserved: NodeParts, used: NodeParts) -> PodParts {
     PodParts { reserved, used: Some(used) }
+}
+
+fn amounts(parts: NodeParts) -> [u64; 3] {
+    [parts.cpu_milli, parts.memory_bytes, parts.gpu_milli]
+}
+
+/// What one pod pays, and its share of what nobody has.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct PodCost {
+    own: Money,
+    of_unused: Money,
+}
+
+impl PodCost {
+    fn total(self) -> Money {
+        self.own + self.of_unused
+    }
+}
+
+/// Who pays what of a node; `unused` is what no pod carries of its CPU, memory and GPUs.
+#[derive(Debug, PartialEq)]
+struct NodeSplit {
+    pods: Vec<PodCost>,
+    unused: [Money; 3],
+}
+
+/// Budgets, each shared out by the larger of reserved and used.
+fn split_node(
+    method: SplitMethod,
+    node: &NodeCost,
+    pods: &[PodParts],
+    unused: Unused,
+) -> Result<NodeSplit, SplitError> {
+    let (budgets, offered) = (budgets(method, node)?.as_list(), amounts(node.offered));
+    let mut split =
+        NodeSplit { pods: vec![PodCost::default(); pods.len()], unused: [Money::ZERO; 3] };
+    for (resource, left) in split.unused.iter_mut().enumerate() {
+        let has = |parts: NodeParts| i128::from(amounts(parts)[resource]);
+        let charged = |pod: &PodParts| has(pod.reserved).max(pod.used.map_or(0, has));
+        let weights: Vec<i128> = pods.iter().map(charged).collect();
+        let (parts, unpaid) = share_out(budgets[resource], &weights, i128::from(offered[resource]));
+        *left = unpaid;
+        split.pods.iter_mut().zip(parts).for_each(|(cost, part)| cost.own += part);
+        if unused == Unused::Distributed && weights.iter().any(|weight| *weight > 0) {
+            let parts = split_money(std::mem::take(left), &weights);
+            split.pods.iter_mut().zip(parts).for_each(|(cost, part)| cost.of_unused += part);
+        }
+    }
+    Ok(split)
+}
+
+fn sum(parts: [Money; 3]) -> Money {
+    parts.into_iter().sum()
 }
 
 #[test]
@@ -32,10 +92,11 @@ fn unit_costs_of_the_published_node_are_those_published() {
     let unit = |money: Money, units: i64| money.usd_micros as f64 / 1e6 / units as f64;
     let round = |usd: f64| (usd * 1e4).floor() / 1e4;
     // $0.0505, $0.5045 and $0.0056, in digits that the published page cuts or rounds.
-    assert!((unit(split.unused.cpu, 64) - 0.0505).abs() < 1e-4);
-    assert!((unit(split.unused.gpu, 8) - 0.5045).abs() < 1e-4);
-    assert_eq!(round(unit(split.unused.memory, 488)), 0.0056);
-    assert_eq!(split.unused.total(), Money::micros(10_000_000));
+    let [cpu, memory, gpu] = split.unused;
+    assert!((unit(cpu, 64) - 0.0505).abs() < 1e-4);
+    assert!((unit(gpu, 8) - 0.5045).abs() < 1e-4);
+    assert_eq!(round(unit(memory, 488)), 0.0056);
+    assert_eq!(sum(split.unused), Money::micros(10_000_000));
 }
 
 /// By hand, in dollars. Units: 10 / (9·8 + 0.9·64 + 0.1·488) = 10 / 178.4, so that the GPUs cost
@@ -73,10 +134,10 @@ fn four_pods_under_aws_split_cost_what_was_worked_out_by_hand() {
         assert!(near(own_cost, own[index]), "{index}: {own_cost:?}");
         assert!(near(all, with_unused[index]), "{index}: {all:?}");
     }
-    assert!(near(shown.unused.total(), 504_484 + 403_587 + 341_928));
-    assert_eq!(distributed.unused.total(), Money::ZERO);
-    let sum: Money = distributed.pods.iter().map(|cost| cost.total()).sum();
-    assert_eq!(sum, node.price);
+    assert!(near(sum(shown.unused), 504_484 + 403_587 + 341_928));
+    assert_eq!(distributed.unused, [Money::ZERO; 3]);
+    let all: Money = distributed.pods.iter().map(|cost| cost.total()).sum();
+    assert_eq!(all, node.price);
 }
 
 #[test]
@@ -89,14 +150,14 @@ fn the_same_gpu_hour_differs_by_method_as_published() {
     };
     let per_gpu_hour = |method| {
         let split = split_node(method, &node, &[], Unused::Shown).unwrap();
-        (split.unused.gpu.usd_micros as f64 / 8e4).round() / 100.0
+        (split.unused[2].usd_micros as f64 / 8e4).round() / 100.0
     };
     let figures = SplitMethod::ALL.map(per_gpu_hour);
     // residual: 55.04 − 192 · 0.04 − 2048 · 0.005 = 37.12.
     assert_eq!(figures, [6.88, 4.64, 1.1, 2.34, 6.54]);
     let money = SplitMethod::ALL.map(|method| {
         let split = split_node(method, &node, &[], Unused::Shown).unwrap();
-        (method, split.unused.gpu)
+        (method, split.unused[2])
     });
     let headline = headline(SplitMethod::Residual, &money).unwrap();
     assert_eq!(
@@ -122,10 +183,7 @@ fn what_cannot_be_split_is_an_error_and_a_cheap_node_has_no_rest() {
     assert!(matches!(split(&credit), Err(SplitError::NegativePrice { .. })));
     // List prices come to $5.00; the node costs $2.50: CPU and memory carry it in their proportion.
     let cheap = split(&NodeCost { price: Money::micros(2_500_000), ..node }).unwrap().unused;
-    assert_eq!(
-        [cheap.cpu, cheap.memory, cheap.gpu].map(|m| m.usd_micros),
-        [1_280_000, 1_220_000, 0]
-    );
+    assert_eq!(cheap.map(|money| money.usd_micros), [1_280_000, 1_220_000, 0]);
     for method in SplitMethod::ALL {
         assert_eq!(method.name().parse(), Ok(method));
     }
@@ -207,10 +265,9 @@ proptest! {
         for method in SplitMethod::ALL {
             let found = split_node(method, &node, &pods, unused).unwrap();
             // By team, and the teams together: the same micro-dollars at every level.
-            let mut by_team = [PodCost::default(); 3];
-            found.pods.iter().zip(&teams).for_each(|(cost, team)| by_team[*team] += *cost);
-            let in_teams: Money = by_team.iter().map(|cost| cost.total()).sum();
-            prop_assert_eq!(in_teams + found.unused.total(), node.price);
+            let mut by_team = [Money::ZERO; 3];
+            found.pods.iter().zip(&teams).for_each(|(cost, team)| by_team[*team] += cost.total());
+            prop_assert_eq!(sum(by_team) + sum(found.unused), node.price);
             if offered.gpu_milli == 0 {
                 continue;
             }
@@ -218,7 +275,7 @@ proptest! {
                 let near = |money: Money, exact: f64| {
                     (money.usd_micros as f64 - exact).abs() < 8.0 + exact.abs() * 1e-9
                 };
-                prop_assert!(near(cost.of_resource.total(), own), "{method}: {cost:?} {own}");
+                prop_assert!(near(cost.own, own), "{method}: {cost:?} {own}");
                 let exact = if distributed { of_unused } else { 0.0 };
                 prop_assert!(near(cost.of_unused, exact), "{method}: {cost:?} {exact}");
             }

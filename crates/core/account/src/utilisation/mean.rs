@@ -8,7 +8,6 @@ use crate::device_time::Span;
 /// How busy something was for some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BusyLevel {
-    /// When.
     pub span: Span,
     /// In millionths of a percent; `None` if nobody knows.
     pub micro_percent: Option<u32>,

@@ -29,7 +29,6 @@ pub struct MemberPhases {
 /// Some time of one member in which nothing changed as far as the samples tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// When.
     pub span: Span,
     /// How long each phase was, most first; all parts together are the stretch.
     pub parts: Vec<PhasePart>,
@@ -41,9 +40,7 @@ pub struct Stretch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhasePart {
     pub phase: Phase,
-    /// How long.
     pub length_ms: u64,
-    /// How sure that is.
     pub confidence: Confidence,
     /// It filled the stretch, and that is at least two samples long or bounded by events; otherwise
     /// it is a share of the stretch and has no place in it.

@@ -56,7 +56,6 @@ impl Piece {
         moved_ms
     }
 
-    /// Moves all of a phase.
     pub(super) fn rename(&mut self, from: Phase, to: Phase) {
         self.shift(from, to, u64::MAX);
     }

@@ -3,7 +3,6 @@
 use super::outcome::Evidence;
 use super::record::DeviceSample;
 
-/// Number of channels.
 const CHANNELS: usize = 13;
 
 /// What a sample has numbers of.
@@ -99,7 +98,6 @@ impl SampleReading {
         reading
     }
 
-    /// The number of a channel.
     pub(super) fn get(&self, channel: Channel) -> Option<f64> {
         self.values[channel as usize]
     }

@@ -79,9 +79,7 @@ pub struct DeviceSample {
     pub dram_micro_percent: Option<u32>,
     /// Sent and received over NVLink, in bytes per second.
     pub nvlink_bytes_per_s: Option<u64>,
-    /// Power drawn.
     pub power_milliwatts: Option<u32>,
-    /// Memory in use.
     pub memory_bytes: Option<u64>,
     /// CPUs busy, in thousandths.
     pub cpu_milli: Option<u64>,
@@ -106,29 +104,19 @@ pub enum JobRecordError {
     /// More than a cluster has samples of.
     #[error("{member}: its period is {steps} steps long: use longer steps")]
     TooLong {
-        /// Name of the member.
         member: String,
         /// Steps that it would be.
         steps: u64,
     },
     /// A rank that the job does not have.
     #[error("{member}: is rank {rank} of a job of {ranks}: ranks count from 0")]
-    Rank {
-        /// Name of the member.
-        member: String,
-        rank: u32,
-        ranks: u32,
-    },
+    Rank { member: String, rank: u32, ranks: u32 },
     /// A time that ends before it begins.
     #[error(
         "{member}: {what} ends before it starts, lies outside the time in which the member had \
          GPUs, or overlaps another"
     )]
-    Times {
-        /// Name of the member.
-        member: String,
-        what: &'static str,
-    },
+    Times { member: String, what: &'static str },
 }
 
 /// Steps for which one member can be read: a year at 15 s.

@@ -83,7 +83,6 @@ pub enum Join {
     /// One owner by its name: nobody kept its identity, and another of the name may have come after
     /// it.
     OwnerName,
-    /// The experiment label.
     Experiment,
     /// Names of owners that followed each other.
     Name,

@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 
 use dovetail_model::{JobId, NodeName};
 
-pub use past::PastForecasts;
+pub use past::{ExpectedWait, PastForecasts};
 
 use crate::engine::Engine;
 use crate::engine::snapshot::copy_of;

@@ -53,7 +53,6 @@ pub struct PodKind {
     /// Ephemeral storage in bytes.
     #[serde(default)]
     pub ephemeral_bytes: i64,
-    /// Extended resources by name.
     #[serde(default)]
     pub extended: BTreeMap<String, i64>,
     /// Profile of the MIG slice that it takes, if it takes one.

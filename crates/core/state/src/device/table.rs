@@ -40,7 +40,6 @@ pub struct SetFacts {
     /// Σ of free compute, negative amounts counted as 0, over devices held whole, by share or
     /// empty.
     pub gpu_left_milli: i64,
-    /// Number of usable devices.
     pub devices: u16,
     pub empty: u16,
     /// A device is over-committed.

@@ -85,7 +85,6 @@ struct TimeReport {
     limits: TimeLimits,
 }
 
-/// Computes the bounds.
 pub(crate) fn run(app: &App, flags: &BoundsFlags) -> Result<()> {
     let output = app.output("sim bounds")?;
     let refuse = |flag: &str, other: &str| {

@@ -126,7 +126,6 @@ pub const PAGE: u32 = 500;
 /// What could not be read of a server.
 #[derive(Debug, Error)]
 pub enum ListError {
-    /// No client.
     #[error(transparent)]
     Client(#[from] ClientError),
     /// A list that was not answered.

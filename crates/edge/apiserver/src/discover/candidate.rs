@@ -9,7 +9,6 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CandidateService {
     pub namespace: String,
-    /// Its name.
     pub service: String,
     pub port: u16,
     /// Whether the port speaks TLS.

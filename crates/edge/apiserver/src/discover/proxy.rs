@@ -28,7 +28,6 @@ pub struct Proxy {
 /// What came back, from the service or from the API server itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyReply {
-    /// HTTP status.
     pub status: u16,
     /// How long it asks to be left alone, if it does.
     pub retry_after: Option<Duration>,
@@ -44,7 +43,6 @@ pub enum ProxyError {
     NoAnswer {
         /// Who was asked.
         asked: String,
-        /// What happened.
         problem: String,
     },
     /// The body is larger than allowed.
@@ -52,7 +50,6 @@ pub enum ProxyError {
     TooLarge {
         /// Who was asked.
         asked: String,
-        /// What is allowed.
         most_bytes: usize,
     },
 }

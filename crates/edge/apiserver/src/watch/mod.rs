@@ -27,11 +27,7 @@ pub enum Notice {
     /// The objects changed; with the JSON of what is read of the object, if that is kept.
     Change(Change, Option<Box<str>>),
     /// A kind's watch was interrupted; it goes on by itself after a pause.
-    Interrupted {
-        kind: Kind,
-        /// What happened.
-        problem: Box<watcher::Error>,
-    },
+    Interrupted { kind: Kind, problem: Box<watcher::Error> },
     /// The server has no such kind, or does not let us see it: it counts as listed and empty.
     Absent { kind: Kind },
 }

@@ -21,7 +21,6 @@ pub struct Violation {
     pub line: u64,
     /// Column; empty for rules about several.
     pub column: String,
-    /// What is wrong.
     pub problem: String,
 }
 

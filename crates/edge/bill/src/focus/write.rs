@@ -45,13 +45,10 @@ pub struct SplitCharge {
     pub pricing: Pricing,
     /// Who runs the machine: the cloud, or nobody else.
     pub provider: String,
-    /// Region, where known.
     pub region: Option<String>,
     /// The provider's identity of the node, or its name.
     pub node_id: String,
-    /// Name of the node.
     pub node: String,
-    /// Model of its GPUs, where known.
     pub gpu_model: Option<String>,
     /// Name and version of the method by which it was split, for example `residual/1`.
     pub method: String,
@@ -76,7 +73,6 @@ pub struct OriginShare {
     pub cost: Money,
     /// What it is paid for, for example `idle` or `free_no_demand`.
     pub cause: String,
-    /// Whether that is waste.
     pub is_waste: bool,
     /// GPU-time in milli-GPU × ms; held; computing.
     pub gpu_milli_ms: [i128; 3],
@@ -97,12 +93,7 @@ pub enum FocusError {
     Csv(#[from] csv::Error),
     /// Parts that are not their origin, which is a bug of whoever made them.
     #[error("the parts of {node} sum to {parts:?}, not {cost:?}")]
-    Parts {
-        node: String,
-        /// Their sum.
-        parts: Money,
-        cost: Money,
-    },
+    Parts { node: String, parts: Money, cost: Money },
 }
 
 /// Writes origins as the rows that they are split into, with a header.

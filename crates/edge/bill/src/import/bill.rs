@@ -28,7 +28,6 @@ pub struct Bill {
     commitments: Vec<Commitment>,
     /// Places by identity.
     commitment_places: BTreeMap<String, usize>,
-    /// Lines read.
     pub lines: u64,
     /// Lines left out because they split another one.
     pub split_lines: u64,
@@ -54,7 +53,6 @@ pub enum Cost {
     Contracted,
 }
 
-/// How many there are.
 pub(super) const COSTS: usize = 4;
 
 /// Machine time of which a file does not say what it cost: nothing is written there, or a
@@ -62,7 +60,6 @@ pub(super) const COSTS: usize = 4;
 /// elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unsaid {
-    /// How many lines.
     pub count: u64,
     /// Where the first of them stand in the file, at most [`MOST_UNSAID`].
     pub lines: Vec<u64>,
@@ -186,12 +183,6 @@ impl Bill {
             billed + self.discount_until(cost, machine, ms)
         };
         Some(Money::micros(micros(until(to_ms)) - micros(until(from_ms))))
-    }
-
-    /// What a machine cost on average for `span_ms` of the time it was billed for: [`Self::rate`]
-    /// of its amortised cost.
-    pub fn run_rate(&self, machine: usize, span_ms: u64) -> Option<Money> {
-        self.rate(Cost::Effective, machine, span_ms)
     }
 
     /// A cost of a machine on average for `span_ms` of the time it was billed for; `None` if it was

@@ -74,7 +74,6 @@ pub(super) struct CostColumn {
 /// Columns about the commitment that covers a line.
 #[derive(Clone, Debug)]
 pub(super) struct CommitmentColumns {
-    /// Its identity.
     pub(super) id: usize,
     /// Only for lines of this kind.
     pub(super) of_kind: Option<&'static str>,

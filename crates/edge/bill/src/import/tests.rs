@@ -36,8 +36,8 @@ fn lines_are_matched_by_machine_and_what_is_not_is_listed() {
     // With what is allocated to a pod of it: that is in no other line.
     assert_eq!(bill.cost(1, TEN_MS, TEN_MS + 6 * HOUR_MS), Some(Money::micros(7_000_000)));
     assert_eq!(bill.cost(1, TEN_MS + 48 * HOUR_MS, TEN_MS + 49 * HOUR_MS), None);
-    assert_eq!(bill.run_rate(0, HOUR_MS), Some(Money::micros(33_024_000)));
-    assert_eq!(bill.run_rate(1, 24 * HOUR_MS), Some(Money::micros(25_000_000)));
+    assert_eq!(bill.rate(Cost::Effective, 0, HOUR_MS), Some(Money::micros(33_024_000)));
+    assert_eq!(bill.rate(Cost::Effective, 1, 24 * HOUR_MS), Some(Money::micros(25_000_000)));
     assert_eq!((bill.lines, bill.split_lines, bill.other_lines), (6, 0, 1));
     let unmatched =
         Unmatched { resource: "i-3", lines: 1, billed_ms: HOUR_MS, cost: Money::micros(5_000_000) };
@@ -100,7 +100,10 @@ DiscountedUsage,i-9,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,0
     };
     assert_eq!([hour(0, 0), hour(0, 1), hour(1, 0)], [None, Some(Money::micros(55_040_000)), None]);
     // Nor is the rest of its time what it costs on average.
-    assert_eq!((found.run_rate(0, HOUR_MS), found.run_rate(1, HOUR_MS)), (None, None));
+    assert_eq!(
+        (found.rate(Cost::Effective, 0, HOUR_MS), found.rate(Cost::Effective, 1, HOUR_MS)),
+        (None, None)
+    );
     let unsaid = &found.unsaid;
     assert_eq!((unsaid.count, &*unsaid.lines, &*unsaid.kind), (2, &[2, 4][..], "DiscountedUsage"));
     assert_eq!(unsaid.elsewhere, 1);
@@ -317,9 +320,9 @@ Credit,i-9,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-2,
         .map(|cost| dollars(cost, 0..2).unwrap());
     assert_eq!(both, [42, 42, 110, 72]);
     assert_eq!([dollars(Cost::Billed, 0..1), dollars(Cost::Billed, 1..2)], [Some(17), Some(25)]);
-    assert_eq!(found.run_rate(0, HOUR_MS), Some(Money::micros(21_000_000)));
+    assert_eq!(found.rate(Cost::Effective, 0, HOUR_MS), Some(Money::micros(21_000_000)));
     // A discount alone is no price, and does not say that the machine was billed.
-    assert_eq!((found.run_rate(1, HOUR_MS), found.bounds(1)), (None, None));
+    assert_eq!((found.rate(Cost::Effective, 1, HOUR_MS), found.bounds(1)), (None, None));
     assert_eq!(found.unmatched()[0].cost, Money::micros(3_000_000));
     // Both of the first machine: $8 and $30, of which the second hour has $15.
     let off = |from| {
@@ -330,7 +333,7 @@ Credit,i-9,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-2,
     assert_eq!(found.discounts(1, 0, u64::MAX), (Vec::new(), Money::ZERO));
     assert_eq!(found.other_lines, 1);
     let euros = found.in_usd(2_000_000_000_000).unwrap();
-    assert_eq!(euros.run_rate(0, HOUR_MS), Some(Money::micros(42_000_000)));
+    assert_eq!(euros.rate(Cost::Effective, 0, HOUR_MS), Some(Money::micros(42_000_000)));
     // FOCUS says in each column what a credit takes off.
     let focus = "\
 ResourceId,ChargePeriodStart,ChargePeriodEnd,BilledCost,EffectiveCost,ListCost,ContractedCost,ChargeCategory
@@ -357,8 +360,8 @@ Usage,i-2,2026-11-20T12:00:00Z,2026-11-20T13:00:00Z,40
 Credit,i-2,2026-11-01T00:00:00Z,2026-12-01T00:00:00Z,-720
 ",
     );
-    assert_eq!(found.run_rate(0, HOUR_MS), Some(Money::micros(39_000_000)));
-    assert_eq!(found.run_rate(1, HOUR_MS), Some(Money::micros(39_000_000)));
+    assert_eq!(found.rate(Cost::Effective, 0, HOUR_MS), Some(Money::micros(39_000_000)));
+    assert_eq!(found.rate(Cost::Effective, 1, HOUR_MS), Some(Money::micros(39_000_000)));
     let day = TEN_MS - 10 * HOUR_MS;
     let cost = |from_day: u64, to_day: u64| {
         let at = |days: u64| day - 19 * 24 * HOUR_MS + days * 24 * HOUR_MS;

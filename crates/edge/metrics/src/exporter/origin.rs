@@ -20,7 +20,6 @@ pub struct SeriesOrigin {
     pub device: String,
     /// Model, as the exporter writes it.
     pub model: Option<String>,
-    /// The MIG slice, if it is about one.
     pub slice: Option<MigSlice>,
     /// Who held it; `None` if nobody, or nobody knows.
     pub holder: Option<DeviceHolder>,

@@ -14,7 +14,6 @@ pub enum UsageFileError {
     /// One row is bad, and bad rows are not to be left out.
     #[error(transparent)]
     Row(#[from] Box<RowError>),
-    /// The header row.
     #[error("{}: {problem}", FilePosition::line(.file, 1))]
     Header {
         /// Name of the file as the user gave it.

@@ -9,9 +9,7 @@ const UTF8_BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub(crate) enum LineRead {
     /// A line, to be read with [`BoundedLines::bytes`].
     Here,
-    /// The end of the input.
     End,
-    /// A line longer than allowed.
     TooLong,
     /// The first line, which ends with a carriage return alone.
     CarriageReturns,

@@ -40,7 +40,6 @@ pub struct UsageSamples {
 pub struct UsageSeries {
     /// Namespace of the pod, where the file says it.
     pub namespace: Option<String>,
-    /// Name of the pod.
     pub pod: String,
     /// Index or UUID of the GPU, as the file has it.
     pub gpu: String,

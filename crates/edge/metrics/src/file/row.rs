@@ -136,7 +136,6 @@ fn cut_off(number: &Number<'_>, decimals: u32) -> Result<i128, &'static str> {
     number.units(decimals, Rest::CutOff).ok_or("is too large")
 }
 
-/// A whole GPU.
 const WHOLE_MILLI: u32 = 1000;
 
 /// A part of a GPU, cut off to thousandths.

@@ -6,7 +6,7 @@ use dovetail_account::device_time::Span;
 use dovetail_phases::job_phases::{ContainerRun, RunEnd};
 
 use super::query::{JobSeries, NOTE};
-use crate::prometheus::{Labels, SeriesSample};
+use crate::prometheus::{Labels, SeriesSample, own_label};
 
 /// What is known of one pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,10 +26,7 @@ pub struct PodEvents {
 
 impl PodEvents {
     pub(super) fn take(&mut self, kind: JobSeries, labels: &Labels, samples: &[SeriesSample]) {
-        let text = |name: &str| {
-            let found = labels.get(&format!("exported_{name}")).or_else(|| labels.get(name));
-            found.cloned().unwrap_or_default()
-        };
+        let text = |name: &str| own_label(labels, name).unwrap_or_default();
         // Years 1970 to 10000.
         let is_time = |seconds: f64| (1.0..253_402_300_800.0).contains(&seconds);
         let is_one = samples.iter().any(|sample| sample.value == 1.0);
@@ -67,7 +64,6 @@ impl PodEvents {
         }
     }
 
-    /// More of the same pod.
     pub(super) fn add(&mut self, more: &Self) {
         for (container, times) in &more.starts_ms {
             self.starts_ms.entry(container.clone()).or_default().extend(times);

@@ -16,7 +16,6 @@ pub enum JobSeries {
     Nvlink,
     /// Memory in use, in MiB.
     MemoryMebibytes,
-    /// Memory in use, in bytes.
     MemoryBytes,
     /// CPUs busy.
     Cpu,

@@ -8,7 +8,7 @@ use dovetail_phases::job_phases::DeviceSample;
 use super::events::PodEvents;
 use super::query::JobSeries;
 use crate::exporter::{Observation, ObservedDevice, PodLabels, SeriesMeasure, SeriesOrigin};
-use crate::prometheus::{Labels, Series};
+use crate::prometheus::{Labels, Series, own_label};
 
 /// The moments of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,6 @@ pub struct Grid {
     pub from_ms: u64,
     /// Their distance.
     pub step_ms: u64,
-    /// How many there are.
     pub count: usize,
 }
 
@@ -81,7 +80,7 @@ impl JobReadings {
                 _ => {
                     let Some(pod) = pod_of(&labels) else { continue };
                     let of_uid = self.events.entry(pod).or_default();
-                    let uid = label_of(&labels, "uid").unwrap_or_default();
+                    let uid = own_label(&labels, "uid").unwrap_or_default();
                     of_uid.entry(uid).or_default().take(kind, &labels, &samples);
                     continue;
                 }
@@ -222,10 +221,5 @@ fn whole(value: f64) -> Option<u64> {
 
 /// The pod of a series, its own labels before what a server put over them.
 fn pod_of(labels: &Labels) -> Option<PodName> {
-    label_of(labels, "namespace").zip(label_of(labels, "pod"))
-}
-
-fn label_of(labels: &Labels, name: &str) -> Option<String> {
-    let found = labels.get(&format!("exported_{name}")).or_else(|| labels.get(name));
-    found.filter(|value| !value.is_empty()).cloned()
+    own_label(labels, "namespace").zip(own_label(labels, "pod"))
 }

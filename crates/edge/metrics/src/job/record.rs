@@ -13,7 +13,6 @@ use crate::exporter::{Observation, ObservedDevice};
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceHolding<'a> {
     pub device: &'a ObservedDevice,
-    /// Namespace of the pod.
     pub namespace: &'a str,
     pub pod: &'a str,
     /// Its uid, where several pods had its name one after the other; else empty.
@@ -22,7 +21,6 @@ pub struct DeviceHolding<'a> {
     pub container: &'a str,
     /// How much of the device.
     pub gpu_milli: i64,
-    /// When.
     pub held: Span,
 }
 

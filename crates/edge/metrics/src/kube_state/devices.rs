@@ -20,7 +20,6 @@ const MOST_DEVICES: f64 = 4096.0;
 /// How many of something there were, for some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountedSpan {
-    /// When.
     pub span: Span,
     pub count: u32,
 }

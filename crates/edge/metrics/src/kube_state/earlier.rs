@@ -21,7 +21,6 @@ pub struct Unknown {
 pub struct AskedEarlier {
     /// Where its answer belongs.
     pub table: KubeTable,
-    /// The question.
     pub query: String,
 }
 

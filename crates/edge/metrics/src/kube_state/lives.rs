@@ -11,7 +11,6 @@ use crate::selector::chunks;
 /// A pod among those of its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodLife {
-    /// `metadata.uid`.
     pub uid: String,
     /// From when the name was its own; 0 for the first one.
     pub from_ms: u64,

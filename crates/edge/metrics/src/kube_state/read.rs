@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::lives::PodLife;
-use crate::prometheus::{Labels, Series};
+use crate::prometheus::{Labels, Series, own_label};
 
 /// What is known of objects. Names are as in the API, labels as in Prometheus.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KubeState {
     /// Pods by namespace and name.
     pub pods: BTreeMap<(String, String), KubePod>,
-    /// Nodes by name.
     pub nodes: BTreeMap<String, KubeNode>,
     pub namespaces: BTreeMap<String, Labels>,
     /// Pods that asked for more than CPU, memory and storage; empty where nobody keeps what pods
@@ -51,7 +50,6 @@ pub struct KubePod {
 /// A node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KubeNode {
-    /// `spec.providerID`.
     pub provider_id: String,
     /// Labels that were allowed, by their names in Prometheus.
     pub labels: Labels,
@@ -94,7 +92,6 @@ pub enum KubeTable {
     /// Nodes with their provider's identity.
     NodeInfo,
     NodeLabels,
-    /// What nodes offer.
     NodeAllocatable,
 }
 
@@ -111,7 +108,6 @@ impl KubeTable {
         Self::NodeAllocatable,
     ];
 
-    /// Whether it is about nodes.
     pub(super) fn is_of_nodes(self) -> bool {
         matches!(self, Self::NodeInfo | Self::NodeLabels | Self::NodeAllocatable)
     }
@@ -305,8 +301,7 @@ impl PodSum {
 /// A label of a series, the exporter's own before what Prometheus put over it; kube-state-metrics
 /// writes `<none>` for nothing.
 pub(super) fn text(labels: &Labels, name: &str) -> Option<String> {
-    let found = labels.get(&format!("exported_{name}")).or_else(|| labels.get(name));
-    found.filter(|value| !value.is_empty() && *value != "<none>").cloned()
+    own_label(labels, name).filter(|value| value != "<none>")
 }
 
 fn object_labels(labels: &Labels) -> impl Iterator<Item = (String, String)> {

@@ -10,7 +10,6 @@ use crate::prometheus::Series;
 pub struct KubeTimes {
     /// Pods that ask for GPUs.
     pub pods: BTreeMap<(String, String), PodTimes>,
-    /// When Jobs were made.
     pub jobs_created_ms: BTreeMap<(String, String), u64>,
     /// Pods that have no node at the end of the window.
     pub waiting: BTreeSet<(String, String)>,
@@ -28,13 +27,10 @@ pub struct PodTimes {
 /// One kind of series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeSeries {
-    /// When pods were made.
     PodCreated,
     /// When pods got their node.
     PodPlaced,
-    /// Which pods have not started.
     PodPending,
-    /// When Jobs were made.
     JobCreated,
 }
 

@@ -11,6 +11,12 @@ use thiserror::Error;
 /// Labels of a series by name; `__name__` is the metric's.
 pub type Labels = BTreeMap<String, String>;
 
+/// A label of a series, the exporter's own before what Prometheus put over it.
+pub(crate) fn own_label(labels: &Labels, name: &str) -> Option<String> {
+    let found = labels.get(&format!("exported_{name}")).or_else(|| labels.get(name));
+    found.filter(|value| !value.is_empty()).cloned()
+}
+
 /// One value of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeriesSample {
@@ -44,7 +50,6 @@ pub enum AnswerError {
     /// Samples of one series that do not ascend in time.
     #[error("series {labels:?} has samples that do not ascend in time, near {at_ms} ms")]
     Order {
-        /// Labels of the series.
         labels: Labels,
         /// The sample that comes too late.
         at_ms: i64,

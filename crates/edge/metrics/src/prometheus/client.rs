@@ -77,7 +77,6 @@ pub enum QueryError {
     #[error("{server} returned status {status} (attempts: {tries}): {text}{}", hint(*status))]
     Status {
         server: String,
-        /// Status of HTTP.
         status: u16,
         /// Begin of the body.
         text: String,

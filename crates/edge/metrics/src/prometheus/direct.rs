@@ -61,19 +61,13 @@ pub enum DirectError {
     Address { url: String },
     /// A token would travel unprotected.
     #[error("the token is not sent to {url} because the connection is not encrypted: use https")]
-    TokenInClear {
-        /// The address.
-        url: String,
-    },
-    /// No header.
+    TokenInClear { url: String },
     #[error("`{name}` is not a valid header name, or its value contains invalid characters")]
     Header { name: String },
-    /// No certificates.
     #[error("cannot use the certificates of {file}: {problem}")]
     Certificates {
         /// The file, or `the system`.
         file: String,
-        /// What is wrong.
         problem: String,
     },
 }

@@ -18,6 +18,7 @@ mod direct;
 #[cfg(feature = "client")]
 mod transport;
 
+pub(crate) use answer::own_label;
 pub use answer::{AnswerError, Labels, QueryResult, Series, SeriesSample, read};
 #[cfg(feature = "client")]
 pub use client::{Limits, Notes, PrometheusClient, QueryError, RangeQuery};

@@ -48,16 +48,8 @@ pub struct HttpReply {
 pub enum TransportError {
     /// Nothing listens, or the connection broke, or it took too long. Another try may help.
     #[error("no response from {server}: {problem}")]
-    NoAnswer {
-        server: String,
-        /// What happened.
-        problem: String,
-    },
+    NoAnswer { server: String, problem: String },
     /// The body is larger than allowed.
     #[error("the response of {server} is larger than {most_bytes} bytes")]
-    TooLarge {
-        server: String,
-        /// What is allowed.
-        most_bytes: usize,
-    },
+    TooLarge { server: String, most_bytes: usize },
 }

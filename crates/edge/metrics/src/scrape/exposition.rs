@@ -17,7 +17,6 @@ const MOST_LABELS: usize = 64;
 /// A line with a number.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SampleLine {
-    /// Name of the series.
     pub(super) name: String,
     pub(super) labels: Labels,
     /// The number; it may be NaN or infinite.

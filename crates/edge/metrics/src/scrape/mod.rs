@@ -35,14 +35,12 @@ pub struct RefusedLines {
     pub source: String,
     /// Its number on that page.
     pub line: u64,
-    /// What is wrong with it.
     pub problem: LineProblem,
 }
 
 /// A page that is none.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PageError {
-    /// Not text.
     #[error("the response is not text (byte {byte})")]
     NoText {
         /// The first byte that is none.

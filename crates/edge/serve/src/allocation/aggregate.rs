@@ -9,7 +9,6 @@ use dovetail_store::{Detail, Party, SumRow};
 pub enum Aggregate {
     Cluster,
     Node,
-    /// The namespace of the pod.
     Namespace,
     /// Kind and name of the pod's top owner.
     Controller,

@@ -22,7 +22,6 @@ pub struct SeriesLabels {
     pub cluster: String,
     /// The team; `(no owner)` of what nobody had.
     pub team: String,
-    /// Pool of the node.
     pub pool: String,
     /// What the GPUs were.
     pub cause: String,

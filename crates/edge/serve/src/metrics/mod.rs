@@ -58,7 +58,6 @@ pub struct Described {
     pub name: String,
     /// `counter` or `gauge`.
     pub kind: &'static str,
-    /// Names of its labels.
     pub labels: &'static [&'static str],
     pub help: &'static str,
 }

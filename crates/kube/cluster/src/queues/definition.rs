@@ -1,8 +1,8 @@
 //! The CustomResourceDefinition of queues.
 
-use dovetail_objects::{Definition, queue_spec_schema};
+use dovetail_objects::{Definition, queue_spec_schema, structural};
 
-use super::status::status_schema;
+use super::status::Status;
 
 /// What it says of queues.
 pub fn definition() -> Definition {
@@ -22,7 +22,7 @@ pub fn definition() -> Definition {
             ("Age", ".metadata.creationTimestamp", "date"),
         ],
         spec: queue_spec_schema(),
-        status: status_schema(),
+        status: structural::<Status>(),
         rules: &[
             (
                 "!has(self.spec.parent) || self.spec.parent != self.metadata.name",

@@ -16,7 +16,6 @@ mod tree;
 
 pub use admission::{QUEUE_LABEL, admit, queue_of};
 pub use definition::definition;
-pub(crate) use status::timestamp;
 pub use status::{KnownUsage, borrowed, patch, status, usage};
 pub use tree::{QueueProblem, problems, queue};
 

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use dovetail_model::{Axis, Bounds, Charge, QueueUsage};
-use dovetail_objects::{Queue, harmless, structural};
+use dovetail_objects::json::timestamp;
+use dovetail_objects::{Queue, harmless, none_required};
 use dovetail_plan::QueueUse;
 use dovetail_plan::engine::WaitingBelow;
 use jiff::Timestamp;
-use schemars::{JsonSchema, Schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ use dovetail_translate::Rules;
 // `kubectl explain queue.status` prints.
 #[derive(JsonSchema, Serialize)]
 #[schemars(transform = none_required)]
-struct Status {
+pub(super) struct Status {
     /// Usage of the queue and its descendants, by resource.
     used: BTreeMap<String, String>,
     /// Usage beyond the guarantee, by resource.
@@ -100,16 +101,6 @@ struct QueueCondition {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "date-time"))]
     last_transition_time: Option<String>,
-}
-
-/// A status is written as a whole, but a server takes one that lacks fields.
-fn none_required(schema: &mut Schema) {
-    schema.remove("required");
-}
-
-/// The schema of `status` for the CustomResourceDefinition.
-pub(super) fn status_schema() -> Value {
-    structural::<Status>()
 }
 
 /// Usage alone is written again after so long.
@@ -227,7 +218,6 @@ fn is_usage_alone(before: &Value, after: &Value) -> bool {
     (0..USAGE_MS as i64).contains(&since_ms) && without(before) == without(after)
 }
 
-/// The condition `Ready`.
 fn condition(problem: Option<&QueueProblem>) -> QueueCondition {
     let (status, reason) = match problem {
         None => ("True", "Ready"),
@@ -236,11 +226,6 @@ fn condition(problem: Option<&QueueProblem>) -> QueueCondition {
     let message = problem.map(ToString::to_string).unwrap_or_default();
     let message = harmless(&message).to_string();
     QueueCondition { r#type: "Ready", status, reason, message, last_transition_time: None }
-}
-
-pub(crate) fn timestamp(at_ms: u64) -> String {
-    let at = i64::try_from(at_ms).ok().and_then(|at| Timestamp::from_millisecond(at).ok());
-    format!("{:.0}", at.unwrap_or_default())
 }
 
 #[cfg(test)]

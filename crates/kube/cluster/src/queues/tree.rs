@@ -49,26 +49,16 @@ pub enum QueueProblem {
     },
     /// What says whose pods it takes is not understood.
     #[error("spec.namespaceSelector: {problem}: until it is corrected, it selects no namespace")]
-    SelectorUnreadable {
-        /// What is wrong with it.
-        problem: String,
-    },
+    SelectorUnreadable { problem: String },
     /// After how long its usage counts half cannot be read.
     #[error("spec.halfLife: {problem}: write it as 12h or 7d, or remove it")]
-    HalfLifeUnreadable {
-        /// What is wrong with it.
-        problem: String,
-    },
+    HalfLifeUnreadable { problem: String },
     /// It names a resource in two ways.
     #[error("{field} sets {resource} twice, once with the prefix `requests.`: keep one")]
     Twice { field: &'static str, resource: String },
     /// Something is wrong with a queue above it.
     #[error("its ancestor queue {above} is not ready: {problem}")]
-    Above {
-        above: String,
-        /// What is wrong with that.
-        problem: Box<QueueProblem>,
-    },
+    Above { above: String, problem: Box<QueueProblem> },
 }
 
 impl QueueProblem {

@@ -1,8 +1,8 @@
 //! The CustomResourceDefinition of reservations.
 
-use dovetail_objects::{Definition, reservation_spec_schema};
+use dovetail_objects::{Definition, reservation_spec_schema, structural};
 
-use super::status::status_schema;
+use super::status::Status;
 
 /// What it says of reservations.
 pub fn definition() -> Definition {
@@ -21,7 +21,7 @@ pub fn definition() -> Definition {
             ("Earliest", ".status.earliestTime", "string"),
         ],
         spec: reservation_spec_schema(),
-        status: status_schema(),
+        status: structural::<Status>(),
         rules: &[],
         source: ("crates/kube/objects/src/reservation.rs", "reservations"),
     }

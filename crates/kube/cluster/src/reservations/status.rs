@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use dovetail_model::{Booked, BookingVerdict, TooLarge};
-use dovetail_objects::{Reservation, harmless, structural};
-use schemars::{JsonSchema, Schema};
+use dovetail_objects::json::timestamp;
+use dovetail_objects::{Reservation, harmless, none_required};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Unusable;
-use crate::queues::timestamp;
 
 /// Names of nodes that a status lists, at most.
 const MOST_NODES: usize = 256;
@@ -19,7 +19,7 @@ const MOST_NODES: usize = 256;
 #[derive(JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = none_required)]
-struct Status {
+pub(super) struct Status {
     /// `Admitted`: capacity is available at the reserved time. `Refused`: it is not. `Active`: the
     /// queue or job may use the capacity. `Ended`: the reserved time is over.
     #[schemars(extend("enum" = ["Admitted", "Refused", "Active", "Ended"]))]
@@ -39,16 +39,6 @@ struct Status {
     /// Generation of the reservation that this status describes.
     #[schemars(with = "i64", range(min = 0))]
     observed_generation: i64,
-}
-
-/// A status is written as a whole, but a server takes one that lacks fields.
-fn none_required(schema: &mut Schema) {
-    schema.remove("required");
-}
-
-/// The schema of `status` for the CustomResourceDefinition.
-pub(super) fn status_schema() -> Value {
-    structural::<Status>()
 }
 
 /// The phase that its status says; empty if it says none.

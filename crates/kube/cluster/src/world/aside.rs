@@ -18,7 +18,6 @@ use super::readings::extended::{ExtendedClaim, extended_claim};
 /// The first claim of decided pods whose devices were not free together with those before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnservedClaim {
-    /// Name of the pod.
     pub pod: String,
     /// Its name; empty if the pod, or a claim of it, is gone.
     pub claim: String,

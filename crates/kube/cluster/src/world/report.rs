@@ -183,13 +183,7 @@ pub enum ObjectReport {
     /// A node is decided for a pod of ours, and its claims get their volumes there before it
     /// starts.
     #[error("pod {pod} waits for volumes: {}", waits_for_volumes(.claims, .node))]
-    WaitsForVolumes {
-        pod: PodKey,
-        /// Names of the claims.
-        claims: Vec<String>,
-        /// Name of the node.
-        node: String,
-    },
+    WaitsForVolumes { pod: PodKey, claims: Vec<String>, node: String },
     /// The same of a pod without such claims: others of its gang have some, and they start
     /// together.
     #[error(
@@ -199,18 +193,12 @@ pub enum ObjectReport {
         pod: PodKey,
         /// Names of the claims of its gang.
         claims: Vec<String>,
-        /// Name of the node.
         node: String,
     },
     /// Nodes are decided for the pods of a native group, and claims of some get their volumes
     /// before they start.
     #[error("podgroup {namespace}/{name} waits for volumes: {}", group_waits_for_volumes(.claims))]
-    GroupWaitsForVolumes {
-        namespace: String,
-        name: String,
-        /// Names of the claims.
-        claims: Vec<String>,
-    },
+    GroupWaitsForVolumes { namespace: String, name: String, claims: Vec<String> },
     /// A node is decided for a pod of ours, and devices of its claims, or of others of its gang,
     /// become ready before it starts.
     #[error("pod {pod} waits for devices: {}", waits_for_devices(.devices, .node))]
@@ -218,7 +206,6 @@ pub enum ObjectReport {
         pod: PodKey,
         /// As `driver/pool/device`.
         devices: Vec<String>,
-        /// Name of the node.
         node: String,
     },
     /// A native group waits for pods.
@@ -240,7 +227,6 @@ pub enum ObjectReport {
         kind: Kind,
         /// Its namespace, name and identity.
         about: PodKey,
-        /// What is wrong.
         reason: NotYet,
         /// Whether it was said of late with other pods' names: the words are new and the cause is
         /// not.
@@ -257,7 +243,6 @@ pub enum ObjectReport {
     #[error("pod {pod} {}: {reason}", what_becomes_of_it(.reason))]
     Refused {
         pod: PodKey,
-        /// Why.
         reason: NotYet,
         /// Whether it was said of late with other pods' names: the words are new and the cause is
         /// not.

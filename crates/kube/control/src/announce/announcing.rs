@@ -219,7 +219,6 @@ impl Announcing {
         writes
     }
 
-    /// Writes on their way.
     pub(crate) fn on_their_way(&self) -> usize {
         self.on_their_way
     }

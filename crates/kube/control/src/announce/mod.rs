@@ -36,7 +36,6 @@ use crate::status::WaitingReason;
 pub struct EventSource {
     /// Name of the scheduler, as pods name it.
     pub controller: String,
-    /// Name of this process.
     pub instance: String,
 }
 
@@ -108,7 +107,6 @@ pub struct PodCondition {
     /// The version of the pod that was seen waiting: of another version, which may have a node,
     /// nothing is said.
     pub resource_version: String,
-    /// Why it waits.
     pub waiting: WaitingReason,
     /// When it began to wait, in milliseconds since 1970; `None` if its condition is false already.
     pub since_ms: Option<u64>,

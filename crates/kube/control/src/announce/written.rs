@@ -12,16 +12,12 @@ pub enum WriteOutcome {
     Changed,
     /// The server will refuse it again, such as for missing rights.
     Refused {
-        /// HTTP code.
         code: u16,
         /// What the server says.
         message: String,
     },
     /// The server asks for a pause, failed, or did not answer.
-    Troubled {
-        /// Its `Retry-After`, if it gave one.
-        retry_after_ms: Option<u64>,
-    },
+    Troubled { retry_after_ms: Option<u64> },
     /// This process does not lead any more. Nothing was sent.
     NotLeading,
 }

@@ -24,7 +24,6 @@ pub struct InLine {
     pub pods: u32,
     /// GPUs that it needs to start, in thousandths.
     pub gpu_milli: i64,
-    /// For how long it has waited.
     pub waited_ms: u64,
     /// Why, in the word of the condition `PodScheduled`.
     pub reason: &'static str,

@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_cluster::world::World;
+use dovetail_cluster::world::{PodKey, World};
 use dovetail_model::{HoldingPhase, NodeAvailability, Owner, Snapshot};
-use dovetail_objects::Pod;
 use serde::Serialize;
 
 /// A node.
 #[derive(Clone, Debug, Serialize)]
 pub struct NodeLine {
-    /// Its name.
     pub node: String,
     /// Model of its GPUs; null if it has none or does not say.
     pub gpu_model: Option<String>,
@@ -21,7 +19,6 @@ pub struct NodeLine {
     pub held: usize,
     /// GPUs that are free, below 0 where more is held than there is.
     pub free: i64,
-    /// Whether it takes pods.
     pub takes_pods: bool,
     /// Who holds how many of its GPUs, most first.
     pub holders: Vec<GpuHolder>,
@@ -34,7 +31,6 @@ pub struct GpuHolder {
     pub pod: String,
     /// GPUs that it holds.
     pub gpus: usize,
-    /// Whether it is ending.
     pub is_ending: bool,
 }
 
@@ -46,7 +42,10 @@ pub(super) fn nodes(world: &Snapshot, objects: &World, all: bool) -> Vec<NodeLin
     let real = world.holdings.iter().filter(|holding| is_real(&holding.phase));
     for holding in real.filter(|holding| !holding.devices.is_empty()) {
         let pod = match &holding.owner {
-            Owner::Pod(pod) => objects.pods().pod_of(*pod).map(full_name).unwrap_or_default(),
+            Owner::Pod(pod) => {
+                let pod = objects.pods().pod_of(*pod).map(PodKey::of);
+                pod.map(|pod| pod.to_string()).unwrap_or_default()
+            }
             Owner::Foreign(name) => name.clone(),
             Owner::Reservation => "reserved".to_owned(),
         };
@@ -77,8 +76,4 @@ pub(super) fn nodes(world: &Snapshot, objects: &World, all: bool) -> Vec<NodeLin
         });
     }
     lines
-}
-
-fn full_name(pod: &Pod) -> String {
-    format!("{}/{}", pod.meta.namespace, pod.meta.name)
 }

@@ -32,22 +32,17 @@ pub enum BindOutcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The server asks for a pause (429).
-    Busy {
-        /// Its `Retry-After`, if it gave one.
-        retry_after_ms: Option<u64>,
-    },
+    Busy { retry_after_ms: Option<u64> },
     /// The pod changed meanwhile (409).
     Conflict,
     /// The server will refuse it again, such as for missing rights.
     Refused {
-        /// HTTP code.
         code: u16,
         /// What the server says.
         message: String,
     },
     /// The server failed, and the pod is still without node.
     ServerFailed {
-        /// HTTP code.
         code: u16,
         /// What the server says.
         message: String,

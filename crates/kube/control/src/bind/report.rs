@@ -8,7 +8,6 @@ use super::answer::BindOutcome;
 /// What became of one decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BindReport {
-    /// The decision.
     pub bind: Arc<Bind>,
     pub outcome: BindOutcome,
     /// From sending to the answer; `None` if nothing was sent or nothing came.

@@ -23,10 +23,7 @@ pub enum Input {
     /// What came of a request.
     Answered(ApiResponse),
     /// Nodes are chosen by the policy of this name from now on.
-    ChooseBy {
-        /// Its name.
-        policy: String,
-    },
+    ChooseBy { policy: String },
     /// Time has passed.
     Tick,
 }

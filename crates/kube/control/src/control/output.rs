@@ -9,7 +9,6 @@ use crate::schedule::{GpuTime, News, PodCounts};
 /// What one step asks for and reports.
 #[derive(Debug, Default)]
 pub struct StepOutput {
-    /// Requests to send.
     pub requests: Vec<ApiRequest>,
     /// What happened, for logs and metrics, in order.
     pub log: Vec<LogEntry>,
@@ -37,7 +36,6 @@ pub struct StepOutput {
 pub enum LogEntry {
     /// News of the scheduler.
     News {
-        /// What happened.
         news: News,
         /// The same was reported lately.
         is_known: bool,
@@ -53,7 +51,6 @@ pub enum LogEntry {
     },
     /// A write about a pod or a claim went well, or did not.
     Step(StepNews),
-    /// Something was announced.
     Announced {
         what: Announced,
         /// What became of it.
@@ -78,9 +75,7 @@ pub enum LogEntry {
 /// What is announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Announced {
-    /// An event of a pod.
     Event,
-    /// A condition of a pod.
     Condition,
     QueueStatus,
     ReservationStatus,

@@ -180,7 +180,6 @@ impl LeaderState {
         }
     }
 
-    /// Answers a question.
     pub(super) fn ask(&mut self, question: &Question, now_ms: u64) -> Option<Reply> {
         self.scheduler.engine()?;
         Some(ask(question, &self.settings.world.scheduler, now_ms, &mut self.scheduler))

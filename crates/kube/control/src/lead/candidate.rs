@@ -66,15 +66,9 @@ pub enum ElectionPhase {
         until_ms: u64,
     },
     /// It must read the world anew, then call [`Candidate::relisted`].
-    Relisting {
-        /// Epoch of the leadership.
-        epoch: u64,
-    },
+    Relisting { epoch: u64 },
     /// It may write.
-    Leading {
-        /// Epoch of the leadership.
-        epoch: u64,
-    },
+    Leading { epoch: u64 },
 }
 
 /// One candidate.

@@ -5,11 +5,8 @@ use super::LeaseName;
 /// Why a request about the lease did not do what it was for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// The server refuses it.
     Refused {
-        /// The code of its answer.
         code: u16,
-        /// What it says.
         message: String,
     },
     /// The namespace of the lease does not exist.

@@ -23,7 +23,6 @@ pub enum PodOrder {
     /// Say which node is freed for it; none any more if `node` is empty.
     Nominate {
         pod: PodKey,
-        /// Name of the node.
         node: String,
         /// What it says of that in the same write, as far as it has not got a node meanwhile.
         says: Option<Box<PodCondition>>,
@@ -33,7 +32,6 @@ pub enum PodOrder {
         claim: ClaimKey,
         /// Its version: of another version nothing is changed.
         version: Box<str>,
-        /// Name of the node.
         node: String,
     },
     /// Change a claim of devices.
@@ -104,7 +102,6 @@ pub enum OrderEnd {
     /// The server refuses it, such as for missing rights or by admission, and will again; or it has
     /// again and again (429, 500).
     Refused {
-        /// HTTP code.
         code: u16,
         /// What the server says.
         message: String,

@@ -25,31 +25,22 @@ pub enum Went {
     /// It is done.
     Well,
     /// It failed, and is tried again.
-    Again {
-        /// What went wrong.
-        problem: String,
-    },
+    Again { problem: String },
     /// The scheduler's account lacks a right.
     WithoutRight {
         /// The right, as roles name it.
         right: &'static str,
-        /// HTTP code.
         code: u16,
         /// What the server says.
         message: String,
     },
-    /// The server refuses it.
     Refused {
-        /// HTTP code.
         code: u16,
         /// What the server says.
         message: String,
     },
     /// The server has failed to answer again and again.
-    Unanswered {
-        /// What went wrong.
-        problem: String,
-    },
+    Unanswered { problem: String },
 }
 
 /// Lines that were not taken yet, and what was logged lately.

@@ -81,7 +81,6 @@ impl ParallelSteps {
         step
     }
 
-    /// Whether all of it is over.
     pub(super) fn is_over(&self) -> bool {
         self.left.is_empty() && self.on_their_way == 0
     }

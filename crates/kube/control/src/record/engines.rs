@@ -10,13 +10,9 @@ pub enum EngineEntry {
     /// begins with. There is one per leadership, and one more after each inconsistency.
     Begins(Box<(EngineConfig, Snapshot)>),
     Steps {
-        /// When.
         now_ms: u64,
-        /// What happened.
         events: Vec<Event>,
-        /// What it answered.
         actions: Vec<Action>,
-        /// Whether it decided.
         decides: bool,
     },
 }

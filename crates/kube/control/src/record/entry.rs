@@ -11,7 +11,6 @@ use crate::request::{ApiRequest, Method, Now, RequestClass};
 /// One step.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RecordEntry {
-    /// When.
     pub now: Now,
     /// How many requests of each class might begin.
     pub credits: Credits,

@@ -19,15 +19,10 @@ pub enum InputEntry {
     Won(u64),
     Stop,
     End,
-    /// [`Change::Applied`].
     Applied(String, Box<RawValue>),
-    /// [`Change::Deleted`].
     Deleted(String, Box<RawValue>),
-    /// [`Change::Listing`].
     Listing(String),
-    /// [`Change::Listed`].
     Listed(String),
-    /// [`Change::Absent`].
     Absent(String),
     Answered(AnswerEntry),
     ChooseBy(String),

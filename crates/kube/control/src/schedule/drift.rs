@@ -18,7 +18,6 @@ pub(super) struct Comparisons {
 }
 
 impl Comparisons {
-    /// Whether it is time for one.
     pub(super) fn is_due(&mut self, now_ms: u64) -> bool {
         let due_ms = *self.due_ms.get_or_insert(now_ms.saturating_add(EVERY_MS));
         if now_ms < due_ms {
@@ -28,7 +27,6 @@ impl Comparisons {
         true
     }
 
-    /// When the next one is due.
     pub(super) fn due_ms(&self) -> Option<u64> {
         self.due_ms
     }

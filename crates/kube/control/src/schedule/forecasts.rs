@@ -133,7 +133,6 @@ impl Forecasts {
         Some(ForecastEnd { p50_ms, p90_ms, actual_ms: after(now_ms) })
     }
 
-    /// A job is gone.
     pub(super) fn forget(&mut self, job: JobId, now_ms: u64) {
         self.past.left(job, now_ms);
         self.of.remove(&job);

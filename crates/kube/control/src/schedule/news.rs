@@ -30,12 +30,7 @@ pub enum News {
         waited_ms: u64,
     },
     /// A pod waits.
-    Pending {
-        pod: PodKey,
-        job: JobId,
-        /// Why.
-        reason: PendingReason,
-    },
+    Pending { pod: PodKey, job: JobId, reason: PendingReason },
     /// Pods are to be preempted, or in a dry run would be, so that another one starts.
     Preempts(Box<Preempts>),
     /// The server has taken the delete of a pod that is evicted for another.
@@ -69,10 +64,7 @@ pub enum News {
     /// Something about an object.
     Object(world::ObjectReport),
     /// Nodes are chosen by another policy from now on.
-    ChoosesBy {
-        /// Its name.
-        policy: String,
-    },
+    ChoosesBy { policy: String },
     /// The engine did not take what the world reported. It starts again from the world.
     Inconsistent(EngineError),
     /// It has been forecast when a pending job starts.

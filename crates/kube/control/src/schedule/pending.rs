@@ -57,7 +57,6 @@ impl PendingJobs {
         self.change(job, |pending| pending.pods += 1);
     }
 
-    /// Why a job is pending.
     pub(super) fn set_reason(&mut self, job: JobId, reason: PendingReason) {
         self.unreported.remove(&job);
         self.change(job, |pending| pending.reason = Some(reason));

@@ -15,7 +15,6 @@ use super::news::News;
 pub(super) struct VictimUse {
     by: RememberedBy,
     gpu_milli: u64,
-    /// When its job was submitted.
     submitted_ms: u64,
     /// How long it had run by then, and how much of that nothing keeps.
     ran_ms: u64,

@@ -4,9 +4,9 @@
 //! and never false again from then on; before that false, with the word and the text that its pods
 //! have.
 
+use dovetail_objects::json::timestamp;
 use dovetail_objects::{INITIALLY_SCHEDULED, PodGroup, harmless};
 use dovetail_translate::NotYet;
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::WaitingReason;
@@ -38,8 +38,7 @@ pub fn group_patch(group: &PodGroup, wanted: &Value, now_ms: u64) -> Option<Valu
         return None;
     }
     let since = says["lastTransitionTime"].as_str().filter(|_| says["status"] == wanted["status"]);
-    let at = i64::try_from(now_ms).ok().and_then(|at| Timestamp::from_millisecond(at).ok());
-    let now = format!("{:.0}", at.unwrap_or_default());
+    let now = timestamp(now_ms);
     let meta = &group.meta;
     Some(json!({
         "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},

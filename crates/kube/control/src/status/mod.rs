@@ -12,7 +12,7 @@ mod waiting;
 pub(crate) use away::away_from_its_gang;
 pub use group::{group_is_left_untouched, group_is_scheduled, group_patch, group_waits};
 pub use obstacles::{Obstacle, obstacles};
-pub use reason::{plugin, reason, unschedulable_message};
+pub use reason::{none_is_available, plugin, reason};
 pub(crate) use waiting::with_sentence;
 pub use waiting::{
     COULD_NOT_START, RESERVED_FOR_LOST, Reason, UNSCHEDULABLE, WAITING_FOR_DEVICES,

@@ -90,22 +90,9 @@ pub fn reason(refusal: &Refusal, rules: &Rules) -> Cow<'static, str> {
     })
 }
 
-/// What an event says of a pod that no node takes, from what each node has against it: every reason
+/// What an event says of a pod that no node takes, from the reasons that each node gives: every one
 /// with the number of nodes that give it, in the order and punctuation of kube-scheduler.
-pub fn unschedulable_message<'a>(
-    nodes: impl IntoIterator<Item = &'a [Refusal]>,
-    rules: &Rules,
-) -> String {
-    let reasons = |refusals: &'a [Refusal]| {
-        refusals.iter().map(|refusal| reason(refusal, rules)).collect::<BTreeSet<_>>()
-    };
-    none_is_available(nodes.into_iter().map(reasons))
-}
-
-/// The same, from the reasons that each node gives.
-pub(super) fn none_is_available(
-    nodes: impl Iterator<Item = BTreeSet<Cow<'static, str>>>,
-) -> String {
+pub fn none_is_available(nodes: impl Iterator<Item = BTreeSet<Cow<'static, str>>>) -> String {
     let mut count = 0;
     let mut by_reason: BTreeMap<Cow<'static, str>, usize> = BTreeMap::new();
     for given in nodes {

@@ -55,13 +55,6 @@ pub struct Consumer {
     pub uid: Box<str>,
 }
 
-impl Consumer {
-    /// Whether it is a pod.
-    pub fn is_pod(&self) -> bool {
-        self.api_group.is_empty() && &*self.resource == "pods"
-    }
-}
-
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct StatusJson {

@@ -18,9 +18,7 @@ use crate::meta::Meta;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "ClaimJson")]
 pub struct ResourceClaim {
-    /// Name and identity.
     pub meta: Meta,
-    /// Names of its finalizers.
     pub finalizers: Vec<Box<str>>,
     pub asked: ClaimContents,
     /// What was allocated to it; `None` until anything is.
@@ -35,7 +33,6 @@ pub struct ResourceClaim {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "TemplateJson")]
 pub struct ResourceClaimTemplate {
-    /// Name and identity.
     pub meta: Meta,
     pub asked: ClaimContents,
 }
@@ -65,7 +62,6 @@ pub struct ClaimRequest {
 pub struct DeviceAsked {
     /// Its name among the alternatives of its request; empty where there are none.
     pub name: Box<str>,
-    /// Name of the device class.
     pub class: Box<str>,
     /// CEL expressions that the devices meet, beside those of the class; empty where a selector is
     /// of another kind.
@@ -84,7 +80,6 @@ pub struct DeviceAsked {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AskedCount {
     Exactly(i64),
-    /// All that there are.
     All,
     /// In a way that is not known.
     Other(Box<str>),

@@ -11,7 +11,6 @@ use crate::meta::Meta;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "ClassJson")]
 pub struct DeviceClass {
-    /// Name and identity.
     pub meta: Meta,
     /// The extended resource by which pods may ask for a device of this class; empty if none.
     pub extended_resource: Box<str>,

@@ -32,7 +32,6 @@ pub struct DeviceCondition {
     /// `True`, `False` or `Unknown`.
     #[serde(deserialize_with = "nullable")]
     pub status: Box<str>,
-    /// For people.
     #[serde(deserialize_with = "nullable")]
     pub message: Box<str>,
 }

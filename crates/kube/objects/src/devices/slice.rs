@@ -15,7 +15,6 @@ use crate::meta::Meta;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "SliceJson")]
 pub struct ResourceSlice {
-    /// Name and identity.
     pub meta: Meta,
     pub driver: Box<str>,
     /// The node they are in; empty if several nodes reach them.

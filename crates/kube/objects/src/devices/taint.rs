@@ -24,7 +24,6 @@ pub enum TaintEffectOfDevice {
     NoSchedule,
     /// The same, and pods that have it are evicted.
     NoExecute,
-    /// Nothing.
     #[default]
     #[serde(other)]
     None,

@@ -10,7 +10,6 @@ use crate::meta::Meta;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "RuleJson")]
 pub struct DeviceTaintRule {
-    /// Name and identity.
     pub meta: Meta,
     /// Which devices it taints; `None` is none of them.
     pub selector: Option<DeviceTaintSelector>,

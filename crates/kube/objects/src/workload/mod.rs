@@ -62,7 +62,6 @@ impl WorkloadRole {
     }
 }
 
-/// Reads one workload from its JSON.
 pub(super) fn read(kind: WorkloadKind, json: &[u8]) -> Result<WorkloadObject, Box<Strange>> {
     let name = kind.name();
     match kind {

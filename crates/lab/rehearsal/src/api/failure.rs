@@ -10,11 +10,8 @@ use super::kind::ResourceKind;
 /// A request that was refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiFailure {
-    /// HTTP code.
     pub code: u16,
-    /// Reason of the `Status`.
     pub reason: &'static str,
-    /// Message of the `Status`.
     pub message: String,
     pub(crate) details: Map<String, Value>,
     /// Continue token of a list that may go on inconsistently.

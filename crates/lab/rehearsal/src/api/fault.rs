@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::call::{Call, Verb};
+use crate::dice::mix;
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,10 +30,7 @@ pub enum ApiFault {
     /// The request takes effect, then the connection closes.
     ReplyLost,
     /// The request waits before it takes effect.
-    Slow {
-        /// For how long.
-        delay_ms: u64,
-    },
+    Slow { delay_ms: u64 },
     /// The request waits for the test's word before it takes effect.
     Hold,
     /// The request takes effect, its answer waits for the test's word.
@@ -75,7 +73,6 @@ pub struct On {
     pub plural: Option<String>,
     /// Subresource, such as `binding`; `Some("")` is the object itself.
     pub subresource: Option<String>,
-    /// Name of the object.
     pub name: Option<String>,
 }
 
@@ -134,13 +131,11 @@ impl FaultRule {
 /// A fault that struck.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultRecord {
-    /// Seed of the run.
     pub seed: u64,
     /// Position of the rule.
     pub rule: usize,
     /// The request: verb, place, and how often it came before.
     pub request: String,
-    /// What was done.
     pub fault: ApiFault,
 }
 
@@ -207,10 +202,7 @@ pub(crate) fn draw(seed: u64, text: &str) -> u64 {
     let fnv = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64 ^ seed, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    let mut mixed = fnv.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+    mix(fnv)
 }
 
 #[cfg(test)]

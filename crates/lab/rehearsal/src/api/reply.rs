@@ -12,7 +12,6 @@ use super::store::StoredObject;
 /// A finished answer.
 #[derive(Clone, Debug)]
 pub struct ApiReply {
-    /// HTTP code.
     pub code: u16,
     /// What it says.
     pub body: Bytes,

@@ -32,11 +32,8 @@ impl Default for Settings {
 /// A bind that took effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// Namespace of the pod.
     pub namespace: String,
-    /// Name of the pod.
     pub pod: String,
-    /// UID of the pod.
     pub uid: String,
     pub node: String,
     /// Version of the write.

@@ -8,7 +8,6 @@ use super::admission::Rejection;
 /// What of a pod its status repeats.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// UID of the pod.
     pub uid: String,
     pub namespace: String,
     pub name: String,

@@ -15,7 +15,6 @@ pub(crate) const ARRIVED_PERCENT: u128 = 130;
 /// Pods of an openb list on openb machines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArrivalRecipe {
-    /// Name of the list.
     pub list: String,
     /// What is changed.
     pub transform: Transform,

@@ -21,7 +21,6 @@ pub struct Bound {
     /// Whether the target is the most that it may be; else the least.
     pub at_most: bool,
     pub measured: f64,
-    /// Whether it holds.
     pub met: bool,
     /// The regime in which it is measured, where it is the worst of several.
     pub regime: Option<String>,

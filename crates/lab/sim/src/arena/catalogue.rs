@@ -83,7 +83,6 @@ pub struct Regime {
     pub name: String,
     /// Regimes that ask the same question.
     pub family: &'static str,
-    /// How its worlds are made.
     pub recipe: Recipe,
     /// Whether it is in the quick subset.
     pub is_quick: bool,
@@ -95,7 +94,6 @@ pub struct RegimeFigure {
     /// Key of the figure of a run.
     pub key: &'static str,
     pub unit: &'static str,
-    /// Whether more is better.
     pub higher_is_better: bool,
 }
 

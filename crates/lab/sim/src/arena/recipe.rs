@@ -86,7 +86,6 @@ pub enum WorkSource {
 /// What else is special about a regime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Twist {
-    /// Nothing.
     None,
     /// All pods of a job in one rack of eight machines.
     GangsInOneRack,
@@ -116,7 +115,6 @@ pub enum ArenaError {
     /// No stream of its jobs has its load.
     #[error(transparent)]
     Stream(#[from] Unfillable),
-    /// A trace could not be made.
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// The simulation refused the world.
@@ -132,7 +130,6 @@ pub enum ArenaError {
 pub enum RegimeInput {
     /// Pods that stay.
     Arrivals {
-        /// Machines.
         nodes: Vec<TraceNode>,
         pods: Vec<TraceJob>,
         /// Rows of pods in order of arrival.
@@ -152,11 +149,6 @@ pub enum RegimeInput {
 }
 
 impl Recipe {
-    /// Whether the data has what the recipe needs.
-    pub fn has_data(&self, data: &ArenaData) -> bool {
-        self.lacks(data).is_none()
-    }
-
     /// What the data lacks that the recipe needs.
     pub fn lacks(&self, data: &ArenaData) -> Option<String> {
         let is_absent = |trace: &Outside| !data.has(trace);
@@ -169,14 +161,6 @@ impl Recipe {
                 data.lacks_nodes(*count)
             }
             Self::Timed(_) => None,
-        }
-    }
-
-    /// How long a stream is; 0 where nothing takes time.
-    pub fn hours(&self) -> f64 {
-        match self {
-            Self::Arrivals(_) => 0.0,
-            Self::Timed(recipe) => f64::from(recipe.days) * 24.0,
         }
     }
 

@@ -28,9 +28,7 @@ pub struct Settings {
     pub seeds: Vec<u64>,
     /// Orders of the machines for each seed.
     pub orders: u64,
-    /// Names of the regimes.
     pub regimes: Vec<String>,
-    /// Names of the policies.
     pub policies: Vec<String>,
     /// Fingerprint of the outside data.
     pub data: String,
@@ -39,15 +37,12 @@ pub struct Settings {
 /// One finished run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Name of the regime.
     pub regime: String,
-    /// Name of the policy.
     pub policy: String,
     /// Seed of the jobs.
     pub seed: u64,
     /// Order of the machines.
     pub order: u64,
-    /// What was measured.
     pub figures: RunFigures,
 }
 

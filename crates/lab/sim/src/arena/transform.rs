@@ -12,9 +12,7 @@ pub enum Transform {
     /// Each pod asks for so many cores per GPU, at least for one GPU's: memory binds before CPU.
     CoresPerGpu(i64),
     HalfCpu,
-    /// No CPU requests.
     NoCpu,
-    /// No memory requests.
     NoMemory,
     /// Half as much memory again.
     MoreMemory,

@@ -38,9 +38,7 @@ pub struct ArenaRun {
     pub seed: u64,
     /// Order of the machines.
     pub order: u64,
-    /// Name of the policy.
     pub policy: String,
-    /// What was measured.
     pub figures: RunFigures,
 }
 
@@ -53,7 +51,6 @@ pub struct RegimeVerdict {
     pub figure: &'static str,
     /// Unit of the figure and of the regret.
     pub unit: &'static str,
-    /// Whether more is better.
     pub higher_is_better: bool,
     /// Every simple policy waits less than 6 minutes: it counts in no mean.
     pub easy: bool,

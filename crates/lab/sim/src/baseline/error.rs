@@ -19,23 +19,18 @@ pub enum BaselineError {
     /// The cluster holds no GPU, or more than can be counted.
     #[error("the cluster's {nodes} nodes have {gpus} GPUs; pass between 1 and {} GPUs", u32::MAX)]
     BadCluster {
-        /// Nodes given.
         nodes: usize,
         /// Sum of their GPUs.
         gpus: u64,
     },
     /// A job asks for no GPU; these orders share out GPUs alone.
     #[error("job {job} requests 0 GPUs; remove it, or correct its number of GPUs")]
-    ZeroGpus {
-        /// Name of the job.
-        job: String,
-    },
+    ZeroGpus { job: String },
     /// A job could never start.
     #[error(
         "job {job} requests {num_gpu} GPUs, but the cluster has {cluster_gpus}; remove the job or enlarge the cluster"
     )]
     JobLargerThanCluster {
-        /// Name of the job.
         job: String,
         /// GPUs the job asks for.
         num_gpu: u32,
@@ -46,39 +41,28 @@ pub enum BaselineError {
     #[error(
         "job {job} has no model, so its start overhead is unknown; add its model or run without start overheads"
     )]
-    NoModel {
-        /// Name of the job.
-        job: String,
-    },
+    NoModel { job: String },
     /// The start-overhead table has no row for the job.
     #[error(
         "job {job}: the start-overhead table {file} has no row for {num_gpu} GPUs and model {model}; \
          add the row or run without start overheads"
     )]
     NoOverhead {
-        /// Name of the job.
         job: String,
         /// Name of the table.
         file: String,
         /// GPUs the job asks for.
         num_gpu: u32,
-        /// Model of the job.
         model: String,
     },
     /// A time of the job does not fit the 64-bit microseconds used here.
     #[error(
         "job {job}: it would end later than 64-bit microseconds can hold; correct the run times of the trace"
     )]
-    TimeTooLarge {
-        /// Name of the job.
-        job: String,
-    },
+    TimeTooLarge { job: String },
     /// No preemptive baseline has this name.
     #[error("unknown preemptive order {name}; choose srtf, srsf or las")]
-    UnknownOrder {
-        /// The name that was asked for.
-        name: String,
-    },
+    UnknownOrder { name: String },
 }
 
 impl BaselineError {

@@ -11,7 +11,6 @@ pub struct BaselineEvent {
     pub time_us: u64,
     /// Position of the job in the input.
     pub job: u32,
-    /// What happened to it.
     pub kind: BaselineEventKind,
 }
 
@@ -22,7 +21,6 @@ pub enum BaselineEventKind {
     Start,
     /// It was preempted and waits again.
     Stop,
-    /// It is complete.
     End,
 }
 

@@ -9,14 +9,12 @@ pub struct JobOutcome {
     pub submit_us: u64,
     /// First start; a preempted job started more than once.
     pub start_us: u64,
-    /// Completion.
     pub end_us: u64,
 }
 
 /// The figures that published comparisons state.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BaselineMetrics {
-    /// Number of jobs.
     pub jobs: usize,
     /// Mean job completion time (end − submit), in seconds.
     pub average_jct_s: f64,

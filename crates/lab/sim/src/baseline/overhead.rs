@@ -69,7 +69,6 @@ impl StartOverheads {
         Some(self.by_gpus.get(&num_gpu)?.get(model)?.overhead_us)
     }
 
-    /// Name of the file, for messages.
     pub(super) fn file(&self) -> &str {
         &self.file
     }

@@ -8,7 +8,6 @@ pub const POINTS: usize = 131;
 pub struct CurveSample {
     /// Milli-GPU requested by all pods so far, the dropped ones included.
     pub arrived_milli: i64,
-    /// Milli-GPU allocated.
     pub allocated_milli: i64,
     /// Expected fragmented milli-GPU of the cluster.
     pub fragmented_milli: f64,

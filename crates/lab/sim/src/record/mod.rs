@@ -47,11 +47,9 @@ pub struct Header {
 /// Every line between the first and the last: what happened at one instant, and what was decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedStep {
-    /// When.
     pub now_ms: u64,
     /// What the engine was told, in order.
     pub events: Vec<Event>,
-    /// What it answered.
     pub actions: Vec<Action>,
     /// Whether it decided then. A live engine is told things at more than one time before it
     /// decides.
@@ -94,7 +92,6 @@ pub enum RecordError {
         file: String,
         /// Line, from 1.
         line: u64,
-        /// What is wrong with it.
         problem: String,
     },
     /// A line is no JSON, or not that of what belongs there: a sentence that begins with the place.

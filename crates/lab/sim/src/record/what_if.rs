@@ -50,7 +50,6 @@ pub struct Difference {
     pub line: u64,
     /// When it was decided, in milliseconds.
     pub now_ms: u64,
-    /// Name of the job.
     pub job: String,
     /// The nodes of its pods, as recorded, in the order of names.
     pub recorded: Vec<String>,

@@ -15,7 +15,6 @@ pub struct ClusterEvent {
     /// When, on the trace's clock.
     pub at_ms: u64,
     pub action: NodeAction,
-    /// Name of the machine.
     pub node: String,
 }
 

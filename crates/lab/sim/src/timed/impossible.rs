@@ -19,7 +19,6 @@ pub struct ImpossibleJob {
     /// Its place in the list of jobs, from 0.
     #[serde(skip)]
     pub row: usize,
-    /// Its name.
     pub job: String,
     /// Why, as the end of the sentence "it can never start: ...".
     pub reason: String,

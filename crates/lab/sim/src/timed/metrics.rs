@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 /// What happened to one job. Times on the trace's clock; `None` did not happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobOutcome {
-    /// Submission.
     pub submit_ms: u64,
     /// First start.
     pub start_ms: Option<u64>,
@@ -26,9 +25,7 @@ pub struct JobOutcome {
 /// the jobs that started.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimedMetrics {
-    /// Jobs of the trace.
     pub jobs: u64,
-    /// Jobs that did not end.
     pub unfinished_jobs: u64,
     /// Jobs that started at least once.
     pub started_jobs: u64,
@@ -52,7 +49,6 @@ pub struct TimedMetrics {
     pub restarts: u64,
     /// GPU-hours of work that was lost and done again.
     pub repeated_gpu_hours: f64,
-    /// Times a job was preempted.
     pub preemptions: u64,
     /// GPU time of work that was done again, and of restarts.
     pub lost_gpu_s: f64,

@@ -85,7 +85,6 @@ pub struct TimedConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Estimates {
-    /// Nothing.
     None,
     /// The run times that users estimated, as recorded in the trace; nothing where it says nothing.
     #[default]
@@ -106,20 +105,14 @@ pub enum TimedError {
     /// There is nothing to run.
     #[error("the trace has no jobs: there is nothing to simulate")]
     NoJobs,
-    /// A run time is not known.
     #[error("job {job} has no run time: the timed protocol needs one for every job")]
-    NoDuration {
-        /// Name of the job.
-        job: String,
-    },
+    NoDuration { job: String },
     /// An event names a machine that does not exist.
     #[error("{action} at {at_ms} ms names the node `{node}`, which is not in the node list")]
     UnknownNode {
-        /// Name of the machine.
         node: String,
         /// What was to happen.
         action: &'static str,
-        /// When.
         at_ms: u64,
     },
     /// The simulation goes on beyond [`LAST_MS`].
@@ -129,7 +122,6 @@ pub enum TimedError {
     TooLate {
         /// Place of the job in the world.
         row: usize,
-        /// Name of the job.
         job: String,
     },
     /// The engine refused an event.

@@ -16,10 +16,12 @@ use crate::timed::metrics::JobOutcome;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Due {
     /// A running attempt of a job ends.
-    End { job: JobId, attempt: u32 },
+    End {
+        job: JobId,
+        attempt: u32,
+    },
     /// A machine, by position in the world, fails.
     Failure(u32),
-    /// A machine is repaired.
     Repair(u32),
     /// Something with a machine of the pool.
     Pool(PoolDue),

@@ -31,7 +31,6 @@ impl Observer for () {}
 #[derive(Clone, Copy, Debug)]
 pub struct JobView<'s> {
     pub job: &'s TraceJob,
-    /// What happened to it.
     pub outcome: &'s JobOutcome,
     /// Since when it runs; `None` if it does not.
     pub running_since_ms: Option<u64>,

@@ -91,7 +91,6 @@ pub enum TimelineError {
     Money {
         /// Begin of the account, on the trace's clock.
         from_ms: u64,
-        /// Its end.
         to_ms: u64,
     },
 }

@@ -121,7 +121,6 @@ impl Bins {
 pub struct Series {
     /// Begin, on the trace's clock.
     pub from_ms: u64,
-    /// End.
     pub to_ms: u64,
     /// Width of a bin; the last may be shorter.
     pub bin_ms: u64,
@@ -134,13 +133,11 @@ pub struct Series {
 pub struct SeriesPoint {
     /// Begin of the bin, on the trace's clock.
     pub at_ms: u64,
-    /// Length of the bin.
     pub length_ms: u64,
     /// GPUs there are: unavailable + allocated + free.
     pub installed_gpus: f64,
     /// Lost GPUs, and those not held on nodes that are not ready.
     pub unavailable_gpus: f64,
-    /// GPUs held.
     pub allocated_gpus: f64,
     /// GPUs held by nobody, by cause; causes of nothing are left out.
     pub free_gpus_by_cause: BTreeMap<FreeCause, f64>,

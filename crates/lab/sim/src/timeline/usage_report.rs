@@ -32,7 +32,6 @@ pub struct UsageReport {
     pub month_days: u32,
     /// Of the whole cluster.
     pub total: StatesReport,
-    /// By GPU model.
     pub models: Vec<ModelReport>,
     /// Models whose price nobody knows (null is GPUs without a model): in no total of money.
     pub unknown_price_models: Vec<Option<String>>,
@@ -68,7 +67,6 @@ pub struct StatesReport {
     pub allocated_by_queue: BTreeMap<String, AmountReport>,
     /// Held by pods of no job.
     pub allocated_by_others: AmountReport,
-    /// Held by nobody.
     pub free: AmountReport,
     /// The same by cause; every cause is listed.
     pub free_by_cause: BTreeMap<FreeCause, AmountReport>,

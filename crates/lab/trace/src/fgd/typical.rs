@@ -17,7 +17,6 @@ pub struct TypicalPod {
     pub cpu_milli: i64,
     /// Part of each GPU, in thousandths.
     pub gpu_milli: i64,
-    /// Number of GPUs.
     pub gpu_count: u32,
     /// GPU models it may use; empty means any.
     pub gpu_models: Vec<String>,

@@ -125,7 +125,6 @@ impl FileTable {
         self.optional(name).ok_or_else(|| self.header_error(name, "is missing", expected))
     }
 
-    /// An error about the header.
     pub(crate) fn header_error(
         &self,
         column: &str,
@@ -152,7 +151,6 @@ impl FileTable {
         self.unused().map(|name| format!("column {} is not used", shortened(name))).collect()
     }
 
-    /// Goes to the next row.
     pub(crate) fn advance(&mut self) -> Result<NextRow, TraceError> {
         let mut blank = None;
         loop {

@@ -22,9 +22,7 @@ use timeline::{AmountPeriod, Timeline};
 /// A part of a device for some time. Times are ms on one clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeenPart {
-    /// Begin.
     pub from_ms: u64,
-    /// End.
     pub to_ms: u64,
     /// How much of the device, in thousandths.
     pub gpu_milli: i64,

@@ -16,7 +16,6 @@ const NAMED_GROUPS: usize = 10;
 pub struct SizeStats {
     /// `0`, `share` (a part of one GPU), `1`, `2`, `3-4`, `5-8`, ... .
     pub gpus: String,
-    /// Number of jobs.
     pub jobs: u64,
     pub job_share: f64,
     /// GPU-hours of those with a run time.
@@ -29,7 +28,6 @@ pub struct SizeStats {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OutcomeStats {
     pub outcome: RecordedOutcome,
-    /// Number of jobs.
     pub jobs: u64,
     pub job_share: f64,
     /// GPU-hours of those with a run time.
@@ -51,7 +49,6 @@ pub struct GroupStats {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GroupShare {
     pub name: String,
-    /// Number of jobs.
     pub jobs: u64,
     pub job_share: f64,
     /// GPU-hours of those with a run time.

@@ -12,9 +12,7 @@ use crate::node::TraceCluster;
 pub struct ClusterStats {
     /// Where they come from.
     pub source: String,
-    /// Number of machines.
     pub nodes: u64,
-    /// Number of GPUs.
     pub gpus: u64,
     pub cpu_cores: f64,
     /// Memory, in GiB.
@@ -32,9 +30,7 @@ pub struct ClusterStats {
 pub struct GpuModelStats {
     /// The model; `None` when the source does not say.
     pub model: Option<String>,
-    /// Number of machines.
     pub nodes: u64,
-    /// Number of GPUs.
     pub gpus: u64,
 }
 

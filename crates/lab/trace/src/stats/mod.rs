@@ -28,7 +28,6 @@ use crate::trace::Trace;
 pub struct TraceStats {
     /// Where the jobs come from.
     pub source: String,
-    /// Number of jobs.
     pub jobs: u64,
     /// Number of pods of all jobs.
     pub pods: u64,
@@ -53,7 +52,6 @@ pub struct TraceStats {
     pub estimates: Option<EstimateStats>,
     /// How jobs ended.
     pub outcomes: Vec<OutcomeStats>,
-    /// Who submits.
     pub users: Option<GroupStats>,
     /// Queues, teams or virtual clusters.
     pub queues: Option<GroupStats>,

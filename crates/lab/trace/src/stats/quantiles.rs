@@ -7,15 +7,12 @@ use serde::Serialize;
 pub struct Quantiles {
     /// How many values there are, at least 1.
     pub count: u64,
-    /// Arithmetic mean.
     pub mean: f64,
-    /// Median.
     pub p50: f64,
     /// Nine of ten values are at most about this.
     pub p90: f64,
     /// 99 of 100 values are at most about this.
     pub p99: f64,
-    /// Largest value.
     pub max: f64,
 }
 

@@ -49,7 +49,6 @@ pub struct SynthConfig {
 /// A generated world.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Synthetic {
-    /// The machines.
     pub cluster: TraceCluster,
     /// The jobs, by submission.
     pub trace: Trace,

@@ -26,9 +26,7 @@ pub struct SynthModel {
     pub expected_gpu_hours_inside: f64,
     /// Standard deviation of the GPU-hours over seeds.
     pub gpu_hours_sd: f64,
-    /// Jobs by size.
     pub sizes: Vec<SizeModel>,
-    /// Share of the jobs that fail.
     pub failed_share: f64,
     /// Share of the jobs that are stopped.
     pub killed_share: f64,
@@ -43,7 +41,6 @@ pub struct SynthModel {
 /// Expectations of jobs of one size.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SizeModel {
-    /// Number of pods.
     pub pods: u32,
     pub gpus_per_pod: u32,
     /// True when the pod has a part of its GPU.

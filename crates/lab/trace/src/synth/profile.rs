@@ -57,7 +57,6 @@ impl SynthProfile {
     }
 }
 
-/// All parameters of a profile.
 pub(super) struct Parameters {
     pub(super) machines: &'static [MachineClass],
     pub(super) sizes: &'static [SizeClass],

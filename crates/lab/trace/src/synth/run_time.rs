@@ -6,7 +6,6 @@
 
 use super::random::Random;
 
-/// Longest run time, in s.
 const LONGEST_S: f64 = 30.0 * 86_400.0;
 /// 90th percentile of the standard normal distribution.
 const NORMAL_P90: f64 = 1.281_551_565_544_600_4;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dovetail_cluster::world::{Change, ObjectReport, Settings, World as Index};
-use dovetail_control::status::{plugin, reason, unschedulable_message};
+use dovetail_control::status::{none_is_available, plugin, reason};
 use dovetail_model::{Job, JobId, Node, Requirement, RuleCause};
 use dovetail_objects::{Kind, Object};
 use dovetail_plan::explain::Refusal;
@@ -183,7 +183,10 @@ fn judge(
         };
         said.insert(node.name.to_string(), refusals);
     }
-    let message = unschedulable_message(said.values().map(Vec::as_slice), rules);
+    let reasons = |refusals: &Vec<Refusal>| {
+        refusals.iter().map(|refusal| reason(refusal, rules)).collect::<BTreeSet<_>>()
+    };
+    let message = none_is_available(said.values().map(reasons));
     let of_node = |refusals: Vec<Refusal>| OfNode {
         plugin: refusals.first().and_then(|refusal| plugin(refusal.cause)),
         reasons: refusals.iter().map(|refusal| reason(refusal, rules).into_owned()).collect(),

@@ -78,7 +78,6 @@ fn folder(text: &str) -> Result<PathBuf, Infallible> {
     Ok(PathBuf::from(text))
 }
 
-/// Compares.
 pub(crate) fn run(app: &App, flags: &ArenaFlags) -> Result<()> {
     let output = app.output("sim arena")?;
     let folder = flags.traces.as_deref().filter(|folder| !folder.as_os_str().is_empty());

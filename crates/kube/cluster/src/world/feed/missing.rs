@@ -57,7 +57,6 @@ impl Missing {
         self.last.contains_key(name)
     }
 
-    /// Whether a queue is missing.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.found.contains_key(name)
     }

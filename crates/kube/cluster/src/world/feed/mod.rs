@@ -169,7 +169,6 @@ impl Feed {
         self.refuse(objects, slot, reason);
     }
 
-    /// The job of a pod.
     pub(crate) fn job(
         &self,
         objects: &Objects,

@@ -14,7 +14,6 @@ use crate::world::key::PodKey;
 /// One decided bind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bind {
-    /// Number of the decision.
     pub decision: u64,
     /// The pod: another one of the same name is never bound.
     pub pod: PodKey,

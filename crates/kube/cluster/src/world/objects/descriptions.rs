@@ -41,7 +41,6 @@ impl Descriptions {
         self.groups.get(gang)
     }
 
-    /// All objects of a kind.
     pub(crate) fn groups(&self, kind: Kind) -> impl Iterator<Item = &PodGroup> {
         let source = GangSource::of(kind);
         let of_source = self.groups.iter().filter(move |(name, _)| Some(name.source) == source);
@@ -118,7 +117,6 @@ impl Descriptions {
         own.into_iter().chain(of_makers).min()
     }
 
-    /// The shortest time limit of pods.
     pub(crate) fn shortest_limit_ms<'p>(&self, pods: impl Iterator<Item = &'p Pod>) -> Option<u64> {
         pods.filter_map(|pod| self.time_limit_ms(pod)).min()
     }
@@ -175,7 +173,6 @@ impl Descriptions {
         noted
     }
 
-    /// A workload is gone.
     pub(crate) fn remove_workload(
         &mut self,
         kind: WorkloadKind,

@@ -45,7 +45,6 @@ pub(crate) type Key = (Box<str>, Box<str>);
 /// Devices that are set aside for a claim.
 #[derive(Clone, Debug)]
 pub(crate) struct Pledge {
-    /// Identity of the claim.
     uid: Box<str>,
     /// The pod that they are set aside for.
     pod: PodId,
@@ -59,7 +58,6 @@ pub(crate) struct Pledge {
 pub(crate) struct SetAside {
     /// Claims, by namespace and name.
     pub(crate) claims: Vec<Key>,
-    /// Nodes of their pods.
     pub(crate) nodes: BTreeSet<NodeName>,
     pub(crate) devices: Vec<DeviceKey>,
 }

@@ -57,7 +57,6 @@ impl Listings {
         stored.is_some_and(|stored| meta.uid.is_empty() || stored.uid == meta.uid)
     }
 
-    /// A list begins.
     pub(crate) fn begin(&mut self, kind: Kind) {
         self.under_way.insert(kind, BTreeSet::new());
         self.deleted.retain(|(of, _), _| *of != kind);
@@ -71,7 +70,6 @@ impl Listings {
         stored.into_iter().filter(|key| !seen.contains(key)).collect()
     }
 
-    /// Whether every kind was listed once.
     pub(crate) fn are_all_complete(&self) -> bool {
         Kind::ALL.iter().all(|kind| self.complete.contains(kind))
     }

@@ -218,13 +218,11 @@ impl Pods {
         self.by_node.get(node).into_iter().flatten().copied()
     }
 
-    /// Pods that use a claim.
     pub(crate) fn with_claim(&self, namespace: &str, claim: &str) -> impl Iterator<Item = Slot> {
         let key = (Box::from(namespace), Box::from(claim));
         self.by_claim.get(&key).into_iter().flatten().copied()
     }
 
-    /// Pods that use any claim.
     pub(crate) fn with_claims(&self) -> BTreeSet<Slot> {
         self.by_claim.values().flatten().copied().collect()
     }
@@ -275,7 +273,6 @@ impl Pods {
         old
     }
 
-    /// Forgets a pod.
     pub(crate) fn remove(&mut self, slot: Slot) -> PodEntry {
         self.index_claims(slot, false);
         self.index_late(slot, false);

@@ -6,7 +6,6 @@ use super::Objects;
 use super::listing::Key;
 
 impl Objects {
-    /// What is kept of an object.
     pub(crate) fn stored(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Meta> {
         if let Some(strange) = self.unreadable.get(kind, namespace, name) {
             return Some(&strange.meta);

@@ -31,7 +31,6 @@ pub enum ClaimPart {
     New,
     Metadata,
     Status,
-    /// It is deleted.
     Deletion,
     /// The status of the pod of this name, which says by which claim it has extended resources.
     Pod(Box<str>),
