@@ -47,4 +47,7 @@ pub use engine::{Batch, Engine, EngineConfig, EngineError, Learned, ReservedFor,
 pub use gang::{PlacedPod, UnknownLevel};
 pub use preemption::{BlockingBudgets, PreemptionConfig, SearchEffort};
 pub use reserve::ReserveConfig;
-pub use starts::{ExpectedStart, ExpectedWait, Foresight, PastForecasts, reached};
+pub use starts::{
+    ExpectedStart, ExpectedWait, Foresight, OctaveCorrection, PastForecasts, StartCorrections,
+    reached,
+};

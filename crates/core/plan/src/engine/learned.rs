@@ -10,6 +10,7 @@ use dovetail_policy::learn::Learnt;
 
 use super::events::expect_end;
 use super::{Engine, EngineConfig};
+use crate::starts::StartCorrections;
 
 /// What an engine has learned from the jobs that came and ended. Nothing is known by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +22,9 @@ pub struct Learned {
     /// How long jobs run that came together, without the jobs that are there; `None` with another
     /// order than `dovetail`.
     pub cohorts: Option<Cohorts>,
+    /// How much later jobs start than forecasts say. Engines do not forecast by themselves: whoever
+    /// has them do it fills this in.
+    pub starts: StartCorrections,
 }
 
 impl Learned {
@@ -30,6 +34,7 @@ impl Learned {
             policy: engine.learnt(),
             run_times: engine.books.run_times.tables(),
             cohorts: engine.books.turns.as_ref().map(TurnBook::learned),
+            starts: StartCorrections::default(),
         }
     }
 

@@ -18,9 +18,11 @@
 //! |---|---|
 //! | `chance` | what is known of a run time, and draws from it |
 //! | `play` | one play |
+//! | `corrections` | factors by which expected starts are corrected |
 //! | `past` | what earlier forecasts say of new ones |
 
 mod chance;
+mod corrections;
 mod past;
 mod play;
 
@@ -28,7 +30,8 @@ use std::collections::BTreeMap;
 
 use dovetail_model::{JobId, NodeName};
 
-pub use past::{ExpectedWait, PastForecasts};
+pub use corrections::{ExpectedWait, OctaveCorrection, StartCorrections};
+pub use past::PastForecasts;
 
 use crate::engine::Engine;
 use crate::engine::snapshot::copy_of;

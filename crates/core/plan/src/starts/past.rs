@@ -16,21 +16,22 @@ use std::collections::BTreeMap;
 
 use dovetail_model::JobId;
 
+use super::corrections::{ExpectedWait, OctaveCorrection, StartCorrections, octave};
+
 /// Forecasts that are remembered of each length.
 const REMEMBERED: usize = 400;
 /// With fewer of one length that came true, nothing is corrected.
 const FEWEST: usize = 20;
 
-/// An expected time until a start, in ms: its median and its 90th percentile.
-pub type ExpectedWait = [Option<u64>; 2];
-
 /// The newest forecasts, by the octave of the time expected.
 #[derive(Clone, Debug, Default)]
 pub struct PastForecasts {
-    by_length: BTreeMap<u32, BTreeMap<u64, PastForecast>>,
+    by_octave: BTreeMap<u32, BTreeMap<u64, PastForecast>>,
     /// The forecasts of pending jobs.
     pending: BTreeMap<JobId, (u32, u64)>,
     made: u64,
+    /// What was learned before from forecasts that are not among these.
+    earlier: StartCorrections,
 }
 
 /// One forecast, and what came of it.
@@ -52,18 +53,23 @@ enum Until {
 }
 
 impl PastForecasts {
+    /// Goes on with what was learned from earlier forecasts.
+    pub fn after(earlier: StartCorrections) -> Self {
+        Self { earlier, ..Self::default() }
+    }
+
     /// A forecast of a pending job, as the plays say it. An unknown one says nothing.
     pub fn made(&mut self, job: JobId, expected_ms: ExpectedWait, now_ms: u64) {
         let [Some(p50_ms), p90_ms] = expected_ms else { return };
         self.left(job, now_ms);
-        let length = length(p50_ms);
-        let newest = self.by_length.entry(length).or_default();
+        let octave = octave(p50_ms);
+        let newest = self.by_octave.entry(octave).or_default();
         if newest.len() == REMEMBERED {
             newest.pop_first();
         }
         let until = Until::Pending;
         newest.insert(self.made, PastForecast { made_ms: now_ms, p50_ms, p90_ms, until });
-        self.pending.insert(job, (length, self.made));
+        self.pending.insert(job, (octave, self.made));
         self.made += 1;
     }
 
@@ -78,54 +84,56 @@ impl PastForecasts {
     }
 
     fn ends(&mut self, job: JobId, now_ms: u64, how: impl Fn(u64) -> Until) {
-        let Some((length, number)) = self.pending.remove(&job) else { return };
-        let Some(past) = self.by_length.get_mut(&length).and_then(|of| of.get_mut(&number)) else {
+        let Some((octave, number)) = self.pending.remove(&job) else { return };
+        let Some(past) = self.by_octave.get_mut(&octave).and_then(|of| of.get_mut(&number)) else {
             return;
         };
         past.until = how(now_ms.saturating_sub(past.made_ms));
     }
 
-    /// Expected times, corrected by what came of earlier ones.
-    pub fn corrected(&self, expected_ms: ExpectedWait, now_ms: u64) -> ExpectedWait {
-        let [Some(p50_ms), p90_ms] = expected_ms else { return expected_ms };
-        let Some(past) = self.of_about(length(p50_ms)) else { return expected_ms };
-        let to_median = past.values().map(|past| past.ratio(Some(past.p50_ms), now_ms));
-        let to_p90 = past.values().map(|past| past.ratio(past.p90_ms, now_ms));
-        let times = |ms: u64, factor: f64| (ms as f64 * factor) as u64;
-        let p50_ms = times(p50_ms, quantile(to_median.collect(), 0.5));
-        let p90_ms = p90_ms.map(|ms| times(ms, quantile(to_p90.collect(), 0.9)).max(p50_ms));
-        [Some(p50_ms), p90_ms]
-    }
-
-    /// The forecasts of a length, or of the nearest one of which enough came true.
-    fn of_about(&self, length: u32) -> Option<&BTreeMap<u64, PastForecast>> {
+    /// What corrects forecasts from now on: for each octave of which enough came true what came of
+    /// them, for others what was learned before.
+    pub fn corrections(&self, now_ms: u64) -> StartCorrections {
+        let earlier = self.earlier.0.iter().map(|by| (by.octave, *by));
+        let mut corrections: BTreeMap<u32, OctaveCorrection> = earlier.collect();
         let came_true = |past: &&PastForecast| matches!(past.until, Until::Started(_));
-        let enough = self
-            .by_length
-            .iter()
-            .filter(|(_, of)| of.values().filter(came_true).take(FEWEST).count() == FEWEST);
-        enough.min_by_key(|(other, _)| other.abs_diff(length)).map(|(_, of)| of)
+        for (octave, past) in &self.by_octave {
+            if past.values().filter(came_true).take(FEWEST).count() < FEWEST {
+                continue;
+            }
+            let ratios = |expected_ms: fn(&PastForecast) -> Option<u64>| {
+                past.values().map(|past| past.ratio(expected_ms(past), now_ms)).collect()
+            };
+            let p50_permille = quantile(ratios(|past| Some(past.p50_ms)), 0.5);
+            let p90_permille = quantile(ratios(|past| past.p90_ms), 0.9);
+            let octave = *octave;
+            corrections.insert(octave, OctaveCorrection { octave, p50_permille, p90_permille });
+        }
+        StartCorrections(corrections.into_values().collect())
     }
 }
 
 impl PastForecast {
-    /// The time seen over a time expected, and whether it ended with the start.
-    fn ratio(&self, expected_ms: Option<u64>, now_ms: u64) -> (f64, bool) {
+    /// The time seen over a time expected, in thousandths, and whether it ended with the start.
+    fn ratio(&self, expected_ms: Option<u64>, now_ms: u64) -> (u64, bool) {
         let (seen_ms, has_started) = match self.until {
             Until::Started(ms) => (ms, true),
             Until::Left(ms) => (ms, false),
             Until::Pending => (now_ms.saturating_sub(self.made_ms), false),
         };
-        let over = |expected_ms: u64| seen_ms.max(1) as f64 / expected_ms.max(1) as f64;
-        (expected_ms.map_or(1.0, over), has_started)
+        let over = |expected_ms: u64| {
+            let permille = u128::from(seen_ms.max(1)) * 1_000 / u128::from(expected_ms.max(1));
+            u64::try_from(permille).unwrap_or(u64::MAX)
+        };
+        (expected_ms.map_or(1_000, over), has_started)
     }
 }
 
 /// A quantile of ratios of which some are only known to be greater: the least one at which the
 /// product-limit estimate of the share that is greater falls to the rest. If it does not fall that
 /// far, the greatest of all.
-fn quantile(mut ratios: Vec<(f64, bool)>, share: f64) -> f64 {
-    ratios.sort_unstable_by(|(one, _), (other, _)| one.total_cmp(other));
+fn quantile(mut ratios: Vec<(u64, bool)>, share: f64) -> u64 {
+    ratios.sort_unstable();
     let mut greater = 1.0;
     let all = ratios.len();
     for (at, (ratio, has_started)) in ratios.iter().enumerate() {
@@ -137,9 +145,5 @@ fn quantile(mut ratios: Vec<(f64, bool)>, share: f64) -> f64 {
             }
         }
     }
-    ratios.last().map_or(1.0, |(ratio, _)| *ratio)
-}
-
-fn length(ms: u64) -> u32 {
-    ms.max(1_000).ilog2()
+    ratios.last().map_or(1_000, |(ratio, _)| *ratio)
 }

@@ -41,7 +41,7 @@ fn forecasts_that_came_true_are_not_corrected() {
         came_true(&mut past, job, [Some(ms), Some(ms)], ms);
     }
     let expected = [Some(1_234_567), Some(1_234_567)];
-    assert_eq!(past.corrected(expected, 10_000_000), expected);
+    assert_eq!(past.corrections(10_000_000).corrected(expected), expected);
 }
 
 #[test]
@@ -51,12 +51,13 @@ fn starts_that_came_twice_as_late_double_the_next_median() {
         let after_ms = if job % 10 == 9 { 6_000_000 } else { 2_000_000 };
         came_true(&mut past, job, [Some(1_000_000), Some(2_000_000)], after_ms);
     }
-    let [p50_ms, p90_ms] = past.corrected([Some(1_100_000), Some(2_200_000)], 6_000_000);
+    let corrections = past.corrections(6_000_000);
+    let [p50_ms, p90_ms] = corrections.corrected([Some(1_100_000), Some(2_200_000)]);
     assert_eq!(p50_ms, Some(2_200_000));
     // Nine of ten started after twice the time, at most one tenth after six times: the 90th
     // percentile of the ratios to the expected one is 1.
     assert_eq!(p90_ms, Some(2_200_000));
-    assert_eq!(past.corrected([None, None], 0), [None, None]);
+    assert_eq!(corrections.corrected([None, None]), [None, None]);
 }
 
 /// Half of the jobs start when they were expected to. The others are still pending after four times
@@ -68,12 +69,24 @@ fn pending_jobs_count_for_as_long_as_they_were_seen() {
         came_true(&mut past, job, [Some(1_000_000), Some(1_000_000)], 1_000_000);
     }
     let expected = [Some(1_000_000), Some(1_000_000)];
-    assert_eq!(past.corrected(expected, 4_000_000), expected);
+    assert_eq!(past.corrections(4_000_000).corrected(expected), expected);
     for job in 50..100 {
         past.made(JobId(job), [Some(1_000_000), Some(1_000_000)], 0);
     }
-    assert_eq!(past.corrected(expected, 4_000_000), [Some(1_000_000), Some(4_000_000)]);
+    assert_eq!(past.corrections(4_000_000).corrected(expected), [Some(1_000_000), Some(4_000_000)]);
     // They leave without a start: how long they were seen no longer grows.
     (50..100).for_each(|job| past.left(JobId(job), 5_000_000));
-    assert_eq!(past.corrected(expected, 9_000_000), [Some(1_000_000), Some(5_000_000)]);
+    assert_eq!(past.corrections(9_000_000).corrected(expected), [Some(1_000_000), Some(5_000_000)]);
+}
+
+/// The next leader has no forecasts yet, and corrects by what the last one learned.
+#[test]
+fn corrections_outlive_the_forecasts_that_they_were_learned_from() {
+    let mut past = PastForecasts::default();
+    let expected = [Some(1_000_000), Some(1_000_000)];
+    (0..50).for_each(|job| came_true(&mut past, job, expected, 3_000_000));
+    let mut next = PastForecasts::after(past.corrections(0));
+    assert_eq!(next.corrections(0).corrected(expected), [Some(3_000_000), Some(3_000_000)]);
+    (0..50).for_each(|job| came_true(&mut next, job, expected, 1_000_000));
+    assert_eq!(next.corrections(0).corrected(expected), expected);
 }

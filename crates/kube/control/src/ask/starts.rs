@@ -6,7 +6,7 @@ use dovetail_model::JobId;
 use dovetail_plan::Foresight;
 use serde::Serialize;
 
-use crate::schedule::Scheduler;
+use crate::schedule::{Scheduler, start_corrections};
 
 /// When a pending job is expected to start, if nothing new goes first and no node fails.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -33,16 +33,19 @@ pub struct DomainLine {
     pub name: String,
 }
 
-/// Of every pending job, by the engine's own forecast. The time of the engine is that of the last
-/// event.
+/// Of every pending job, by the engine's own forecast, corrected by what came of the forecasts of
+/// the leader. The time of the engine is that of the last event.
 pub(super) fn starts(now_ms: u64, scheduler: &Scheduler) -> BTreeMap<JobId, StartLine> {
     let Some(engine) = scheduler.engine() else { return BTreeMap::new() };
+    let corrections = start_corrections(scheduler);
     let name = |job: JobId| engine.job(job).map(|job| job.name.clone());
     let line = |start: dovetail_plan::ExpectedStart| {
         let within = |ms: Option<u64>| Some(ms?.saturating_sub(now_ms));
+        let played_ms = [start.p50_ms, start.p90_ms].map(within);
+        let [within_p50_ms, within_p90_ms] = corrections.corrected(played_ms);
         let line = StartLine {
-            within_p50_ms: within(start.p50_ms),
-            within_p90_ms: within(start.p90_ms),
+            within_p50_ms,
+            within_p90_ms,
             after: start.after.into_iter().filter_map(name).collect(),
             domain: engine
                 .list()

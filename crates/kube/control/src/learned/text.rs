@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use dovetail_model::RunTimeTables;
-use dovetail_plan::{Learned, LearntFile, LearntFileError, RunTimesError, check_run_times};
+use dovetail_plan::{
+    Learned, LearntFile, LearntFileError, RunTimesError, StartCorrections, check_run_times,
+};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -14,12 +16,16 @@ use super::cohorts::{self, BadCohorts, COHORTS};
 pub(super) const POLICY: &str = "learnt.json";
 /// The key of how long jobs run.
 pub(super) const RUN_TIMES: &str = "run-times.json";
+/// The key of how much later jobs start than forecasts say.
+pub(super) const STARTS: &str = "starts.json";
 /// A ConfigMap holds 1 MiB; some of it is left for names and labels.
 const MOST_BYTES: usize = 1_000_000;
 /// So much of it may be about jobs that came together.
 const MOST_COHORT_BYTES: usize = 250_000;
 /// Marks the form of [`RUN_TIMES`]; another number is another form.
 const FORMAT: &str = "dovetail-run-times-1";
+/// Marks the form of [`STARTS`].
+const STARTS_FORMAT: &str = "dovetail-starts-1";
 
 /// The data of a ConfigMap.
 pub(super) type Data = BTreeMap<String, String>;
@@ -31,6 +37,13 @@ struct RunTimesFile {
     run_times: RunTimeTables,
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StartsFile {
+    format: String,
+    corrections: StartCorrections,
+}
+
 /// The data of a ConfigMap is of no use.
 #[derive(Debug, Error)]
 pub(super) enum BadText {
@@ -38,8 +51,8 @@ pub(super) enum BadText {
     Json { key: &'static str, problem: serde_json::Error },
     #[error("{POLICY}: {0}")]
     Policy(LearntFileError),
-    #[error("{RUN_TIMES}: format {found}, expected {FORMAT}")]
-    Format { found: String },
+    #[error("{key}: format {found}, expected {expected}")]
+    Format { key: &'static str, found: String, expected: &'static str },
     #[error("{RUN_TIMES}: {0}")]
     RunTimes(RunTimesError),
     #[error("{COHORTS}: {0}")]
@@ -58,6 +71,11 @@ pub(super) fn write(learned: &Learned) -> Result<Data, String> {
     }
     if let Some(learned) = &learned.cohorts {
         data.insert(COHORTS.to_owned(), cohorts::write(learned, MOST_COHORT_BYTES)?);
+    }
+    if learned.starts != StartCorrections::default() {
+        let corrections = learned.starts.clone();
+        let file = StartsFile { format: STARTS_FORMAT.to_owned(), corrections };
+        data.insert(STARTS.to_owned(), json(&file)?);
     }
     let size: usize = data.values().map(String::len).sum();
     if let Some(tables) = &learned.run_times {
@@ -86,7 +104,7 @@ pub(super) fn read(data: &Data) -> Result<Learned, BadText> {
         let file: RunTimesFile = serde_json::from_str(text)
             .map_err(|problem| BadText::Json { key: RUN_TIMES, problem })?;
         if file.format != FORMAT {
-            return Err(BadText::Format { found: file.format });
+            return Err(bad_format(RUN_TIMES, file.format, FORMAT));
         }
         check_run_times(&file.run_times).map_err(BadText::RunTimes)?;
         learned.run_times = Some(file.run_times);
@@ -94,7 +112,19 @@ pub(super) fn read(data: &Data) -> Result<Learned, BadText> {
     if let Some(text) = data.get(COHORTS) {
         learned.cohorts = Some(cohorts::read(text).map_err(BadText::Cohorts)?);
     }
+    if let Some(text) = data.get(STARTS) {
+        let file: StartsFile =
+            serde_json::from_str(text).map_err(|problem| BadText::Json { key: STARTS, problem })?;
+        if file.format != STARTS_FORMAT {
+            return Err(bad_format(STARTS, file.format, STARTS_FORMAT));
+        }
+        learned.starts = file.corrections;
+    }
     Ok(learned)
+}
+
+fn bad_format(key: &'static str, found: String, expected: &'static str) -> BadText {
+    BadText::Format { key, found, expected }
 }
 
 /// Tables of run times in so many bytes. What was published last follows from what is learned.
@@ -145,7 +175,10 @@ mod tests {
     fn what_is_written_is_read_again() {
         let policy = Some(dovetail_plan::Learnt::default());
         let cohorts = Some(Cohorts::default());
-        let learned = Learned { policy, run_times: Some(tables(40)), cohorts };
+        let by =
+            dovetail_plan::OctaveCorrection { octave: 20, p50_permille: 900, p90_permille: 4_000 };
+        let starts = StartCorrections(vec![by]);
+        let learned = Learned { policy, run_times: Some(tables(40)), cohorts, starts };
         let data = write(&learned).expect("a ConfigMap");
         assert_eq!(read(&data).expect("what was written"), learned);
         assert_eq!(read(&Data::new()).expect("nothing"), Learned::default());
@@ -185,6 +218,10 @@ mod tests {
         assert_eq!(
             bad(RUN_TIMES, &run_times(r#"{"next": [[{}, {"buckets": [[2, 1, 1], [2, 1, 1]]}]]}"#)),
             "run-times.json: run_times has buckets that are not in ascending order: 2, then 2"
+        );
+        assert_eq!(
+            bad(STARTS, r#"{"format": "other", "corrections": []}"#),
+            "starts.json: format other, expected dovetail-starts-1"
         );
     }
 }

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_model::JobId;
-use dovetail_plan::{Engine, Foresight, PastForecasts, reached};
+use dovetail_plan::{Engine, Foresight, PastForecasts, StartCorrections, reached};
 
 /// The step in which a play is made waits for it.
 const MOST_STEPS: u64 = 2_000;
@@ -100,6 +100,16 @@ impl Forecasts {
         }
     }
 
+    /// Forecasts are corrected by what came of earlier ones, of another process.
+    pub(super) fn go_on(&mut self, corrections: StartCorrections) {
+        self.past = PastForecasts::after(corrections);
+    }
+
+    /// What corrects forecasts from now on.
+    pub(super) fn corrections(&self, now_ms: u64) -> StartCorrections {
+        self.past.corrections(now_ms)
+    }
+
     /// The first forecast of a pending job.
     pub(super) fn of(&self, job: JobId) -> Option<StartForecast> {
         self.of.get(&job).copied()
@@ -107,6 +117,7 @@ impl Forecasts {
 
     fn take(&mut self, round: ForecastRound) -> Vec<JobId> {
         let ForecastRound { begun_ms: made_ms, plays, starts, .. } = round;
+        let corrections = self.past.corrections(made_ms);
         let mut known = Vec::new();
         let mut new = Vec::new();
         for (job, mut starts) in starts {
@@ -114,7 +125,7 @@ impl Forecasts {
             let wait = |percent| Some(reached(&starts, plays, percent)?.saturating_sub(made_ms));
             let played_ms = [wait(50), wait(90)];
             let at = |wait_ms: Option<u64>| Some(made_ms.saturating_add(wait_ms?));
-            let [p50_ms, p90_ms] = self.past.corrected(played_ms, made_ms).map(at);
+            let [p50_ms, p90_ms] = corrections.corrected(played_ms).map(at);
             known.extend(p50_ms.map(|_| job));
             self.of.entry(job).or_insert(StartForecast { made_ms, p50_ms, p90_ms });
             new.push((job, played_ms));

@@ -34,4 +34,6 @@ pub use gpu_time::{GpuMeter, GpuTime};
 pub use news::{Evicted, EvictionRefused, News, Preempts};
 pub use questions::Questions;
 pub use rechecks::Rechecks;
-pub use scheduler::{Modes, PodCounts, Scheduler, go_on_with, is_unschedulable, learned};
+pub use scheduler::{
+    Modes, PodCounts, Scheduler, go_on_with, is_unschedulable, learned, start_corrections,
+};

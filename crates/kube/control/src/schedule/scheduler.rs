@@ -6,7 +6,7 @@ use dovetail_cluster::queues::engine_name;
 use dovetail_cluster::world::{Change, Unwinding, VolumePatience, World};
 use dovetail_model::{Action, Event, JobId, NodeName, PendingReason, Plan, PodId};
 use dovetail_plan::engine::{EngineConfig, EngineError};
-use dovetail_plan::{Engine, Learned, PolicySpec};
+use dovetail_plan::{Engine, Learned, PolicySpec, StartCorrections};
 
 use super::dispatch::Dispatch;
 use super::gpu_time::GpuMeter;
@@ -445,10 +445,17 @@ pub fn is_unschedulable(scheduler: &Scheduler, job: JobId) -> bool {
 /// What is learned so far.
 pub fn learned(scheduler: &Scheduler) -> Learned {
     let known = &scheduler.known;
-    known.engine().map_or_else(|| known.learned.clone(), Learned::of)
+    let learned = known.engine().map_or_else(|| known.learned.clone(), Learned::of);
+    Learned { starts: start_corrections(scheduler), ..learned }
+}
+
+/// How much later jobs start than forecasts say.
+pub fn start_corrections(scheduler: &Scheduler) -> StartCorrections {
+    scheduler.known.forecasts.corrections(scheduler.known.now_ms)
 }
 
 /// A scheduler that has not decided yet goes on with what another one learned.
 pub fn go_on_with(learned: Learned, scheduler: &mut Scheduler) {
+    scheduler.known.forecasts.go_on(learned.starts.clone());
     scheduler.known.learned = learned;
 }

@@ -136,6 +136,7 @@ impl StartWatch {
     fn forecast(&mut self, engine: &Engine, now_ms: u64) {
         self.sums.forecasts += 1;
         let foresight = Foresight { seed: self.sums.forecasts, ..self.foresight };
+        let corrections = self.past.corrections(now_ms);
         let mut made = Vec::new();
         for expected in foresight.expected_starts(engine) {
             let Some(pending) = self.pending.get_mut(&expected.job) else { continue };
@@ -143,7 +144,7 @@ impl StartWatch {
                 continue;
             }
             let raw_ms = [expected.p50_ms, expected.p90_ms].map(|ms| Some(ms? - now_ms));
-            let wait_ms = self.past.corrected(raw_ms, now_ms);
+            let wait_ms = corrections.corrected(raw_ms);
             let start_ms = wait_ms.map(|ms| Some(now_ms.saturating_add(ms?)));
             made.push((expected.job, raw_ms));
             let recent = self.recent.get(&pending.queue).and_then(median);
