@@ -47,7 +47,7 @@ enum Command {
     Serve(Box<crate::commands::serve::ServeFlags>),
     /// Save the cluster data for `audit` and `cost` to a file.
     Collect(Box<collect::CollectFlags>),
-    /// Simulate traces, compare policies, and compute performance bounds.
+    /// Replay traces, compare policies, and compute performance bounds.
     #[command(subcommand, disable_help_subcommand = true)]
     Sim(sim::Command),
     /// Import, generate, describe and export traces of clusters.

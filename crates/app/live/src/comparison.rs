@@ -120,10 +120,9 @@ fn text(app: &App, report: &ComparisonReport) -> String {
     ]);
     text.push('\n');
     if report.idle.is_empty() {
-        return text
-            + "no GPU was free while a pod was pending that dovetail would have placed there\n";
+        return text + "no GPU was free on which dovetail would already have placed a pod\n";
     }
-    text += "GPUs that were free while a pod was pending that dovetail would have placed there\n\n";
+    text += "GPUs that were free although dovetail would already have placed a pod on them\n\n";
     let usd = |micros: Option<u128>| usd(micros.and_then(|micros| i64::try_from(micros).ok()));
     let gpu_time = |ms: u128| duration(u64::try_from(ms).unwrap_or(u64::MAX));
     let row = |one: &Idle| {

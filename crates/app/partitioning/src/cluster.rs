@@ -472,7 +472,7 @@ impl Reader<'_> {
             if gpu.change != Change::Never {
                 gpu.change = Change::Never;
                 let name = self.fleet.names[number].0.clone();
-                self.leave(&name, "pending pods request whole GPUs beside MIG instances", 1);
+                self.leave(&name, "pending pods request whole GPUs and MIG instances", 1);
             }
         }
     }

@@ -237,7 +237,7 @@ impl Metrics {
         let help = "Pods preempted for a pod or gang of a higher priority";
         self.add("scheduler_preemption_victims", &[], help, self.preemption_victims.clone());
         let help = "Pods preempted by `reason`: priority, reclaim (a queue gets its quota back), \
-                    order (a job is ahead in scheduling order)";
+                    order (a job that is expected to finish much sooner can start)";
         self.add("dovetail_preempted_pods", &["reason"], help, self.preempted.clone());
         let help = "GPU-seconds that preempted pods lost since their last checkpoint, or since \
                     their start if none is known, by `reason`; estimated at the time of the \

@@ -55,7 +55,7 @@ impl NoticeSection {
         if self.weekly_digest == Some(true) && self.webhooks.as_ref().is_none_or(BTreeMap::is_empty)
         {
             return Err(
-                "notices.weekly_digest = true: requires an address to send it to: add one to \
+                "notices.weekly_digest = true: requires a webhook for the digest: add one to \
                  [notices.webhooks], as TEAM = \"https://HOST/PATH\""
                     .to_owned(),
             );
@@ -161,7 +161,7 @@ mod tests {
             (section("15m", "24h", 0), "notices.most_per_hour = 0: expected"),
             (
                 NoticeSection { weekly_digest: Some(true), ..NoticeSection::default() },
-                "notices.weekly_digest = true: requires an address to send it to",
+                "notices.weekly_digest = true: requires a webhook for the digest",
             ),
         ] {
             let problem = section.check().unwrap_err();

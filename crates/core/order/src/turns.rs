@@ -116,8 +116,8 @@ pub const PRESETS: [(&str, &str, Turns); 5] = [
     ),
     (
         "kai",
-        "Queues in the order of NVIDIA's KAI Scheduler, which divides the cluster among them; \
-         within a queue, priority, then submission order",
+        "Queues in the order and with the shares of NVIDIA's KAI Scheduler; within a queue, \
+         priority, then submission order",
         Turns {
             size: 0,
             queues: QueueTurns::Kai,

@@ -35,7 +35,7 @@ pub enum SizingError {
         known: String,
     },
     /// More than can be counted.
-    #[error("`{profile}`: {count} instances are too many: ask for at most 1000000")]
+    #[error("`{profile}`: {count} instances are too many: request at most 1000000")]
     TooMany {
         /// What was asked for.
         profile: String,

@@ -24,8 +24,8 @@ use dovetail_state::State;
 pub const POLICIES: [(&str, &str); 11] = [
     (
         "dovetail",
-        "Least expected waste for the pods seen so far, counting GPUs that are too fragmented, \
-         lack CPU or memory, or belong to a scarce model",
+        "Least expected waste, given the pods seen so far: GPUs that are too fragmented, on nodes \
+         with too little CPU or memory, or of a scarce model",
     ),
     ("fgd", "Smallest increase in fragmentation for a given pod mix (USENIX ATC 2023)"),
     ("fgd-learnt", "FGD with the pod mix that dovetail learns"),

@@ -136,7 +136,7 @@ impl Nodes {
     /// Forgets a node that holds nothing.
     pub fn remove(&mut self, slot: NodeId) {
         let cold = self.cold[slot.index()].take().expect("a node that is there");
-        assert!(cold.holdings.is_empty(), "a node leaves after what it held");
+        assert!(cold.holdings.is_empty(), "a node is removed only after its allocations");
         self.by_name.remove(&cold.node.name);
         self.versions += 1;
         self.hot[slot.index()] = Hot::default();

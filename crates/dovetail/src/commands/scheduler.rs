@@ -302,9 +302,9 @@ pub(crate) fn print_metrics(app: &App) -> Result<()> {
         "<!-- Written by `cargo xtask codegen metrics`. Change crates/app/scheduler/src/metrics.rs and \
          crates/edge/serve/src/metrics/mod.rs. -->\n\
          # Metrics of `dovetail scheduler`\n\n\
-         For operators who build dashboards and alerts. `dovetail scheduler` serves these metrics at\n\
-         `http://127.0.0.1:10251/metrics` (`--listen`). Metrics with the prefix `scheduler_` have the names\n\
-         and meanings of kube-scheduler's metrics.\n\n\
+         This page is for operators who build dashboards and alerts. `dovetail scheduler` serves these\n\
+         metrics at `http://127.0.0.1:10251/metrics` (`--listen`). Metrics with the prefix `scheduler_` have\n\
+         the names and meanings of kube-scheduler's metrics.\n\n\
          {table}\n\
          # Metrics of `dovetail serve`\n\n\
          `dovetail serve` serves these metrics at `http://127.0.0.1:9003/metrics` (`--listen`). Amounts from\n\

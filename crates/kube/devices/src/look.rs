@@ -75,7 +75,7 @@ impl fmt::Display for RequestLook {
             "request {request} of claim {claim} needs {wanted} {devices} of class {class}"
         )?;
         if *reached == 0 {
-            return write!(out, ", and the node reaches no device");
+            return write!(out, ", and no device is accessible from the node");
         }
         let what = if *reached == 1 { "device" } else { "devices" };
         write!(out, "; of {reached} {what} accessible from the node")?;

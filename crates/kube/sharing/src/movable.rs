@@ -140,7 +140,7 @@ impl MoveFacts {
         if saving_ms.unwrap_or(0) > u64::from(pod.preemption.grace_s).saturating_mul(1_000) {
             let name = labels::SAVE_ON_NOTICE;
             return Err(format!(
-                "its annotation {name} is longer than its termination grace period"
+                "the time in its annotation {name} exceeds its termination grace period"
             ));
         }
         if let Some(interval_ms) = self.duration(labels::CHECKPOINT_INTERVAL)? {
@@ -237,7 +237,7 @@ mod tests {
             ),
             (
                 owned("Job", json!({"dovetail.dev/save-on-notice": "31s"})),
-                "its annotation dovetail.dev/save-on-notice is longer than its termination grace",
+                "the time in its annotation dovetail.dev/save-on-notice exceeds its termination",
             ),
             (
                 owned("ReplicaSet", json!({"karpenter.sh/do-not-disrupt": "true"})),

@@ -245,8 +245,8 @@ fn blind_notes(signals: &[&str], basis: Basis, samples: &Samples) -> Vec<String>
     let mut notes = Vec::new();
     if basis == Basis::RunRate && samples.span_ms > 0 {
         notes.push(format!(
-            "the hours extrapolate this snapshot to a month, split in proportion to the {} of \
-             samples",
+            "hours are extrapolated from this snapshot to a month, and split among the parts in \
+             proportion to {} of samples",
             duration(samples.span_ms)
         ));
     }

@@ -55,7 +55,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "MIG layout of a node is not the requested one",
         explanation: "The MIG manager could not apply the layout, often because pods use slices of the old one. Until \
                       then the planned slices are not available. A node on which a change by `dovetail partition` \
-                      is stuck stays tainted until somebody repairs it.",
+                      is stuck stays tainted until you repair it.",
         evidence: "node, requested layout, state, since when a change is stuck",
         fix: FixKind::NodePool,
         fix_example: "kubectl drain NODE --ignore-daemonsets  # then dovetail partition rollback, or label it with \

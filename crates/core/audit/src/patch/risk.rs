@@ -109,8 +109,8 @@ fn scaled_by_request(
     })?;
     let ObjectRef { kind, namespace, name } = &by.object;
     Some(format!(
-        "{kind} {namespace}/{name} scales by {resource} use in percent of the request: with a lower request it starts \
-         more replicas for the same load, so also raise its target utilization"
+        "{kind} {namespace}/{name} scales on {resource} utilization, a percentage of the request: with a lower request, \
+         it starts more replicas for the same load, so also raise its target utilization"
     ))
 }
 

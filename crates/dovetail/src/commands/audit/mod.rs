@@ -62,7 +62,7 @@ pub(crate) struct AuditFlags {
     baseline: Option<PathBuf>,
     #[command(flatten)]
     ledger: ledger::LedgerFlags,
-    /// Exit with code 5 on findings of this severity or worse; with --baseline, on new ones
+    /// Exit with code 5 on findings of this severity or worse; with --baseline, only on new ones
     #[arg(long, value_name = "SEVERITY", default_value = "never")]
     fail_on: FailOn,
     /// Explain a check; with --from, --example, --kubeconfig or --context, also list its findings;

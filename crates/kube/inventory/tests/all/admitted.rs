@@ -221,7 +221,7 @@ fn a_lower_request_says_what_an_autoscaler_makes_of_it() {
             "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "fat"}, "maxReplicas": 4,
                 "metrics": [metric]}});
         let warnings = lowered(fat, owner, &[scaler]).expect("a patch");
-        warnings.contains("HorizontalPodAutoscaler research/fat scales by cpu use")
+        warnings.contains("HorizontalPodAutoscaler research/fat scales on cpu utilization")
     };
     assert!(warns("cpu", json!({"type": "Utilization", "averageUtilization": 80})));
     assert!(!warns("cpu", json!({"type": "AverageValue", "averageValue": "20"})));

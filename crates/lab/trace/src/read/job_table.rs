@@ -147,7 +147,7 @@ impl Columns {
         };
         let nodes = cell.whole(MAX_PODS.into())? as u32;
         if nodes == 0 || !gpus.is_multiple_of(nodes) {
-            let expected = format!("a number from 1 that divides num_gpu, which is {gpus}");
+            let expected = format!("a positive number that divides num_gpu, which is {gpus}");
             return Err(cell.bad("does not divide the GPUs evenly", expected));
         }
         Ok((nodes, gpus / nodes))
