@@ -210,12 +210,18 @@ impl Books {
         })
     }
 
-    /// Whether a job would fit as this gang and be within its bounds under a view.
-    pub(crate) fn starts(&mut self, job: JobId, gang: &Gang, view: &View) -> bool {
-        self.bounded().growth_limit(job, gang).is_some() && {
-            let own = self.room_held_for(job);
-            self.what_if(own, gang, view, Bounds::default()).is_some()
-        }
+    /// Whether a waiting job would fit as this gang and be within its bounds under a view, in what
+    /// is kept for it and what is reserved for these `lenders`, too.
+    pub(crate) fn starts(
+        &mut self,
+        (job, lenders): (JobId, &[JobId]),
+        gang: &Gang,
+        view: &View,
+    ) -> bool {
+        let Some(record) = self.jobs.waiting(job) else { return false };
+        let own = self.kept.own_or_yielded(&self.placement.state, record, lenders);
+        self.bounded().growth_limit(job, gang).is_some()
+            && self.what_if(own, gang, view, Bounds::default()).is_some()
     }
 
     /// Keeps places for a waiting job until the others have left it: a claim, in the stead of the

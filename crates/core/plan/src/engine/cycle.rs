@@ -249,6 +249,7 @@ impl Engine {
         match self.books.kept.claims.get(job) {
             Some(claim) if claim.awaited.is_empty() => {
                 self.books.give_back(job, plan);
+                self.reserve.take_back(&mut self.books, &[job]);
                 return Err(Tried::Anew);
             }
             Some(_) => return Err(Tried::waits(PendingReason::WaitingForReservation, Help::FREED)),

@@ -37,7 +37,8 @@ pub(crate) fn within(gang: &Gang, headroom: &Bounds, books: &mut Books) -> Model
     if closed.is_empty() {
         return Models::AsAsked;
     }
-    let fewer = narrowed(gang, state, |model| !closed.contains(model));
+    let present = present_models(state);
+    let fewer = narrowed(gang, state, &present, |model| !closed.contains(model));
     fewer.map_or(Models::Nothing, Models::Fewer)
 }
 
@@ -54,9 +55,9 @@ pub(crate) fn for_search(job: JobId, books: &mut Books) -> Vec<Gang> {
     }
     let present = present_models(state);
     let mut gangs: Vec<Gang> = Vec::new();
-    gangs.extend(narrowed(&gang, state, |model| !closed.contains(model)));
+    gangs.extend(narrowed(&gang, state, &present, |model| !closed.contains(model)));
     for model in closed.intersection(&present) {
-        gangs.extend(narrowed(&gang, state, |other| other == model));
+        gangs.extend(narrowed(&gang, state, &present, |other| other == model));
     }
     gangs
 }
@@ -83,9 +84,14 @@ fn closed(gang: &Gang, headroom: &Bounds, state: &State) -> BTreeSet<String> {
 }
 
 /// The gang at its smallest size with only these of the models that its pods may have; `None` if
-/// one of several models has none of them.
-fn narrowed(gang: &Gang, state: &mut State, may_have: impl Fn(&String) -> bool) -> Option<Gang> {
-    let present = present_models(state);
+/// one of several models has none of them. Pods that name no model may have those that are
+/// `present`.
+fn narrowed(
+    gang: &Gang,
+    state: &mut State,
+    present: &BTreeSet<String>,
+    may_have: impl Fn(&String) -> bool,
+) -> Option<Gang> {
     let mut fewer = gang.at_smallest();
     for set in &mut fewer.sets {
         let requirement = Arc::clone(&state.shapes.get(set.shape).requirement);
@@ -93,7 +99,7 @@ fn narrowed(gang: &Gang, state: &mut State, may_have: impl Fn(&String) -> bool) 
             continue;
         }
         let allowed = match requirement.gpu_models.is_empty() {
-            true => &present,
+            true => present,
             false => &requirement.gpu_models,
         };
         let gpu_models: BTreeSet<String> =
@@ -109,6 +115,12 @@ fn narrowed(gang: &Gang, state: &mut State, may_have: impl Fn(&String) -> bool) 
 
 /// Models of the nodes that are there.
 fn present_models(state: &State) -> BTreeSet<String> {
-    let nodes = state.nodes.present();
-    nodes.filter_map(|(_, node)| Some(node.devices.first()?.model.clone())).collect()
+    let mut models: BTreeSet<String> = BTreeSet::new();
+    for device in state.nodes.present().filter_map(|(_, node)| node.devices.first()) {
+        // Nodes are many, and their models few.
+        if !models.contains(&device.model) {
+            models.insert(device.model.clone());
+        }
+    }
+    models
 }

@@ -125,7 +125,7 @@ impl Preemption {
         let placement = &books.placement;
         let leaving: Vec<HoldingId> = placement.state.holdings.leaving(placement.now_ms).collect();
         let rooms = books.kept.foreign.rooms_below(&placement.state, record.job.priority);
-        if !rooms.is_empty() && starts(job, books, &View::AfterReleasing) {
+        if !rooms.is_empty() && starts((job, &[]), books, &View::AfterReleasing) {
             return PreemptOutcome::Nothing;
         }
         let lenders = self.lenders(books, reserve, job);
@@ -149,13 +149,14 @@ impl Preemption {
         for lower in &found.claims {
             books.give_back(*lower, plan);
         }
+        reserve.take_back(books, &found.claims);
         let Books { placement, kept, survey, .. } = &mut *books;
         let state = &mut placement.state;
         let rooms = found.rooms.iter().cloned();
         let rooms = rooms.filter_map(|name| kept.give_up_room((state, survey), job, name, plan));
         let rooms: Vec<HoldingRecord> = rooms.collect();
         // What was given back may be room enough, wherever it would go once others have left.
-        let needs_nobody = found.units.is_empty() && starts(job, books, &View::Now);
+        let needs_nobody = found.units.is_empty() && starts((job, &lenders.all), books, &View::Now);
         if awaited.is_empty() || needs_nobody {
             return if !rooms.is_empty() {
                 PreemptOutcome::RoomFreed(rooms)
@@ -222,15 +223,21 @@ impl Preemption {
     /// Jobs in whose reserved room another may start once its victims have left, however long they
     /// may take.
     fn lenders(&self, books: &mut Books, reserve: &Reservations, job: JobId) -> Lenders {
+        let PreemptionConfig { default_grace_ms, slack_ms, .. } = self.config;
+        let now_ms = books.placement.now_ms;
+        let start_ms = |grace_ms: u64| now_ms.saturating_add(grace_ms).saturating_add(slack_ms);
+        let soonest = reserve.free_to(books, job, start_ms(default_grace_ms));
+        // Running jobs are many: they are asked only where their answer counts.
+        if soonest.only_yield() {
+            return soonest;
+        }
         let grace_ms =
             |(_, job): &(i32, JobId)| books.jobs.records.get(job)?.job.preemption.grace_ms;
-        let longest_ms = match books.kept.reserved.is_empty() {
-            true => None,
-            false => books.jobs.running.iter().filter_map(grace_ms).max(),
-        };
-        let longest_ms = longest_ms.unwrap_or(0).max(self.config.default_grace_ms);
-        let start_ms = books.placement.now_ms.saturating_add(longest_ms);
-        reserve.free_to(books, job, start_ms.saturating_add(self.config.slack_ms))
+        let longest_ms = books.jobs.running.iter().filter_map(grace_ms).max();
+        match longest_ms.filter(|longest_ms| *longest_ms > default_grace_ms) {
+            Some(longest_ms) => reserve.free_to(books, job, start_ms(longest_ms)),
+            None => soonest,
+        }
     }
 
     /// The cheapest victims of all GPU models that a job may have. Asking changes nothing.
@@ -283,7 +290,8 @@ impl Preemption {
         let gone = taken_as_gone(books, leaving, &own, rooms);
         let holdings = &books.placement.state.holdings;
         let rooms = rooms.iter().map(|id| holdings.get(*id).clone()).collect();
-        let (lower, beside) = lower_and_others(&books.kept.claims, &books.jobs, preemptor.priority);
+        let may_take = (preemptor.priority, &lenders.spared);
+        let (lower, beside) = lower_and_others(&books.kept.claims, &books.jobs, may_take);
         let allowed = self.disruptions_allowed(books);
         let tally = BudgetTally::new(allowed, weighs(books), lendable.parts());
         let helped = books.placement.state.helped;
@@ -430,15 +438,15 @@ fn lendable(books: &Books, job: JobId, leaving: &[HoldingId]) -> Lendable {
 }
 
 /// Whether a job would fit and be within its bounds under a view, of the GPU models of which its
-/// queues may hold more.
-fn starts(job: JobId, books: &mut Books, view: &View) -> bool {
+/// queues may hold more, in what is reserved for these `lenders`, too.
+fn starts((job, lenders): (JobId, &[JobId]), books: &mut Books, view: &View) -> bool {
     let asked = Arc::clone(&books.jobs.records[&job].gang);
     let gang = match within_limits(&asked, job, books) {
         Models::AsAsked => asked.at_smallest(),
         Models::Fewer(fewer) => fewer,
         Models::Nothing => return false,
     };
-    books.starts(job, &gang, view)
+    books.starts((job, lenders), &gang, view)
 }
 
 /// Nodes with something that is free to one job alone (`own`), or with jobs that it alone may not
@@ -467,13 +475,15 @@ fn taken_as_gone(
     leaving.iter().copied().chain(kept).chain([own, rooms].concat()).collect()
 }
 
-/// Claims that a job of this priority may take from, and the jobs of the others.
+/// Claims that a job of this priority may take from, and the jobs of the others, with those that
+/// are `spared`.
 fn lower_and_others(
     claims: &Claims,
     jobs: &Jobs,
-    priority: i32,
+    (priority, spared): (i32, &BTreeSet<JobId>),
 ) -> (Vec<PreemptionReservation>, Vec<JobId>) {
-    let lower: Vec<PreemptionReservation> = claims.below(jobs, priority).cloned().collect();
+    let lower = claims.below(jobs, priority).filter(|claim| !spared.contains(&claim.job));
+    let lower: Vec<PreemptionReservation> = lower.cloned().collect();
     let is_lower = |job: JobId| lower.iter().any(|claim| claim.job == job);
     let others = claims.iter().map(|claim| claim.job).filter(|job| !is_lower(*job)).collect();
     (lower, others)

@@ -58,9 +58,17 @@ pub(crate) struct Lenders {
     pub(crate) yielding: BTreeSet<JobId>,
     /// These, and those that lend it until their time.
     pub(crate) all: Vec<JobId>,
+    /// Jobs in the room of any others: what their claims keep is not free to it, however important
+    /// they are.
+    pub(crate) spared: BTreeSet<JobId>,
 }
 
 impl Lenders {
+    /// Whether none lends: the same ones yield to a job that starts later.
+    pub(crate) fn only_yield(&self) -> bool {
+        self.all.iter().all(|lender| self.yielding.contains(lender))
+    }
+
     /// Before a job gets a claim on these nodes: jobs that yield what is held for them there wait
     /// on without, and others lend it. Whether any lends; what is left of its room it is to hold
     /// again beside the claim.
@@ -138,8 +146,8 @@ impl Reservations {
         plan: &mut Plan,
     ) -> Option<Vec<PlacedPod>> {
         let start_ms = books.placement.now_ms;
-        let Lenders { yielding, all: lenders } = self.free_to(books, job, start_ms);
-        let open = self.booked_room(books, job);
+        let Lenders { yielding, all: lenders, .. } = self.free_to(books, job, start_ms);
+        let open = booked_room(books, job, self.config.lent_percent);
         if lenders.is_empty() && open.is_empty() {
             return None;
         }
@@ -194,19 +202,21 @@ impl Reservations {
     pub(crate) fn free_to(&self, books: &mut Books, job: JobId, start_ms: u64) -> Lenders {
         let yielding = self.yield_to(books, job);
         let all = self.lenders(books, (job, start_ms), &yielding);
-        Lenders { yielding, all }
+        let is_free = |lender: JobId| {
+            lender == job || all.contains(&lender) || books.kept.reserved.get(lender).is_none()
+        };
+        let spared = self.lent.of_others(is_free);
+        Lenders { yielding, all, spared }
     }
 
-    /// Booked room that is lent to a job, and that is booked for it.
-    fn booked_room(&self, books: &Books, job: JobId) -> Vec<Opened> {
-        let (kept, record) = (&books.kept, &books.jobs.records[&job]);
-        let (state, now_ms) = (&books.placement.state, books.placement.now_ms);
-        let percent = self.config.lent_percent;
-        let mut open = kept.bookings.lent_to((state, &books.jobs), record, now_ms, percent);
-        if !open.is_empty() || !kept.reserved.is_empty() {
-            open.extend(kept.bookings.open_to(state, record, now_ms));
+    /// Claims of these jobs were given back while others are tried: what was lent to them is
+    /// reserved again before anybody else gets it.
+    pub(crate) fn take_back(&mut self, books: &mut Books, jobs: &[JobId]) {
+        let mut was_lent = false;
+        jobs.iter().for_each(|job| was_lent |= self.lent.end_to(*job));
+        if was_lent {
+            self.keep_after_start(books);
         }
-        open
     }
 
     /// Jobs that lend their room to another that starts by then, or yield it.
@@ -233,7 +243,8 @@ impl Reservations {
         claims.map(|claim| claim.job).collect()
     }
 
-    /// After a job has started: what is left of the room that was lent is reserved again.
+    /// After a job has started, or was given a claim or lost it: what is left of the room that was
+    /// lent is reserved again.
     pub(crate) fn keep_after_start(&self, books: &mut Books) {
         let state = &books.placement.state;
         let (helped, nodes) = (state.helped, state.helped_nodes.len());
@@ -246,6 +257,18 @@ impl Reservations {
             state.helped_nodes.truncate(nodes);
         }
     }
+}
+
+/// Booked room that is lent to a job, of each booking so many percent at most, and that is booked
+/// for it.
+fn booked_room(books: &Books, job: JobId, lent_percent: u32) -> Vec<Opened> {
+    let (kept, record) = (&books.kept, &books.jobs.records[&job]);
+    let (state, now_ms) = (&books.placement.state, books.placement.now_ms);
+    let mut open = kept.bookings.lent_to((state, &books.jobs), record, now_ms, lent_percent);
+    if !open.is_empty() || !kept.reserved.is_empty() {
+        open.extend(kept.bookings.open_to(state, record, now_ms));
+    }
+    open
 }
 
 /// Nodes on which a job has its reserved places.

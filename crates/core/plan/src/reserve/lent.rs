@@ -30,6 +30,19 @@ impl LentRooms {
         self.0.entry(by).or_default().insert(to);
     }
 
+    /// Nothing is lent any more to a job; whether anything was.
+    pub(super) fn end_to(&mut self, job: JobId) -> bool {
+        let mut was_lent = false;
+        self.0.values_mut().for_each(|lent| was_lent |= lent.remove(&job));
+        was_lent
+    }
+
+    /// Jobs in the room of any of those that are not such.
+    pub(super) fn of_others(&self, is_such: impl Fn(JobId) -> bool) -> BTreeSet<JobId> {
+        let others = self.0.iter().filter(|(lender, _)| !is_such(**lender));
+        others.flat_map(|(_, lent)| lent).copied().collect()
+    }
+
     /// A job lends nothing any more.
     pub(super) fn end_by(&mut self, job: JobId) {
         self.0.remove(&job);
