@@ -22,7 +22,8 @@ impl Reservations {
             return;
         }
         let freed_until_ms = self.follow(&mut books.kept);
-        self.lent.retain(|job| is_in_its_room(books, job));
+        let lends = |lender| books.kept.reserved.get(lender).is_some();
+        self.lent.retain(lends, |job| is_in_its_room(books, job));
         self.look_again(books);
         self.keeps_turn = self.keeps_turn.filter(|job| books.kept.reserved.get(*job).is_some());
         self.operations_left = self.config.max_operations;

@@ -48,8 +48,14 @@ impl LentRooms {
         self.0.remove(&job);
     }
 
-    /// Nothing is lent any more to those that are not such.
-    pub(super) fn retain(&mut self, is_such: impl Fn(JobId) -> bool) {
+    /// Nothing is lent any more by those that do not lend, nor to those that are not such. Snapshots
+    /// do not name lenders without a reservation, so nothing may depend on them.
+    pub(super) fn retain(
+        &mut self,
+        lends: impl Fn(JobId) -> bool,
+        is_such: impl Fn(JobId) -> bool,
+    ) {
+        self.0.retain(|lender, _| lends(*lender));
         self.0.values_mut().for_each(|lent| lent.retain(|job| is_such(*job)));
     }
 }
