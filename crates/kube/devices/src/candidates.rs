@@ -111,7 +111,7 @@ impl Asking<'_> {
     }
 
     /// Whether it could have a device if nobody had any, and what it takes of its capacity; notes a
-    /// device that cannot represent that, if none before it is known.
+    /// device that is free and cannot represent that, if none before it is known.
     fn selectable(
         &self,
         one: &ReachedDevice<'_>,
@@ -140,7 +140,9 @@ impl Asking<'_> {
             };
             let problem = format!("{of}: checking capacity for device {device}: {problem}");
             let place = one.place();
-            if unusable.as_ref().is_none_or(|known| place < known.place) {
+            let is_before = unusable.as_ref().is_none_or(|known| place < known.place);
+            // Upstream skips a device that is in use before it looks at amounts.
+            if is_before && !self.is_in_use(one) {
                 *unusable = Some(UnusableAmount { place, problem: problem.clone() });
             }
             Exclusion::Failed(problem)
@@ -196,22 +198,31 @@ impl Asking<'_> {
         Ok(())
     }
 
-    /// Whether it can have a device now.
-    fn free(&self, one: &ReachedDevice<'_>, taken: &Taken) -> Result<(), Exclusion> {
-        let features = self.reached.catalog.features();
-        let is_shared = one.device.is_for_several && features.consumable_capacity;
-        let is_in_use = one.held.is_some_and(|held| match is_shared {
+    /// Whether several claims can have a device.
+    fn is_shared(&self, one: &ReachedDevice<'_>) -> bool {
+        one.device.is_for_several && self.reached.catalog.features().consumable_capacity
+    }
+
+    /// Whether others have a device, and it cannot have it beside them.
+    fn is_in_use(&self, one: &ReachedDevice<'_>) -> bool {
+        let is_in_use = one.held.is_some_and(|held| match self.is_shared(one) {
             true => held.alone > 0,
             false => held.alone > 0 || held.shares > 0 || !held.consumed.is_empty(),
         });
-        if is_in_use && !self.asked.is_admin() {
+        is_in_use && !self.asked.is_admin()
+    }
+
+    /// Whether it can have a device now.
+    fn free(&self, one: &ReachedDevice<'_>, taken: &Taken) -> Result<(), Exclusion> {
+        let features = self.reached.catalog.features();
+        if self.is_in_use(one) {
             return Err(Exclusion::InUse);
         }
         let left = |name: &str| one.capacity.get(name).map(|at| self.reached.counters[*at]);
         let is_short = taken
             .iter()
             .any(|(name, amount)| left(name).is_some_and(|left| left < amount.to_billionths()));
-        if is_shared && is_short {
+        if self.is_shared(one) && is_short {
             return Err(Exclusion::Capacity);
         }
         if !one.device.draws.is_empty() {

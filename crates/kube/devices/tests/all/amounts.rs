@@ -3,7 +3,7 @@
 use dovetail_devices::{
     AllocationOutcome, CandidateNode, Catalog, ClaimedDevices, Features, allocate,
 };
-use dovetail_objects::{Labels, ResourceClaim};
+use dovetail_objects::{AllocatedDevice, Allocation, Labels, ResourceClaim};
 use serde_json::{Value, json};
 
 /// A device with a policy by which amounts are counted, and one without.
@@ -18,8 +18,13 @@ fn devices() -> Value {
     ])
 }
 
-/// What one request gets of devices.
-fn answer(devices: &Value, mut request: Value) -> AllocationOutcome {
+/// What one request gets of devices that nobody has.
+fn answer(devices: &Value, request: Value) -> AllocationOutcome {
+    answer_beside(&ClaimedDevices::default(), devices, request)
+}
+
+/// The same beside what others have.
+fn answer_beside(held: &ClaimedDevices, devices: &Value, mut request: Value) -> AllocationOutcome {
     let mut catalog = Catalog::new(Features::ALL);
     let class = json!({"metadata": {"name": "shared"}, "spec": {}});
     catalog.put_class(serde_json::from_value(class).expect("a class"));
@@ -32,9 +37,9 @@ fn answer(devices: &Value, mut request: Value) -> AllocationOutcome {
     let spec = json!({"devices": {"requests": requests}});
     let claim = json!({"metadata": {"name": "c"}, "spec": spec});
     let claim: ResourceClaim = serde_json::from_value(claim).expect("a claim");
-    let (held, labels) = (ClaimedDevices::default(), Labels::default());
+    let labels = Labels::default();
     let place = CandidateNode { node: "n", labels: &labels };
-    allocate(&catalog, &held, place, &[&claim], 100)
+    allocate(&catalog, held, place, &[&claim], 100)
 }
 
 fn asked(amount: &str) -> Value {
@@ -70,4 +75,15 @@ fn an_amount_that_a_policy_cannot_represent_is_an_error_unless_enough_devices_co
     reversed.as_array_mut().expect("devices").reverse();
     let last = answer(&reversed, amount);
     assert!(matches!(last, AllocationOutcome::Fits(_)), "{last:?}");
+}
+
+#[test]
+fn a_device_that_another_claim_has_is_skipped_before_its_policy_is_asked() {
+    let mut held = ClaimedDevices::default();
+    let (driver, pool, device) = ("d".into(), "p".into(), "a".into());
+    let devices_held = vec![AllocatedDevice { driver, pool, device, ..AllocatedDevice::default() }];
+    held.add(&Allocation { devices: devices_held, ..Allocation::default() });
+    let outcome = answer_beside(&held, &devices(), asked("18446744073709551616"));
+    let AllocationOutcome::Fits(given) = outcome else { panic!("the other device is free") };
+    assert_eq!(&*given[0].devices[0].device.as_ref().expect("a device").device, "b");
 }

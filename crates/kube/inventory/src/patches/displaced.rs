@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use dovetail_audit::{NodeChange, Patch};
-use dovetail_model::Resources;
+use dovetail_model::{Resources, Taint};
 
 use super::candidate::PatchCandidate;
 use super::reach::PatchReach;
@@ -20,9 +20,13 @@ pub(super) struct Displacements {
     on_node: Vec<Vec<usize>>,
     /// Groups of pods that earlier patches sent to a node.
     guests: BTreeMap<usize, Vec<usize>>,
-    /// Nodes before this one have no room for a pod that asks for so much.
-    full_up_to: HashMap<(RequirementId, Resources), usize>,
+    full_up_to: FullUpTo,
 }
+
+/// Nodes before this one have no room for a pod that asks for so much. Rooms only become fewer
+/// while no patch opens a node: the search goes on where the last one for equal pods ended.
+#[derive(Default)]
+struct FullUpTo(HashMap<(RequirementId, Resources), usize>);
 
 /// A pod that runs on a node and could be replaced there.
 struct Resident {
@@ -50,7 +54,7 @@ fn tainting(patch: &Patch) -> Option<&NodeChange> {
 
 impl Displacements {
     pub(super) fn new(reach: &PatchReach) -> Self {
-        Self { on_node: on_node(reach), guests: BTreeMap::new(), full_up_to: HashMap::new() }
+        Self { on_node: on_node(reach), guests: BTreeMap::new(), full_up_to: FullUpTo::default() }
     }
 
     /// Pods that have no room on other nodes once a patch keeps them from their own.
@@ -58,8 +62,10 @@ impl Displacements {
         let Some(change) = tainting(patch) else { return Vec::new() };
         let changed = trial.nodes.places_of(change);
         let residents = self.residents(trial, &changed);
+        // Nobody moves unless the patch is applied: what is found while it is tried is forgotten.
+        let mut searched = self.starts(trial, change, &residents);
         let Displaced { without_room, .. } =
-            trial.with_nodes_changed(change, |trial| self.displaced(trial, residents));
+            trial.with_nodes_changed(change, |trial| searched.displaced(trial, residents));
         let harmed = without_room.into_iter().filter_map(|place| {
             let group = &trial.nodes.reach.groups[place];
             let on = |node: &Option<usize>| node.is_some_and(|node| changed.contains(&node));
@@ -78,14 +84,17 @@ impl Displacements {
         let Some(change) = tainting(&candidate.patch) else {
             // It may open nodes.
             if candidate.patch.nodes.is_some() {
-                self.full_up_to.clear();
+                self.full_up_to = FullUpTo::default();
             }
             return trial.apply(candidate);
         };
         let changed = trial.nodes.places_of(change);
         let residents = self.residents(trial, &changed);
         trial.apply(candidate);
-        for (group, node) in self.displaced(trial, residents).placed {
+        if !change.removed.is_empty() {
+            self.full_up_to = FullUpTo::default();
+        }
+        for (group, node) in self.full_up_to.displaced(trial, residents).placed {
             let asked = trial.to_come(group).requests.clone();
             trial.nodes.hold(node, &asked);
             self.guests.entry(node).or_default().push(group);
@@ -122,6 +131,32 @@ impl Displacements {
         residents
     }
 
+    /// Where to search for pods that a change may keep from their nodes: nodes that have no room
+    /// before it have none after it, unless it opens some.
+    fn starts(
+        &mut self,
+        trial: &mut Trial<'_>,
+        change: &NodeChange,
+        residents: &[Resident],
+    ) -> FullUpTo {
+        let mut starts = FullUpTo::default();
+        let residents = residents.iter().filter(|of| !of.is_unchecked && change.removed.is_empty());
+        for Resident { group, requirement, .. } in residents {
+            let pod = trial.to_come(*group);
+            let tolerates = |taint: &Taint| pod.tolerations.iter().any(|of| of.accepts(taint));
+            let key = (*requirement, pod.requests.clone());
+            if starts.0.contains_key(&key) || change.added.iter().all(tolerates) {
+                continue;
+            }
+            let nodes = &mut trial.nodes;
+            let start = self.full_up_to.next_with_room(nodes, key.clone(), &BTreeMap::new());
+            starts.0.insert(key, start.unwrap_or(nodes.all.len()));
+        }
+        starts
+    }
+}
+
+impl FullUpTo {
     /// Where those go that cannot be replaced on their node any more.
     fn displaced(&mut self, trial: &mut Trial<'_>, residents: Vec<Resident>) -> Displaced {
         let mut displaced = Displaced::default();
@@ -146,8 +181,7 @@ impl Displacements {
         displaced
     }
 
-    /// The first node that accepts pods and has room for one more. Rooms only become fewer while
-    /// no patch opens a node: the search goes on where the last one for equal pods ended.
+    /// The first node that accepts pods and has room for one more.
     fn next_with_room(
         &mut self,
         nodes: &mut TrialNodes<'_>,
@@ -156,7 +190,7 @@ impl Displacements {
     ) -> Option<usize> {
         let (requirement, asked) = &key;
         let count = nodes.all.len();
-        let first = self.full_up_to.get(&key).copied().unwrap_or(0);
+        let first = self.0.get(&key).copied().unwrap_or(0);
         let mut has_room = |node: usize| {
             let mut used = Cow::Borrowed(&nodes.used[node]);
             if let Some(more) = more.get(&node) {
@@ -167,7 +201,7 @@ impl Displacements {
                 && nodes.fits(*requirement, node)
         };
         let found = (first..count).find(|node| has_room(*node));
-        self.full_up_to.insert(key, found.unwrap_or(count));
+        self.0.insert(key, found.unwrap_or(count));
         found
     }
 }

@@ -259,6 +259,49 @@ fn no_node_is_tainted_whose_pods_have_no_room_on_others() {
     assert!(withheld.iter().any(|order| order.contains("have no room on other nodes")));
 }
 
+/// A GPU node without a taint, with pods of two cores of these owners that tolerate none: nothing is
+/// left of its cores.
+fn full(on: &str, owners: &[&str]) -> Vec<Value> {
+    let mut open = node(on, 8);
+    open["spec"]["taints"] = json!([]);
+    open["status"]["allocatable"]["cpu"] = json!((4 + 2 * owners.len()).to_string());
+    let labels = open["metadata"]["labels"].as_object_mut().expect("labels");
+    labels.remove("karpenter.sh/nodepool");
+    let mut objects = vec![open, pod(&format!("serve-{on}"), "ReplicaSet/serve", 8, on)];
+    for (at, owner) in owners.iter().enumerate() {
+        let name = format!("{owner}-{on}-{at}");
+        let mut small = pod(&name, &format!("ReplicaSet/{owner}"), 0, on);
+        let memory = if *owner == "api" { "2Gi" } else { "1Gi" };
+        let requests = json!({"requests": {"cpu": "2", "memory": memory}});
+        small["spec"]["containers"][0]["resources"] = requests;
+        small["spec"]["tolerations"] = json!([]);
+        objects.push(small);
+    }
+    objects
+}
+
+/// Two other nodes have room for one pod each.
+#[test]
+fn pods_that_a_taint_displaces_take_the_rooms_that_were_found_for_them() {
+    let tainted = |first: &[&str], second: &[&str]| {
+        let mut objects = Vec::new();
+        for name in ["c1", "c2"] {
+            let mut small = plain_node(name);
+            small["status"]["allocatable"]["cpu"] = json!("2");
+            objects.push(small);
+        }
+        objects.extend(full("g0", first).into_iter().chain(full("g1", second)));
+        let safe = audited(&objects).1;
+        let nodes = safe.written.iter().filter_map(|safe| safe.patch.nodes.as_ref());
+        let nodes: Vec<String> = nodes.flat_map(|change| change.nodes.clone()).collect();
+        let lacks_room = |order: &str| order.contains("have no room on other nodes");
+        (nodes, safe.withheld.iter().filter(|of| lacks_room(&of.order)).count())
+    };
+    let of = |name: &str| (vec![name.to_owned()], 1);
+    assert_eq!(tainted(&["web", "web"], &["api"]), of("g0"), "both rooms are taken");
+    assert_eq!(tainted(&["web", "web", "web"], &["web"]), of("g1"), "nobody moves from g0");
+}
+
 /// A StatefulSet's pod whose claim was not read may lose its volume on another node.
 #[test]
 fn pods_whose_volumes_were_not_read_stay() {
