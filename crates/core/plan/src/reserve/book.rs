@@ -119,7 +119,7 @@ impl Reservations {
     fn forget(&mut self, job: JobId) {
         self.hopeless.remove(&job);
         self.lent.end_by(job);
-        self.lent.retain(|to| to != job);
+        self.lent.end_to(job);
     }
 
     /// When expected ends may have passed that reservations count on.
