@@ -37,6 +37,10 @@ impl Preemption {
         if self.budgets.is_empty() || !keeps_any || !books.might_preempt(record) {
             return None;
         }
+        // Those that go for it were told already: budgets count them, and hold up nothing.
+        if books.kept.claims.get(job).is_some() {
+            return None;
+        }
         let unlimited = self.budgets.keys().map(|name| (name.clone(), UNLIMITED)).collect();
         let found = self.search_under((books, reserve), job, unlimited, max_operations)?;
         let keeps =

@@ -24,7 +24,7 @@ impl Reservations {
         let freed_until_ms = self.follow(&mut books.kept);
         let lends = |lender| books.kept.reserved.get(lender).is_some();
         self.lent.retain(lends, |job| is_in_its_room(books, job));
-        self.look_again(books);
+        let fewer_reserved = self.look_again(books);
         self.keeps_turn = self.keeps_turn.filter(|job| books.kept.reserved.get(*job).is_some());
         self.operations_left = self.config.max_operations;
         let helped = books.placement.state.helped;
@@ -41,7 +41,9 @@ impl Reservations {
                 if !is_due || !fits_now(job, books, &mut self.operations_left) {
                     self.search_again(books, job, u64::MAX, plan);
                 }
-            } else if freed_until_ms >= until_ms || helped.meets(Help::NODES) && helped != Help::ALL
+            } else if fewer_reserved
+                || freed_until_ms >= until_ms
+                || helped.meets(Help::NODES) && helped != Help::ALL
             {
                 // Nothing else can let it start earlier than at this time.
                 self.search_again(books, job, until_ms, plan);
@@ -63,7 +65,7 @@ impl Reservations {
         if !self.is_on() || !books.kept.news.is_unsettled {
             return false;
         }
-        self.look_again(books);
+        let fewer_reserved = self.look_again(books);
         let heads = self.heads(books);
         let first = heads.first().copied();
         let mut has_ended = false;
@@ -71,6 +73,8 @@ impl Reservations {
             if !heads.contains(&job) {
                 self.end(books, job, plan);
                 has_ended = true;
+            } else if fewer_reserved {
+                has_ended |= self.search_earlier(books, job, plan);
             }
         }
         let mut all_settled = true;
@@ -141,9 +145,10 @@ impl Reservations {
     }
 
     /// Whoever had no hope may have some where other allocations have no known end, or where a
-    /// reservation ended: its job may run by now, and have a known end.
-    fn look_again(&mut self, books: &mut Books) {
-        if std::mem::take(&mut books.kept.news.fewer_reserved) {
+    /// reservation ended: its job may run by now, and have a known end. Returns whether one did.
+    fn look_again(&mut self, books: &mut Books) -> bool {
+        let fewer_reserved = std::mem::take(&mut books.kept.news.fewer_reserved);
+        if fewer_reserved {
             self.hopeless.clear();
             self.is_turn_open = true;
         }
@@ -151,6 +156,7 @@ impl Reservations {
             let open = without_end(books);
             self.hopeless.retain(|_, known| *known == open);
         }
+        fewer_reserved
     }
 
     /// The first job of each queue that may have a reservation, in their order, but before all the
@@ -195,6 +201,16 @@ impl Reservations {
             None if before_ms == u64::MAX => self.end(books, job, plan),
             None => {}
         }
+    }
+
+    /// Searches for an earlier start of a job with a reservation, after another reservation ended;
+    /// whether there is one. Room that is reserved for others counts as taken for ever: only when
+    /// their jobs run is it known when it is free again.
+    fn search_earlier(&mut self, books: &mut Books, job: JobId, plan: &mut Plan) -> bool {
+        let until_ms = |books: &Books| books.kept.reserved.get(job).map(|claim| claim.until_ms);
+        let Some(before_ms) = until_ms(books) else { return false };
+        self.search_again(books, job, before_ms, plan);
+        until_ms(books) != Some(before_ms)
     }
 
     /// Ends the reservations of those that yield what was found for another; what they need then is

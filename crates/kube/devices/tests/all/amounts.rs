@@ -62,7 +62,8 @@ fn amounts_above_63_bits_are_read_and_given() {
 #[test]
 fn an_amount_that_a_policy_cannot_represent_is_an_error_unless_enough_devices_come_before() {
     let problem = "capacity \"memory\": capacity request cannot be represented in the device's \
-                   range arithmetic: request 18446744073709551616 exceeds MaxInt64";
+                   range arithmetic: request 18446744073709551616 is not a representable milli \
+                   value";
     let amount = asked("18446744073709551616");
     let first = answer(&devices(), amount.clone());
     let of = "claim c, request r: checking capacity for device";

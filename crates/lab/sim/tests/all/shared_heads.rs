@@ -244,3 +244,25 @@ fn a_restored_engine_goes_on_with_the_same_reservations() {
         }
     }
 }
+
+/// `x` has a reservation when `h` gets one, and nothing is known of its end: room for `h` is first
+/// found after `l`. Once `x` runs, its end is known, and `h` starts as soon as `b` has ended.
+#[test]
+fn a_head_starts_earlier_once_another_head_runs() {
+    let nodes = [node("n0", None), node("n1", None)];
+    for order in [Order::Dovetail, Order::DominantShare, Order::FifoSkip] {
+        for heads in [1, 2, 4] {
+            let mut jobs = vec![
+                job("l", "a", (1, 4), (0, 20_000)),
+                job("x", "b", (1, 2), (1_000, 50)),
+                job("h", "c", (1, 4), (2_000, 50)),
+            ];
+            jobs.insert(1, job("a", "a", (1, 3), (0, 100)));
+            jobs.insert(2, job("b", "a", (1, 1), (0, 200)));
+            let small = |at: u64| job(&format!("s{at}"), "d", (1, 1), (3_000 + at, 300));
+            jobs.extend((0..60).map(small));
+            let started = run(&nodes, jobs, Vec::new(), (order, heads));
+            assert_eq!(start_s(&started, "h"), 200, "{order:?} {heads}");
+        }
+    }
+}
