@@ -139,7 +139,8 @@ impl Reader<'_> {
             }
         }
         rename(&self.shown, &mut self.fleet);
-        let profiles = Profiles::of(&self.fleet, self.tables);
+        let shown = std::mem::take(&mut self.shown);
+        let profiles = Profiles::of(&self.fleet, self.tables, shown);
         self.fleet.created = profiles.listed(&self.fleet, &self.policy.profiles);
         self.demand(&targets, &profiles);
         self.keep_whole();
@@ -160,8 +161,9 @@ impl Reader<'_> {
             return self.leave(name, "no MIG table is known for the model", gpus.count.gpus);
         };
         let is_cut = |units: &&GpuUnits| is_mig(&units.resource);
-        for units in gpus.units.iter().filter(is_cut).filter(|units| units.built_in > 0) {
-            self.shown.see((name, &model), &units.resource[NVIDIA_MIG.len()..]);
+        for units in gpus.units.iter().filter(is_cut) {
+            let profile = &units.resource[NVIDIA_MIG.len()..];
+            self.shown.see((name, &model), profile, units.built_in);
         }
         if let Some(node) = self.expected.get(name) {
             let why = self.stays(name, seen);
@@ -384,6 +386,7 @@ impl Reader<'_> {
             let Some(asked) = self.asked(pod, profiles) else { continue };
             let wanted =
                 asked.and_then(|instances| self.wanted(pod, instances, (targets, &beside, &idle)));
+            let wanted = wanted.and_then(|wanted| profiles.on_nodes(&self.fleet, wanted));
             let wanted = match wanted {
                 Ok(wanted) => wanted,
                 Err(why) => {

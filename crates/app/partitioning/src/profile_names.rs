@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_model::{MigTable, ShownProfiles, mig_profile_name};
 
 use crate::fleet::Fleet;
+use crate::together::node_of_gpu;
+use crate::waiting::SeveralInstances;
 
 /// Gives GPUs that offer their profiles under other names than those of their table a table with
 /// these names.
@@ -51,14 +53,23 @@ pub(crate) struct Profiles<'t> {
     of_gpus: BTreeSet<usize>,
     /// Names under which its GPUs offer profiles.
     names: BTreeSet<String>,
+    /// The place of the table of the GPUs of each node, by the node's place.
+    of_nodes: Vec<usize>,
+    shown: ShownProfiles,
 }
 
 impl<'t> Profiles<'t> {
-    pub(crate) fn of(fleet: &Fleet, tables: &'t [MigTable]) -> Self {
+    /// `shown`: what the nodes show.
+    pub(crate) fn of(fleet: &Fleet, tables: &'t [MigTable], shown: ShownProfiles) -> Self {
         let of_gpus: BTreeSet<usize> = fleet.world.gpus.iter().map(|gpu| gpu.table).collect();
         let profiles = of_gpus.iter().flat_map(|place| &fleet.world.tables[*place].profiles);
         let names = profiles.map(|profile| profile.name.clone()).collect();
-        Self { tables, of_gpus, names }
+        // All GPUs of a node are of one model.
+        let by_node: BTreeMap<usize, usize> = node_of_gpu(fleet)
+            .into_iter()
+            .zip(fleet.world.gpus.iter().map(|gpu| gpu.table))
+            .collect();
+        Self { tables, of_gpus, names, of_nodes: by_node.into_values().collect(), shown }
     }
 
     /// The name under which GPUs offer what a pod requests.
@@ -71,16 +82,54 @@ impl<'t> Profiles<'t> {
         {
             return Ok(asked);
         }
-        let instead = |place: &usize| {
-            let known = &self.tables[fleet.known_table(*place)];
-            let profile = known.named(name, self.tables)?;
-            Some(&fleet.world.tables[*place].profiles[profile].name)
-        };
-        Err(match self.of_gpus.iter().find_map(instead) {
+        Err(match self.of_gpus.iter().find_map(|place| self.instead(fleet, *place, name)) {
+            Some(instead) if self.shown.has(name) => format!(
+                "a node offers the profile `{name}` under this name, but GPUs that can be planned \
+                 provide it only as `{instead}`: request `{instead}`"
+            ),
             Some(instead) => format!(
-                "no GPU of the cluster offers the profile `{name}` under this name: request `{instead}`"
+                "no GPU of the cluster offers the profile `{name}` under this name: request \
+                 `{instead}`"
             ),
             None => format!("no GPU of the cluster has a profile `{name}`"),
+        })
+    }
+
+    /// The name that GPUs with a table of the world have for a profile that a pod means.
+    fn instead<'f>(&self, fleet: &'f Fleet, place: usize, name: &str) -> Option<&'f str> {
+        let known = &self.tables[fleet.known_table(place)];
+        let profile = known.named(name, self.tables)?;
+        Some(&fleet.world.tables[place].profiles[profile].name)
+    }
+
+    /// A pod as it is, if for each of its profiles a node that it may use has GPUs that offer it.
+    ///
+    /// # Errors
+    /// None of these nodes does: the reason, with the name that their GPUs have for the profile, if
+    /// they do.
+    pub(crate) fn on_nodes(
+        &self,
+        fleet: &Fleet,
+        wanted: SeveralInstances,
+    ) -> Result<SeveralInstances, String> {
+        let places: BTreeSet<usize> = self
+            .of_nodes
+            .iter()
+            .zip(&wanted.nodes)
+            .filter(|(_, may_go)| **may_go)
+            .map(|(place, _)| *place)
+            .collect();
+        let offers = |place: usize, name: &str| {
+            fleet.world.tables[place].profiles.iter().any(|profile| profile.name == name)
+        };
+        let is_nowhere = |name: &&String| !places.iter().any(|place| offers(*place, name));
+        let Some(name) = wanted.instances.keys().find(is_nowhere) else { return Ok(wanted) };
+        Err(match places.iter().find_map(|place| self.instead(fleet, *place, name)) {
+            Some(instead) => format!(
+                "the nodes that the pod may use offer the profile `{name}` under the name \
+                 `{instead}`"
+            ),
+            None => format!("no node that the pod may use has a profile `{name}`"),
         })
     }
 
@@ -147,7 +196,7 @@ mod tests {
         let fleet = fleet(&objects, &PolicySpec::default(), &tables, age);
         let words: Vec<String> = present(&fleet).values().map(NodeLayout::words).collect();
         assert_eq!(words, ["1 × [3g.40gb][3g.40gb]"; 2]);
-        let profiles = Profiles::of(&fleet, &tables);
+        let profiles = Profiles::of(&fleet, &tables, ShownProfiles::default());
         for name in ["3g.40gb", "3g.39gb"] {
             assert_eq!(profiles.requested(&fleet, name).as_deref(), Ok(name));
         }

@@ -13,44 +13,76 @@ use crate::mig_names::mig_profile_name;
 /// Names of profiles that nodes are seen to offer.
 #[derive(Clone, Debug, Default)]
 pub struct ShownProfiles {
-    of_node: BTreeMap<String, BTreeSet<String>>,
-    of_model: BTreeMap<String, BTreeSet<String>>,
+    of_node: BTreeMap<String, Names>,
+    of_model: BTreeMap<String, Names>,
+}
+
+/// Names under which there are instances now, and those of which a node still says the name: a
+/// resource that vanishes stays at 0 until the kubelet restarts.
+#[derive(Clone, Debug, Default)]
+struct Names {
+    now: BTreeSet<String>,
+    before: BTreeSet<String>,
+}
+
+impl Names {
+    fn add(&mut self, name: String, count: i64) {
+        let names = if count > 0 { &mut self.now } else { &mut self.before };
+        names.insert(name);
+    }
+
+    /// The name of the profile at a place of a table, if it is among them.
+    fn of<'n>(&'n self, table: &'n MigTable, place: usize) -> Option<&'n str> {
+        let own = table.profiles[place].name.as_str();
+        [&self.now, &self.before].into_iter().find_map(|names| {
+            if names.contains(own) {
+                return Some(own);
+            }
+            names.iter().map(String::as_str).find(|name| table.profile(name) == Some(place))
+        })
+    }
 }
 
 impl ShownProfiles {
-    /// A node with GPUs of a model offers a profile under a name. What is no such name is ignored.
-    pub fn see(&mut self, (node, model): (&str, &str), name: &str) {
+    /// A node with GPUs of a model shows so many instances of a profile under a name, which may be
+    /// none. What is no such name is ignored.
+    pub fn see(&mut self, (node, model): (&str, &str), name: &str, count: i64) {
         let Some(name) = mig_profile_name(name) else { return };
-        self.of_node.entry(node.to_owned()).or_default().insert(name.clone());
-        self.of_model.entry(model.to_owned()).or_default().insert(name);
+        self.of_node.entry(node.to_owned()).or_default().add(name.clone(), count);
+        self.of_model.entry(model.to_owned()).or_default().add(name, count);
+    }
+
+    /// Whether any node has instances under exactly this name.
+    pub fn has(&self, name: &str) -> bool {
+        let asked = mig_profile_name(name);
+        asked.is_some_and(|asked| self.of_model.values().any(|names| names.now.contains(&asked)))
     }
 
     /// The name under which a node offers the profile at a place of the table of its GPUs, or would
-    /// offer it. Where nodes of a model show several, it is that of the table if they show it, else
-    /// the first in the alphabet.
+    /// offer it. Names of which there are instances come first. Where nodes of a model show several,
+    /// it is that of the table if they show it, else the first in the alphabet.
     pub fn offered<'n>(
         &'n self,
         (node, model): (&str, &str),
         table: &'n MigTable,
         place: usize,
     ) -> &'n str {
-        let own = table.profiles[place].name.as_str();
-        let of = |shown: &'n BTreeSet<String>| -> Option<&'n str> {
-            if shown.contains(own) {
-                return Some(own);
-            }
-            shown.iter().map(String::as_str).find(|name| table.profile(name) == Some(place))
-        };
+        let of = |names: &'n Names| names.of(table, place);
         let of_node = self.of_node.get(node).and_then(of);
-        of_node.or_else(|| self.of_model.get(model).and_then(of)).unwrap_or(own)
+        let shown = of_node.or_else(|| self.of_model.get(model).and_then(of));
+        shown.unwrap_or(&table.profiles[place].name)
     }
 
     /// The place of the profile that a node offers, or would offer, under a name; `None` if it has
-    /// no profile of that name. `table`: that of its GPUs.
+    /// no profile of that name. `table`: that of its GPUs. A node with instances of one profile
+    /// under two names offers both.
     pub fn requested(&self, of: (&str, &str), table: &MigTable, name: &str) -> Option<usize> {
         let asked = mig_profile_name(name)?;
         let place = table.profile(name)?;
-        (mig_profile_name(self.offered(of, table, place))? == asked).then_some(place)
+        let is_there = self.of_node.get(of.0).is_some_and(|names| names.now.contains(&asked));
+        let is_offered =
+            || mig_profile_name(self.offered(of, table, place)).as_ref() == Some(&asked);
+        (is_there || is_offered()).then_some(place)
     }
 }
 
@@ -60,7 +92,7 @@ mod tests {
 
     fn seen(all: &[(&str, &str, &str)]) -> ShownProfiles {
         let mut shown = ShownProfiles::default();
-        all.iter().for_each(|&(node, model, name)| shown.see((node, model), name));
+        all.iter().for_each(|&(node, model, name)| shown.see((node, model), name, 1));
         shown
     }
 
@@ -84,6 +116,26 @@ mod tests {
         // What it shows of other profiles says nothing of this one.
         let beside = [("n", "A100-80GB", "1g.10gb"), ("m", "A100-80GB", "3g.39gb")];
         assert_eq!(offers(&seen(&beside), node), old);
+    }
+
+    #[test]
+    fn a_name_without_instances_counts_where_no_other_has_some() {
+        let node = ("n", "A100-80GB");
+        let (old, new) = ([true, false], [false, true]);
+        let mut shown = seen(&[("n", "A100-80GB", "1g.10gb")]);
+        shown.see(node, "3g.39gb", 0);
+        assert_eq!([offers(&shown, node), offers(&shown, ("m", "A100-80GB"))], [old, old]);
+        assert!(!shown.has("3g.39gb"));
+        shown.see(node, "3g.40gb", 2);
+        assert_eq!([offers(&shown, node), offers(&shown, ("m", "A100-80GB"))], [new, new]);
+    }
+
+    #[test]
+    fn a_node_with_instances_under_both_names_offers_both() {
+        let both = seen(&[("n", "A100-80GB", "3g.39gb"), ("n", "A100-80GB", "3g.40gb")]);
+        assert_eq!(offers(&both, ("n", "A100-80GB")), [true, true]);
+        assert_eq!(offers(&both, ("m", "A100-80GB")), [false, true]);
+        assert!(both.has("3g.39gb"));
     }
 
     /// Both models have one table, and each its own driver.

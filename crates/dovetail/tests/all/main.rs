@@ -58,6 +58,7 @@ mod partition_gpu_use;
 mod partition_guard;
 mod partition_measured;
 mod partition_moves;
+mod partition_names;
 mod partition_replicas;
 mod partition_several;
 mod partition_workload;

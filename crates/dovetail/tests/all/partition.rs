@@ -97,7 +97,7 @@ fn flags_of_slices_are_refused_with_what_to_do() {
     assert!(unknown.err.contains("--gpu V100: its MIG profiles are unknown"), "{}", unknown.err);
 }
 
-fn node(name: &str, offers: &Value, labels: &Value) -> Value {
+pub(crate) fn node(name: &str, offers: &Value, labels: &Value) -> Value {
     let mut all = json!({"cpu": "64", "memory": "512Gi", "pods": "110"});
     all.as_object_mut().unwrap().extend(offers.as_object().unwrap().clone());
     let mut of_node = json!({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
@@ -108,7 +108,13 @@ fn node(name: &str, offers: &Value, labels: &Value) -> Value {
             "conditions": [{"type": "Ready", "status": "True"}]}})
 }
 
-fn pod(name: &str, resource: &str, count: u32, node: Option<&str>, more: &Value) -> Value {
+pub(crate) fn pod(
+    name: &str,
+    resource: &str,
+    count: u32,
+    node: Option<&str>,
+    more: &Value,
+) -> Value {
     let amounts = json!({"cpu": "1", "memory": "1Gi", (resource): count.to_string()});
     let mut spec = json!({"containers": [{"name": "c", "image": "i",
         "resources": {"requests": amounts, "limits": amounts}}]});
@@ -196,23 +202,23 @@ fn a_cluster_is_planned_on_nodes_without_gpu_pods() {
 }
 
 /// A node with one GPU of a product, which offers so many of a resource.
-fn one_gpu(name: &str, product: &str, resource: &str, count: u32) -> Value {
+pub(crate) fn one_gpu(name: &str, product: &str, resource: &str, count: u32) -> Value {
     let labels = json!({"nvidia.com/gpu.product": product, "nvidia.com/gpu.count": "1"});
     node(name, &json!({(resource): count.to_string()}), &labels)
 }
 
 /// Nodes that a plan for these objects changes.
-fn changed(plan: &Value) -> Vec<&str> {
+pub(crate) fn changed(plan: &Value) -> Vec<&str> {
     let rows = plan["gpus"].as_array().unwrap().iter();
     rows.filter(|row| row["from"] != row["to"]).map(|row| row["node"].as_str().unwrap()).collect()
 }
 
-fn planned(folder: &Folder, items: &[Value], more: &str) -> Value {
+pub(crate) fn planned(folder: &Folder, items: &[Value], more: &str) -> Value {
     folder.write("dump.json", &json!({"kind": "List", "items": items}).to_string());
     folder.json(&format!("{CALL} {more}"))
 }
 
-const A100: &str = "NVIDIA-A100-SXM4-80GB";
+pub(crate) const A100: &str = "NVIDIA-A100-SXM4-80GB";
 
 /// `1g.18gb` is a profile of the H200. The H100 has one that is nearly as large, under another
 /// name, so the pod would never start there.

@@ -119,7 +119,8 @@ impl<'f> ProfileNames<'f> {
                     model
                 }
             };
-            shown_on(node).for_each(|name| shown.see((&*node.node.name, model), name));
+            let of_node = (&*node.node.name, model);
+            shown_on(node).for_each(|(name, count)| shown.see(of_node, name, count));
         }
         Self { tables: MigTable::all().collect(), models, shown }
     }
@@ -146,10 +147,12 @@ fn model_of(node: &Node) -> Option<&str> {
     node.gpus.values().find_map(|gpus| gpus.model.as_deref())
 }
 
-/// The names of the profiles that a node offers.
-fn shown_on(node: &Node) -> impl Iterator<Item = &str> {
-    let offered = node.gpus.iter().filter(|(_, gpus)| gpus.built_in > 0);
-    offered.filter_map(|(resource, _)| resource.strip_prefix(labels::NVIDIA_MIG))
+/// The names of the profiles that a node shows, with how many instances it has of each.
+fn shown_on(node: &Node) -> impl Iterator<Item = (&str, i64)> {
+    node.gpus.iter().filter_map(|(resource, gpus)| {
+        let name = resource.strip_prefix(labels::NVIDIA_MIG)?;
+        Some((name, gpus.built_in))
+    })
 }
 
 /// A node of which another layout has instances of a profile.
