@@ -203,11 +203,8 @@ impl Reader<'_> {
         }
         let layouts = if cut > 0 { spread(table, &counts, cut as usize) } else { Some(Vec::new()) };
         let Some(layouts) = layouts else {
-            return self.leave(
-                name,
-                "according to the model's MIG table, its instances do not fit on its GPUs",
-                cut,
-            );
+            let why = "according to the model's MIG table, its instances do not fit on its GPUs";
+            return self.leave(name, why, cut);
         };
         for layout in layouts {
             let Some(instances) = placed(table, &layout) else { continue };

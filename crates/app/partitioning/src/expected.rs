@@ -29,8 +29,8 @@ impl ExpectedNode {
         Self { layout: layout.clone(), leaving: leaves.map(|one| one.pod.clone()).collect() }
     }
 
-    /// What a change that is under way makes of a node; `None` if it is over, changes no MIG layout,
-    /// or is on its way back, for which a node may wait until people restart its pods.
+    /// What a change that is under way makes of a node; `None` if it is over, changes no MIG
+    /// layout, or is on its way back, for which a node may wait until people restart its pods.
     fn under_way(record: &Record) -> Option<Self> {
         let is_forward = matches!(record.step, Step::Emptying | Step::Tainted | Step::Applying)
             && record.then != Some(Step::Reverting)

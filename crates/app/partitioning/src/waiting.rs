@@ -28,7 +28,7 @@ pub(crate) struct WaitingPods {
 const PINNED_PRIORITY: i32 = i32::MAX - 1;
 
 impl WaitingPods {
-    /// The priority with which they are planned.
+    /// Above all others if a node is set for them.
     pub(crate) fn planned_priority(&self) -> i32 {
         if self.is_pinned { PINNED_PRIORITY } else { self.priority }
     }

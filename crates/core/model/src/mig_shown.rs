@@ -59,8 +59,8 @@ impl ShownProfiles {
     }
 
     /// The name under which a node offers the profile at a place of the table of its GPUs, or would
-    /// offer it. Names of which there are instances come first. Where nodes of a model show several,
-    /// it is that of the table if they show it, else the first in the alphabet.
+    /// offer it. Names of which there are instances come first. Where nodes of a model show
+    /// several, it is that of the table if they show it, else the first in the alphabet.
     pub fn offered<'n>(
         &'n self,
         (node, model): (&str, &str),

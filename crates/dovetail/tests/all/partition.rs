@@ -150,12 +150,12 @@ fn cluster(folder: &Folder, pods: Vec<Value>) {
 
 const CALL: &str = "partition plan --from dump.json --at 2026-11-20T12:00:00Z";
 
-fn row<'p>(plan: &'p Value, node: &str, index: u64) -> &'p Value {
+pub(crate) fn row<'p>(plan: &'p Value, node: &str, index: u64) -> &'p Value {
     let mut rows = plan["gpus"].as_array().unwrap().iter();
     rows.find(|row| row["node"] == node && row["index"] == index).unwrap()
 }
 
-fn profiles(row: &Value, layout: &str) -> Vec<String> {
+pub(crate) fn profiles(row: &Value, layout: &str) -> Vec<String> {
     let instances = row[layout].as_array().unwrap().iter();
     instances.map(|one| one["profile"].as_str().unwrap().to_owned()).collect()
 }
@@ -219,80 +219,6 @@ pub(crate) fn planned(folder: &Folder, items: &[Value], more: &str) -> Value {
 }
 
 pub(crate) const A100: &str = "NVIDIA-A100-SXM4-80GB";
-
-/// `1g.18gb` is a profile of the H200. The H100 has one that is nearly as large, under another
-/// name, so the pod would never start there.
-#[test]
-fn a_profile_of_one_model_is_not_made_on_another() {
-    let folder = Folder::new();
-    let h100 = one_gpu("h100", "NVIDIA-H100-80GB-HBM3", "nvidia.com/mig-3g.40gb", 2);
-    let fits = one_gpu("h100", "NVIDIA-H100-80GB-HBM3", "nvidia.com/mig-1g.20gb", 3);
-    let h200 = one_gpu("h200", "NVIDIA-H200", "nvidia.com/mig-7g.141gb", 1);
-    let cut = one_gpu("h200", "NVIDIA-H200", "nvidia.com/mig-1g.18gb", 3);
-    let in_use = pod("runs", "nvidia.com/mig-3g.40gb", 1, Some("h100"), &json!({}));
-    let asks = pod("asks", "nvidia.com/mig-1g.18gb", 1, None, &json!({}));
-    let alone = planned(&folder, &[h100.clone(), asks.clone()], "");
-    assert_eq!((&alone["accepted"], changed(&alone)), (&json!({}), vec![]));
-    assert_eq!(alone["not_planned"], json!({"no GPU of the cluster has a profile `1g.18gb`": 1}));
-    for (items, changes) in [
-        (vec![h100.clone(), h200.clone()], vec!["h200"]),
-        (vec![fits, h200], vec!["h200"]),
-        (vec![h100, in_use, cut], vec![]),
-    ] {
-        let plan = planned(&folder, &[items, vec![asks.clone()]].concat(), "");
-        assert_eq!((&plan["accepted"], changed(&plan)), (&json!({"1g.18gb": 1}), changes));
-        assert_eq!(plan["upper_bound_compute_slices"], 1);
-    }
-    let size = folder.call("partition size --gpu H100 --demand 1g.18gb=1");
-    assert!(size.err.contains("H100 has no profile `1g.18gb`"), "{}", size.err);
-}
-
-/// A driver has one name for a profile, which other nodes with its GPUs show.
-#[test]
-fn pods_get_instances_under_the_name_that_the_driver_gives_them() {
-    let folder = Folder::new();
-    let old = one_gpu("old", A100, "nvidia.com/mig-3g.39gb", 2);
-    let cut = one_gpu("cut", A100, "nvidia.com/mig-1g.10gb", 7);
-    let asks = |name: &str, profile: &str| {
-        pod(name, &format!("nvidia.com/mig-{profile}"), 1, None, &json!({}))
-    };
-    let new = planned(&folder, &[old.clone(), cut.clone(), asks("a", "3g.40gb")], "");
-    assert_eq!((&new["accepted"], changed(&new)), (&json!({}), vec![]));
-    let three = ["a", "b", "c"].map(|name| asks(name, "3g.39gb"));
-    let plan = planned(&folder, &[vec![old, cut], three.to_vec()].concat(), "");
-    assert_eq!((&plan["accepted"], changed(&plan)), (&json!({"3g.39gb": 3}), vec!["cut"]));
-    assert_eq!(profiles(row(&plan, "cut", 0), "to")[0], "3g.39gb");
-    assert_eq!(plan["upper_bound_compute_slices"], 9);
-}
-
-/// A GPU that shows no name of a profile has that of its own table, whatever pods request and
-/// whatever GPUs of other models show.
-#[test]
-fn a_profile_that_no_such_gpu_shows_has_the_name_of_the_table() {
-    let folder = Folder::new();
-    let h100 = one_gpu("h100", "NVIDIA-H100-80GB-HBM3", "nvidia.com/mig-1g.10gb", 7);
-    let a100 = |name: &str| one_gpu("a100", A100, &format!("nvidia.com/mig-{name}"), 2);
-    let asks = |name: &str, profile: &str| {
-        pod(name, &format!("nvidia.com/mig-{profile}"), 1, None, &json!({}))
-    };
-    let (new, old) = (asks("new", "3g.40gb"), asks("old", "3g.39gb"));
-    let why = "no GPU of the cluster offers the profile `3g.39gb` under this name: request \
-               `3g.40gb`";
-    let both = planned(&folder, &[h100.clone(), new.clone(), old.clone()], "");
-    assert_eq!((&both["accepted"], changed(&both)), (&json!({"3g.40gb": 1}), vec!["h100"]));
-    assert_eq!(both["not_planned"], json!({(why): 1}));
-    // Neither model offers the name, so that idle instances of the A100 do not serve the pod.
-    let none = planned(&folder, &[a100("3g.40gb"), h100.clone(), old.clone()], "");
-    assert_eq!((&none["accepted"], changed(&none)), (&json!({}), vec![]));
-    assert_eq!(none["not_planned"], json!({(why): 1}));
-    // The A100 shows the other name: it serves two pods, and the H100 none of them.
-    let olds = ["o1", "o2", "o3"].map(|name| asks(name, "3g.39gb")).to_vec();
-    let items = [vec![a100("3g.39gb"), h100.clone()], olds].concat();
-    let of_a100 = planned(&folder, &items, "");
-    assert_eq!((&of_a100["accepted"], changed(&of_a100)), (&json!({"3g.39gb": 2}), vec![]));
-    let of_h100 = planned(&folder, &[a100("3g.39gb"), h100, new], "");
-    assert_eq!((&of_h100["accepted"], changed(&of_h100)), (&json!({"3g.40gb": 1}), vec!["h100"]));
-}
 
 /// A policy lists what may be created: what is there and not listed serves the pods that wait.
 #[test]

@@ -11,7 +11,6 @@ use dovetail_objects::{CounterSet, OfferedDevice};
 use crate::catalog::{CandidateNode, Catalog};
 use crate::pools::{PoolState, ReachablePool, gather};
 
-/// What a node offers.
 #[derive(Debug)]
 pub(crate) struct NodeOffer {
     pub(crate) pools: Vec<OfferedPool>,
@@ -33,7 +32,6 @@ pub(crate) struct OfferedPool {
 /// A device that another node has.
 #[derive(Debug)]
 pub(crate) struct DeviceElsewhere {
-    /// Number of its pool.
     pub(crate) pool: usize,
     pub(crate) name: Box<str>,
     pub(crate) draws: Vec<Draw>,

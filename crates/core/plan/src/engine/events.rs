@@ -1,9 +1,10 @@
 //! What happens to jobs and their pods.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Action, Holding, HoldingPhase, HowEnded, Job, JobId, Owner, Plan, PodId, Selectors,
+    Action, Holding, HoldingPhase, HowEnded, Job, JobId, Owner, Plan, PodId, Selectors, Snapshot,
 };
 
 use super::books::{Books, counts_all_queues};
@@ -281,6 +282,20 @@ pub(super) fn expect_end(holding: &mut Holding, job: &Job, run_times: &RunTimes)
         let end_ms = job.start_ms.zip(job.expected_attempt_ms());
         let end_ms = end_ms.map(|(start_ms, lasts_ms)| start_ms.saturating_add(lasts_ms));
         *expected_end_ms = end_ms.or(*expected_end_ms);
+    }
+}
+
+/// Jobs of a world are expected to run for as long as those before them.
+pub(super) fn expect_ends(world: &mut Snapshot, run_times: &RunTimes) {
+    for job in &mut world.jobs {
+        run_times.assess(job, None);
+    }
+    let jobs: BTreeMap<JobId, &Job> = world.jobs.iter().map(|job| (job.id, job)).collect();
+    for holding in &mut world.holdings {
+        let Owner::Pod(pod) = &holding.owner else { continue };
+        if let Some(job) = jobs.get(&pod.job) {
+            expect_end(holding, job, run_times);
+        }
     }
 }
 

@@ -1,14 +1,12 @@
 //! What an engine has learned, for another engine of the same cluster.
 
-use std::collections::BTreeMap;
-
 use dovetail_model::cohort::Cohorts;
-use dovetail_model::{Job, JobId, Owner, RunTimeTables, Snapshot};
+use dovetail_model::{RunTimeTables, Snapshot};
 use dovetail_order::book::TurnBook;
 use dovetail_order::estimate::RunTimes;
 use dovetail_policy::learn::Learnt;
 
-use super::events::expect_end;
+use super::events::expect_ends;
 use super::{Engine, EngineConfig};
 use crate::starts::StartCorrections;
 
@@ -38,21 +36,6 @@ impl Learned {
         }
     }
 
-    /// Jobs of a world are expected to run for as long as those before them.
-    fn expect(&self, config: &EngineConfig, world: &mut Snapshot) {
-        let run_times = RunTimes::new(config.estimates, self.run_times.as_ref());
-        for job in &mut world.jobs {
-            run_times.assess(job, None);
-        }
-        let jobs: BTreeMap<JobId, &Job> = world.jobs.iter().map(|job| (job.id, job)).collect();
-        for holding in &mut world.holdings {
-            let Owner::Pod(pod) = &holding.owner else { continue };
-            if let Some(job) = jobs.get(&pod.job) {
-                expect_end(holding, job, &run_times);
-            }
-        }
-    }
-
     /// An engine of this configuration over this world goes on from here.
     pub fn go_on(&self, config: &mut EngineConfig, world: &mut Snapshot) {
         if let Some(policy) = &self.policy {
@@ -60,7 +43,8 @@ impl Learned {
         }
         if self.run_times.is_some() {
             world.run_times.clone_from(&self.run_times);
-            self.expect(config, world);
+            let run_times = RunTimes::new(config.estimates, self.run_times.as_ref());
+            expect_ends(world, &run_times);
         }
         if self.cohorts.is_some() {
             world.cohorts.clone_from(&self.cohorts);

@@ -74,7 +74,10 @@ impl Reservations {
                 self.end(books, job, plan);
                 has_ended = true;
             } else if fewer_reserved {
-                has_ended |= self.search_earlier(books, job, plan);
+                // Room that is reserved for others counts as taken for ever: only when their jobs
+                // run is it known when it is free again.
+                let until_ms = books.kept.reserved.get(job).map_or(0, |claim| claim.until_ms);
+                has_ended |= self.search_again(books, job, until_ms, plan);
             }
         }
         let mut all_settled = true;
@@ -184,11 +187,19 @@ impl Reservations {
 
     /// Searches for a time before `before_ms`. Without one a reservation that is good stays as it
     /// is, and one that is not ends.
-    fn search_again(&mut self, books: &mut Books, job: JobId, before_ms: u64, plan: &mut Plan) {
+    fn search_again(
+        &mut self,
+        books: &mut Books,
+        job: JobId,
+        before_ms: u64,
+        plan: &mut Plan,
+    ) -> bool {
         let before = books.kept.reserved.get(job).map(|claim| claim.until_ms);
         let yielding = self.yield_to(books, job);
         let search = Search::of(books, job, &yielding, &mut self.operations_left);
-        match search.earliest(before_ms) {
+        let found = search.earliest(before_ms);
+        let is_other = found.is_some() || before_ms == u64::MAX;
+        match found {
             Some(found) => {
                 self.end_on(books, &yielding, &found, plan);
                 // What may be lent until later helps all that wait.
@@ -201,16 +212,7 @@ impl Reservations {
             None if before_ms == u64::MAX => self.end(books, job, plan),
             None => {}
         }
-    }
-
-    /// Searches for an earlier start of a job with a reservation, after another reservation ended;
-    /// whether there is one. Room that is reserved for others counts as taken for ever: only when
-    /// their jobs run is it known when it is free again.
-    fn search_earlier(&mut self, books: &mut Books, job: JobId, plan: &mut Plan) -> bool {
-        let until_ms = |books: &Books| books.kept.reserved.get(job).map(|claim| claim.until_ms);
-        let Some(before_ms) = until_ms(books) else { return false };
-        self.search_again(books, job, before_ms, plan);
-        until_ms(books) != Some(before_ms)
+        is_other
     }
 
     /// Ends the reservations of those that yield what was found for another; what they need then is

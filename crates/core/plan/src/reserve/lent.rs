@@ -48,8 +48,8 @@ impl LentRooms {
         self.0.remove(&job);
     }
 
-    /// Nothing is lent any more by those that do not lend, nor to those that are not such. Snapshots
-    /// do not name lenders without a reservation, so nothing may depend on them.
+    /// Nothing is lent any more by those that do not lend, nor to those that are not such.
+    /// Snapshots do not name lenders without a reservation, so nothing may depend on them.
     pub(super) fn retain(
         &mut self,
         lends: impl Fn(JobId) -> bool,

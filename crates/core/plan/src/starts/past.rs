@@ -27,7 +27,7 @@ const FEWEST: usize = 20;
 #[derive(Clone, Debug, Default)]
 pub struct PastForecasts {
     by_octave: BTreeMap<u32, BTreeMap<u64, PastForecast>>,
-    /// The forecasts of pending jobs.
+    /// Octave and number of the forecast of each.
     pending: BTreeMap<JobId, (u32, u64)>,
     made: u64,
     /// What was learned before from forecasts that are not among these.

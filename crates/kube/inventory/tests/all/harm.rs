@@ -259,8 +259,8 @@ fn no_node_is_tainted_whose_pods_have_no_room_on_others() {
     assert!(withheld.iter().any(|order| order.contains("have no room on other nodes")));
 }
 
-/// A GPU node without a taint, with pods of two cores of these owners that tolerate none: nothing is
-/// left of its cores.
+/// A GPU node without a taint, with pods of two cores of these owners that tolerate none: nothing
+/// is left of its cores.
 fn full(on: &str, owners: &[&str]) -> Vec<Value> {
     let mut open = node(on, 8);
     open["spec"]["taints"] = json!([]);
