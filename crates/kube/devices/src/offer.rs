@@ -51,7 +51,6 @@ pub(crate) struct OfferShape {
 /// A device of a node.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NumberedDevice {
-    /// Number of its pool.
     pub(crate) pool: usize,
     /// The number of its slice among those of the node.
     pub(crate) slice: usize,
