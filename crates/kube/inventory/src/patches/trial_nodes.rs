@@ -1,6 +1,7 @@
 //! Nodes as the patches so far leave them, and which of them pods could use.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use dovetail_audit::NodeChange;
@@ -28,14 +29,22 @@ struct Usable {
     any: bool,
 }
 
-/// A node as it was before a change that is taken back.
-pub(super) struct KeptNode {
+/// By requirement and amounts of a pod, the node before which none has room for one more.
+type FullUpTo = HashMap<(RequirementId, Resources), usize>;
+
+/// Nodes as they were before a change that is taken back.
+pub(super) struct KeptNodes {
+    nodes: Vec<KeptNode>,
+    full_up_to: Rc<FullUpTo>,
+}
+
+struct KeptNode {
     place: usize,
     node: Node,
     is_closed: bool,
 }
 
-/// The nodes of a trial. What is known of them is forgotten when one changes.
+/// What the patches so far have made of nodes, and what is known of that.
 pub(super) struct TrialNodes<'r> {
     /// Nodes and pods as they were read.
     pub(super) reach: &'r PatchReach,
@@ -48,9 +57,9 @@ pub(super) struct TrialNodes<'r> {
     requirements: Vec<(Arc<Requirement>, Option<PodProbe>)>,
     /// What is known of a requirement as long as no node changes.
     known: HashMap<RequirementId, Usable>,
-    /// As long: nodes before this one have no room for one more pod that asks for so much. Pods
-    /// that are placed only take room.
-    full_up_to: HashMap<(RequirementId, Resources), usize>,
+    /// Where searches for room begin. Placed pods only take room, and so do most changes of nodes;
+    /// it is forgotten when one may open a node.
+    full_up_to: Rc<FullUpTo>,
     /// Every node with its present labels and taints.
     pub(super) all: Vec<Node>,
     /// Which of them do not accept pods.
@@ -70,7 +79,7 @@ impl<'r> TrialNodes<'r> {
             ids: HashMap::new(),
             requirements: Vec::new(),
             known: HashMap::new(),
-            full_up_to: HashMap::new(),
+            full_up_to: Rc::default(),
             all: reach.nodes.clone(),
             closed: reach.closed.clone(),
             used: used(reach),
@@ -134,7 +143,7 @@ impl<'r> TrialNodes<'r> {
         let first = self.full_up_to.get(&key).copied().unwrap_or(0);
         let found = (first..count).find(|node| self.has_room(requirement, asked, *node));
         let found = found.unwrap_or(count);
-        self.full_up_to.insert(key, found);
+        Rc::make_mut(&mut self.full_up_to).insert(key, found);
         found
     }
 
@@ -159,8 +168,13 @@ impl<'r> TrialNodes<'r> {
     pub(super) fn hold(&mut self, node: usize, asked: &Resources) {
         self.used[node].add_times(asked, 1);
         if !only_takes(asked) {
-            self.full_up_to.clear();
+            self.full_up_to = Rc::default();
         }
+    }
+
+    /// Counts a pod no longer that was counted in a trial, before its changes are taken back.
+    pub(super) fn release(&mut self, node: usize, asked: &Resources) {
+        self.used[node].add_times(asked, -1);
     }
 
     /// The number of what a pod asks of nodes.
@@ -213,25 +227,32 @@ impl<'r> TrialNodes<'r> {
     }
 
     /// These nodes as they are now, for `put_back`.
-    pub(super) fn kept(&self, places: &BTreeSet<usize>) -> Vec<KeptNode> {
+    pub(super) fn kept(&self, places: &BTreeSet<usize>) -> KeptNodes {
         let kept = |place: &usize| KeptNode {
             place: *place,
             node: self.all[*place].clone(),
             is_closed: self.closed[*place],
         };
-        places.iter().map(kept).collect()
+        KeptNodes {
+            nodes: places.iter().map(kept).collect(),
+            full_up_to: Rc::clone(&self.full_up_to),
+        }
     }
 
-    /// Takes changes of these nodes back.
-    pub(super) fn put_back(&mut self, kept: Vec<KeptNode>) {
-        for KeptNode { place, node, is_closed } in kept {
+    /// Takes changes of these nodes back. What was counted on any since is released by then.
+    pub(super) fn put_back(&mut self, kept: KeptNodes) {
+        for KeptNode { place, node, is_closed } in kept.nodes {
             (self.all[place], self.closed[place]) = (node, is_closed);
             self.tell(place);
         }
+        self.full_up_to = kept.full_up_to;
     }
 
     /// Takes taints and drains of a patch as applied.
     pub(super) fn change(&mut self, change: &NodeChange) {
+        if !change.removed.is_empty() {
+            self.full_up_to = Rc::default();
+        }
         for name in &change.nodes {
             let Some(place) = self.reach.places.get(name).copied() else { continue };
             let node = &mut self.all[place];
@@ -249,7 +270,6 @@ impl<'r> TrialNodes<'r> {
     /// Tells the engine what a node is like now; what was known before may not hold any more.
     fn tell(&mut self, place: usize) {
         self.known.clear();
-        self.full_up_to.clear();
         let event = Event::NodeChanged(Box::new(self.all[place].clone()));
         if let Some(engine) = &mut self.engine
             && engine.step(Batch::pending(event), 0).is_err()
@@ -288,7 +308,8 @@ mod tests {
         reach
     }
 
-    /// Pods are placed, and nodes get a taint and lose it: the search goes on where it ended.
+    /// Pods are placed, and nodes get a taint and lose it, for a trial or for good: the search goes
+    /// on where it ended.
     #[test]
     fn the_first_node_with_room_is_the_one_that_a_search_of_all_finds() {
         let reach = some_nodes();
@@ -312,13 +333,24 @@ mod tests {
                     1 => change.removed.push(taint.clone()),
                     _ => nodes.hold(node, &amounts[below(3)]),
                 }
+                let check = |nodes: &mut TrialNodes<'_>| {
+                    for asked in &amounts {
+                        let all = (0..NODES).find(|node| nodes.has_room(requirement, asked, *node));
+                        assert_eq!(nodes.first_with_room(requirement, asked), all.unwrap_or(NODES));
+                    }
+                };
                 if change.added.len() + change.removed.len() > 0 {
+                    // It is tried with a pod on a node, taken back, and made.
+                    let kept = nodes.kept(&nodes.places_of(&change));
+                    nodes.change(&change);
+                    nodes.hold(node, &amounts[below(3)]);
+                    check(&mut nodes);
+                    nodes.release(node, &amounts[below(3)]);
+                    nodes.put_back(kept);
+                    check(&mut nodes);
                     nodes.change(&change);
                 }
-                for asked in &amounts {
-                    let all = (0..NODES).find(|node| nodes.has_room(requirement, asked, *node));
-                    assert_eq!(nodes.first_with_room(requirement, asked), all.unwrap_or(NODES));
-                }
+                check(&mut nodes);
             }
         }
     }
