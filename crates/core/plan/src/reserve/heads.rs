@@ -186,7 +186,7 @@ impl Reservations {
     }
 
     /// Searches for a time before `before_ms`. Without one a reservation that is good stays as it
-    /// is, and one that is not ends.
+    /// is, and one that is not ends. Returns whether it did not stay.
     fn search_again(
         &mut self,
         books: &mut Books,

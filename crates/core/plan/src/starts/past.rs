@@ -58,8 +58,23 @@ impl PastForecasts {
         Self { earlier, ..Self::default() }
     }
 
+    /// Takes in forecasts of pending jobs that are made together, as the plays say them, and
+    /// returns them corrected: all by what came of earlier ones.
+    pub fn forecast(
+        &mut self,
+        played_ms: Vec<(JobId, ExpectedWait)>,
+        now_ms: u64,
+    ) -> Vec<(JobId, ExpectedWait)> {
+        let corrections = self.corrections(now_ms);
+        let corrected = |(job, played_ms)| {
+            self.made(job, played_ms, now_ms);
+            (job, corrections.corrected(played_ms))
+        };
+        played_ms.into_iter().map(corrected).collect()
+    }
+
     /// A forecast of a pending job, as the plays say it. An unknown one says nothing.
-    pub fn made(&mut self, job: JobId, expected_ms: ExpectedWait, now_ms: u64) {
+    fn made(&mut self, job: JobId, expected_ms: ExpectedWait, now_ms: u64) {
         let [Some(p50_ms), p90_ms] = expected_ms else { return };
         self.left(job, now_ms);
         let octave = octave(p50_ms);

@@ -29,7 +29,7 @@ fn starts_have_the_quantiles_that_run_times_have() {
 
 /// A forecast of a job that starts so long after it.
 fn came_true(past: &mut PastForecasts, job: u64, expected_ms: [Option<u64>; 2], after_ms: u64) {
-    past.made(JobId(job), expected_ms, 0);
+    past.forecast(vec![(JobId(job), expected_ms)], 0);
     past.started(JobId(job), after_ms);
 }
 
@@ -71,7 +71,7 @@ fn pending_jobs_count_for_as_long_as_they_were_seen() {
     let expected = [Some(1_000_000), Some(1_000_000)];
     assert_eq!(past.corrections(4_000_000).corrected(expected), expected);
     for job in 50..100 {
-        past.made(JobId(job), [Some(1_000_000), Some(1_000_000)], 0);
+        past.forecast(vec![(JobId(job), expected)], 0);
     }
     assert_eq!(past.corrections(4_000_000).corrected(expected), [Some(1_000_000), Some(4_000_000)]);
     // They leave without a start: how long they were seen no longer grows.

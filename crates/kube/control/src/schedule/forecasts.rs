@@ -117,21 +117,18 @@ impl Forecasts {
 
     fn take(&mut self, round: ForecastRound) -> Vec<JobId> {
         let ForecastRound { begun_ms: made_ms, plays, starts, .. } = round;
-        let corrections = self.past.corrections(made_ms);
-        let mut known = Vec::new();
-        let mut new = Vec::new();
-        for (job, mut starts) in starts {
+        let played_ms = starts.into_iter().map(|(job, mut starts)| {
             starts.sort_unstable();
             let wait = |percent| Some(reached(&starts, plays, percent)?.saturating_sub(made_ms));
-            let played_ms = [wait(50), wait(90)];
+            (job, [wait(50), wait(90)])
+        });
+        let mut known = Vec::new();
+        for (job, wait_ms) in self.past.forecast(played_ms.collect(), made_ms) {
             let at = |wait_ms: Option<u64>| Some(made_ms.saturating_add(wait_ms?));
-            let [p50_ms, p90_ms] = corrections.corrected(played_ms).map(at);
+            let [p50_ms, p90_ms] = wait_ms.map(at);
             known.extend(p50_ms.map(|_| job));
             self.of.entry(job).or_insert(StartForecast { made_ms, p50_ms, p90_ms });
-            new.push((job, played_ms));
         }
-        // All of a round are corrected by the same.
-        new.into_iter().for_each(|(job, played_ms)| self.past.made(job, played_ms, made_ms));
         known
     }
 

@@ -455,7 +455,7 @@ pub fn start_corrections(scheduler: &Scheduler) -> StartCorrections {
 }
 
 /// A scheduler that has not decided yet goes on with what another one learned.
-pub fn go_on_with(learned: Learned, scheduler: &mut Scheduler) {
-    scheduler.known.forecasts.go_on(learned.starts.clone());
+pub fn go_on_with(mut learned: Learned, scheduler: &mut Scheduler) {
+    scheduler.known.forecasts.go_on(std::mem::take(&mut learned.starts));
     scheduler.known.learned = learned;
 }

@@ -136,22 +136,19 @@ impl StartWatch {
     fn forecast(&mut self, engine: &Engine, now_ms: u64) {
         self.sums.forecasts += 1;
         let foresight = Foresight { seed: self.sums.forecasts, ..self.foresight };
-        let corrections = self.past.corrections(now_ms);
-        let mut made = Vec::new();
-        for expected in foresight.expected_starts(engine) {
-            let Some(pending) = self.pending.get_mut(&expected.job) else { continue };
-            if pending.forecast.is_some() {
-                continue;
-            }
-            let raw_ms = [expected.p50_ms, expected.p90_ms].map(|ms| Some(ms? - now_ms));
-            let wait_ms = corrections.corrected(raw_ms);
+        let is_new =
+            |job: &JobId| self.pending.get(job).is_some_and(|pending| pending.forecast.is_none());
+        let expected = foresight.expected_starts(engine).into_iter();
+        let played_ms = expected.filter(|expected| is_new(&expected.job)).map(|expected| {
+            (expected.job, [expected.p50_ms, expected.p90_ms].map(|ms| Some(ms? - now_ms)))
+        });
+        for (job, wait_ms) in self.past.forecast(played_ms.collect(), now_ms) {
+            let Some(pending) = self.pending.get_mut(&job) else { continue };
             let start_ms = wait_ms.map(|ms| Some(now_ms.saturating_add(ms?)));
-            made.push((expected.job, raw_ms));
             let recent = self.recent.get(&pending.queue).and_then(median);
             let recent_ms = recent.map(|wait_ms| (pending.submit_ms + wait_ms).max(now_ms));
             pending.forecast = Some(FirstForecast { start_ms, recent_ms });
         }
-        made.into_iter().for_each(|(job, raw_ms)| self.past.made(job, raw_ms, now_ms));
     }
 
     /// How good they were so far.
