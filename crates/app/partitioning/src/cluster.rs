@@ -13,7 +13,7 @@ use dovetail_gpus::{GpuUnits, discovered_gpus, node_gpus};
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_MIG_CONFIG};
 use dovetail_model::{MigProfile, MigTable, ShownProfiles};
 use dovetail_objects::{Pod, Unscheduled};
-use dovetail_partition::{Change, Gpu, Instance};
+use dovetail_partition::{Change, Gpu, Instance, layouts_of_counts};
 use dovetail_sharing::guard::other_master;
 use dovetail_sharing::names::{NO_MIG, TAINT};
 use dovetail_sharing::{Component, PolicySpec};
@@ -23,7 +23,7 @@ use crate::amd_gpus::has_gpus;
 use crate::eligible::{Target, beside_instances, each, fits, holders, is_mig, requirement};
 use crate::expected::{ExpectedNode, ExpectedNodes};
 use crate::fleet::{Fleet, model_of};
-use crate::layout::{placed, spread};
+use crate::layout::placed;
 use crate::objects::{Objects, SeenNode, check};
 use crate::profile_names::{IdleOn, Profiles, idle_on, rename};
 use crate::stays::{IN_USE, is_in_use, stays_without_pods};
@@ -201,7 +201,10 @@ impl Reader<'_> {
         if !may_change && self.add_used_gpus(name, &model, table_place) {
             return;
         }
-        let layouts = if cut > 0 { spread(table, &counts, cut as usize) } else { Some(Vec::new()) };
+        let layouts = match cut {
+            0 => Some(Vec::new()),
+            _ => layouts_of_counts(table, &counts, cut as usize),
+        };
         let Some(layouts) = layouts else {
             let why = "according to the model's MIG table, its instances do not fit on its GPUs";
             return self.leave(name, why, cut);

@@ -1,7 +1,7 @@
-//! Layouts of GPUs whose instances are only counted, and legal places for them.
+//! Legal places for the instances of layouts.
 
-use dovetail_model::{Layout, MigTable};
-use dovetail_partition::{Instance, size};
+use dovetail_model::MigTable;
+use dovetail_partition::Instance;
 
 /// Legal places for a layout, the largest instances first, as drivers are asked to create them.
 pub(crate) fn placed(table: &MigTable, layout: &[u16]) -> Option<Vec<Instance>> {
@@ -30,30 +30,4 @@ fn place(table: &MigTable, order: &[usize], taken: u16, found: &mut Vec<Instance
         found.pop();
     }
     false
-}
-
-/// The instances of a node on so many GPUs: alike where they can be, else on the fewest. `None` if
-/// they do not fit.
-pub(crate) fn spread(table: &MigTable, counts: &[u16], gpus: usize) -> Option<Vec<Layout>> {
-    let each = u16::try_from(gpus).ok().filter(|gpus| *gpus > 0)?;
-    let alike: Layout = counts.iter().map(|count| count / each).collect();
-    if counts.iter().all(|count| count % each == 0) && table.is_legal(&alike) {
-        return Some(vec![alike; gpus]);
-    }
-    let list: Vec<(String, u64)> = table
-        .profiles
-        .iter()
-        .zip(counts)
-        .filter(|(_, count)| **count > 0)
-        .map(|(profile, count)| (profile.name.clone(), u64::from(*count)))
-        .collect();
-    let sizing = size(table, &list).ok()?;
-    let layouts = sizing.layouts.into_iter();
-    let mut all: Vec<Layout> =
-        layouts.flat_map(|(layout, count)| vec![layout; count as usize]).collect();
-    if all.len() > gpus {
-        return None;
-    }
-    all.resize(gpus, vec![0; counts.len()]);
-    Some(all)
 }

@@ -185,6 +185,28 @@ impl Node {
         self.gpus.keys().any(|name| name.starts_with(labels::NVIDIA_MIG))
     }
 
+    /// Whether GPUs that it has and no plugin offers are in MIG mode, as far as it says: by MIG
+    /// instances beside them, or by a layout that mig-manager has applied.
+    pub(crate) fn lacks_instances(&self) -> bool {
+        let layout = self.node.label(labels::NVIDIA_MIG_CONFIG);
+        let has_layout = self.node.label(labels::NVIDIA_MIG_STATE) == Some("success")
+            && layout.is_some_and(|layout| layout != "all-disabled");
+        self.uncounted_gpus > 0 && (self.has_mig_instances() || has_layout)
+    }
+
+    /// How many units a plugin makes of each GPU, by its label; 1 where it makes none.
+    pub(crate) fn replicas(&self) -> u32 {
+        let label = self.node.label(labels::NVIDIA_REPLICAS).and_then(|text| text.parse().ok());
+        label.unwrap_or(1)
+    }
+
+    /// Whether the name of whole GPUs is that of MIG instances here.
+    pub(crate) fn offers_instances_as_gpus(&self) -> bool {
+        let product = self.node.label(labels::NVIDIA_PRODUCT);
+        product.is_some_and(|product| product.contains("-MIG-"))
+            || self.node.label(labels::GKE_PARTITION).is_some()
+    }
+
     /// Whether its MIG layout is being changed, as mig-manager's label says: its GPUs offer nothing
     /// meanwhile, and that ends by itself. A change that is stuck does not.
     pub(crate) fn is_changing_layout(&self) -> bool {

@@ -16,9 +16,11 @@
 //! | `search`, `improve` | whole GPUs: branch and bound, and improvement step by step |
 //! | `moves` | one instance in use that goes elsewhere to make room |
 //! | `planner`, `sizing` | the two questions |
+//! | `counted` | layouts of GPUs of which only the number of instances is known |
 //! | `replicas` | how many pods can share a GPU without instances |
 
 mod columns;
+mod counted;
 mod improve;
 mod moves;
 mod planner;
@@ -31,6 +33,7 @@ mod sizing;
 mod state;
 mod world;
 
+pub use counted::layouts_of_counts;
 pub use moves::{InstanceMove, move_for};
 pub use planner::{GpuPlan, PartitionPlan, plan};
 pub use replicas::{MeasuredUse, SharedBy, SharingLimit, shared_by};

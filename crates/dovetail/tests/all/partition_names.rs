@@ -58,6 +58,34 @@ fn each_pod_that_no_name_serves_is_told_the_reason() {
     assert_eq!((&plan["accepted"], &plan["not_planned"]), (&json!({}), &json!({(why): 1})));
 }
 
+/// SHR-08 names a node where a plan can help, and is no finding where no layout can.
+#[test]
+fn the_audit_names_nodes_for_missing_instances_as_the_plan_does() {
+    let folder = Folder::new();
+    let audit = |items: Vec<Value>| {
+        folder.write("dump.json", &json!({"kind": "List", "items": items}).to_string());
+        folder
+            .call("audit --from dump.json --at 2026-11-20T12:00:00Z --prometheus none -o json")
+            .out
+    };
+    let labels = json!({"nvidia.com/gpu.count": "1"});
+    let whole = node("whole", &json!({"nvidia.com/gpu": "1"}), &labels);
+    let asks = |profile: &str, on: Option<&str>, count: u32| {
+        pod(&format!("asks-{count}"), &format!("nvidia.com/mig-{profile}"), count, on, &json!({}))
+    };
+    let cut = audit(vec![whole.clone(), asks("3g.40gb", None, 1)]);
+    assert!(cut.contains("SHR-08") && cut.contains("allowModeChange"), "{cut}");
+    let named = audit(vec![whole, asks("3g.39gb", None, 1)]);
+    assert!(named.contains("offer this profile as 3g.40gb"), "{named}");
+    let full = one_gpu("full", A100, "nvidia.com/mig-1g.10gb", 7);
+    let uses = asks("1g.10gb", Some("full"), 7);
+    let queues = audit(vec![full, uses, asks("1g.10gb", None, 1)]);
+    assert!(!queues.contains("SHR-08"), "{queues}");
+    let shows = json!({"nvidia.com/mig-3g.39gb": "1", "nvidia.com/mig-1g.10gb": "3"});
+    let layout = audit(vec![node("shows", &shows, &labels), asks("3g.39gb", None, 2)]);
+    assert!(layout.contains("2 × 3g.39gb"), "{layout}");
+}
+
 /// `1g.18gb` is a profile of the H200. The H100 has one that is nearly as large, under another
 /// name, so the pod would never start there.
 #[test]

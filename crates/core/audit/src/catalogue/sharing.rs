@@ -111,10 +111,10 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SHR-08",
         severity: Severity::Warning,
         title: "pending pods request MIG instances that no layout provides",
-        explanation: "Too few instances of this profile are free on the nodes that the pods may use: their GPUs are \
-                      partitioned into other profiles. GPUs of this model can provide the profile; `dovetail partition \
-                      plan` computes which GPUs to repartition, for all pending pods together. It changes only nodes \
-                      without pods that use GPUs.",
+        explanation: "Too few instances of this profile are free on the nodes that the pods may use: free GPUs there \
+                      are partitioned into other profiles, or not partitioned. GPUs of this model can provide the \
+                      profile; `dovetail partition plan` computes which GPUs to repartition, for all pending pods \
+                      together. It changes only nodes without pods that use GPUs.",
         evidence: "profile and free instances, a node that could provide them, the layout of one of its GPUs",
         fix: FixKind::NodePool,
         fix_example: "dovetail partition plan  # then dovetail partition apply, or the label nvidia.com/mig.config",

@@ -3,7 +3,6 @@
 use dovetail_account::device_time::DeviceState;
 use dovetail_model::NodeAvailability;
 
-use super::sharing::lacks_instances;
 use super::{Run, View, claims_on, node_ref, spare};
 use crate::catalogue::Check;
 use crate::facts::Node;
@@ -69,7 +68,7 @@ fn not_ready(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
 fn not_counted(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let is_up = |node: &&Node| node.node.condition != NodeAvailability::NotReady;
     let is_meant = |node: &&Node| {
-        node.uncounted_gpus > 0 && !lacks_instances(node) && !node.is_between_layouts()
+        node.uncounted_gpus > 0 && !node.lacks_instances() && !node.is_between_layouts()
     };
     for node in view.facts.nodes.iter().filter(is_up).filter(is_meant) {
         let missing = format!("{} on {}", node.uncounted_gpus, node.node.name);

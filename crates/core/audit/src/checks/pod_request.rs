@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_model::Resources;
 
 use super::View;
+use super::node_room::{requests_by_node, rooms};
 use super::resource_cluster::resources;
 use super::scheduling::passes;
 use super::taints::keeping_away;
@@ -53,7 +54,7 @@ impl<'v> PodRequest<'v> {
             let own = all.own.get(&*node.node.name);
             let own = own.filter(|_| !self.workload.belongs_to_nodes());
             self.has_gpus(node)
-                && has_room(&node.node.allocatable, &asks, own)
+                && rooms(&node.node.allocatable, &asks, own) > 0
                 && self.workload.accepts_labels(node)
                 && self.passes_taints(node)
         };
@@ -86,23 +87,6 @@ impl<'v> PodRequest<'v> {
     }
 }
 
-/// Whether a node has what a pod requests beside pods that use so much of it.
-fn has_room(has: &Resources, asks: &Resources, own: Option<&Resources>) -> bool {
-    let fits = |amount: fn(&Resources) -> i64| {
-        let asked = amount(asks);
-        asked <= 0 || asked.saturating_add(own.map_or(0, amount)) <= amount(has)
-    };
-    let extended = |of: &Resources, name: &str| of.extended.get(name).copied().unwrap_or(0);
-    let fits_extended = |(name, asked): (&String, &i64)| {
-        let used = own.map_or(0, |own| extended(own, name));
-        *asked <= 0 || asked.saturating_add(used) <= extended(has, name)
-    };
-    fits(|of| of.cpu_milli)
-        && fits(|of| of.memory_bytes)
-        && fits(|of| of.ephemeral_bytes)
-        && asks.extended.iter().all(fits_extended)
-}
-
 /// All nodes, for pods that look for one of a model: of most models the first one does.
 pub(super) struct NodesByModel<'f> {
     /// By resource and model, as labels spell it.
@@ -121,18 +105,6 @@ impl<'f> NodesByModel<'f> {
                 }
             }
         }
-        Self { nodes, own: requests_of_own_pods(facts) }
+        Self { nodes, own: requests_by_node(facts, Workload::belongs_to_nodes) }
     }
-}
-
-/// What pods that belong to their node request there, by node: pods of DaemonSets and static ones.
-fn requests_of_own_pods(facts: &Facts) -> BTreeMap<&str, Resources> {
-    let mut requests: BTreeMap<&str, Resources> = BTreeMap::new();
-    for workload in facts.workloads.iter().filter(|workload| workload.belongs_to_nodes()) {
-        let of_pod = resources(&workload.template, "");
-        for node in workload.pods.iter().filter_map(|pod| pod.node.as_deref()) {
-            requests.entry(node).or_default().add_times(&of_pod, 1);
-        }
-    }
-    requests
 }

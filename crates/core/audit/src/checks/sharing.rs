@@ -8,7 +8,7 @@ use dovetail_model::{FreeCause, NodeAvailability};
 use dovetail_units::amount::gpu_count;
 use dovetail_units::duration::duration_at_least;
 
-use super::{Run, View, claims_on, measured, mend, node_ref, pods_of, shapes};
+use super::{Run, View, claims_on, measured, mend, missing_instances, node_ref, pods_of, shapes};
 use crate::catalogue::Check;
 use crate::facts::{Node, ObjectRef, WorkloadClass};
 use crate::finding::Finding;
@@ -21,14 +21,13 @@ pub(super) const RUNS: &[Run] = &[
     ("SHR-05", measured::shared_memory_is_full),
     ("SHR-06", training_on_parts),
     ("SHR-07", left_over_by_layout),
-    ("SHR-08", shapes::instances_of_no_layout),
+    ("SHR-08", missing_instances::instances_of_no_layout),
     ("SHR-09", without_instances),
     ("SHR-10", mixed_classes),
     ("SHR-11", shapes::unused_profiles),
 ];
 
 /// Labels of NVIDIA's GPU feature discovery and MIG manager.
-const REPLICAS: &str = labels::NVIDIA_REPLICAS;
 const MIG_CONFIG: &str = labels::NVIDIA_MIG_CONFIG;
 const MIG_STATE: &str = labels::NVIDIA_MIG_STATE;
 
@@ -44,21 +43,12 @@ const APPLY_AGAIN: &str = "kubectl drain NODE --ignore-daemonsets  # then delete
                            successor creates the missing instances. Uncordon the node afterwards; if this \
                            does not help, replace the GPUs";
 
-/// How many units a plugin makes of each GPU of a node, by its label; 1 where it makes none.
-fn replicas(node: &Node) -> u32 {
-    let label = node.node.labels.get(REPLICAS).and_then(|text| text.parse().ok());
-    label.unwrap_or(1)
-}
-
 /// Units of whole GPUs that a plugin makes of each GPU of a node: by the label, else as many more
 /// as there are than GPUs. 1 where it makes no replicas.
 fn replicas_of_each(node: &Node, offered: i64) -> i64 {
-    let by_label = i64::from(replicas(node));
+    let by_label = i64::from(node.replicas());
     let gpus = i64::try_from(node.devices.len()).unwrap_or(0);
-    let product = node.node.labels.get(labels::NVIDIA_PRODUCT);
-    // There the name of whole GPUs is that of instances.
-    let is_mig = product.is_some_and(|product| product.contains("-MIG-"))
-        || node.node.labels.contains_key(labels::GKE_PARTITION);
+    let is_mig = node.offers_instances_as_gpus();
     match by_label > 1 || gpus == 0 || is_mig || offered % gpus != 0 {
         true => by_label,
         false => offered / gpus,
@@ -134,7 +124,7 @@ fn without_instances(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
     let is_up = |node: &&Node| {
         node.node.condition != NodeAvailability::NotReady && !node.is_between_layouts()
     };
-    for node in view.facts.nodes.iter().filter(is_up).filter(|node| lacks_instances(node)) {
+    for node in view.facts.nodes.iter().filter(is_up).filter(|node| node.lacks_instances()) {
         let config = node.node.labels.get(MIG_CONFIG).map_or("unknown", String::as_str);
         let mut finding = Finding::new(check, &node.pool)
             .with(
@@ -150,15 +140,6 @@ fn without_instances(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
         finding.claims = claims_on(node, None, &[DeviceState::Unavailable], view.facts.period);
         found.push(finding);
     }
-}
-
-/// Whether GPUs that a node has and no plugin offers are in MIG mode, as far as the node says: by
-/// MIG instances beside them, or by a layout that mig-manager has applied.
-pub(super) fn lacks_instances(node: &Node) -> bool {
-    let label = |name: &str| node.node.labels.get(name).map(String::as_str);
-    let has_layout = label(labels::NVIDIA_MIG_STATE) == Some("success")
-        && label(MIG_CONFIG).is_some_and(|layout| layout != "all-disabled");
-    node.uncounted_gpus > 0 && (node.has_mig_instances() || has_layout)
 }
 
 fn mixed_classes(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {

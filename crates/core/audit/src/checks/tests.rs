@@ -5,6 +5,7 @@ mod claimed;
 mod consolidated;
 mod emptied;
 mod harmless;
+mod missing_instances;
 mod models;
 mod patched;
 mod pending;

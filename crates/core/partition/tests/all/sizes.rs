@@ -1,7 +1,7 @@
 //! How few GPUs a list needs.
 
 use dovetail_model::MigTable;
-use dovetail_partition::size;
+use dovetail_partition::{layouts_of_counts, size};
 
 fn sized(model: &str, demand: &[(&str, u64)]) -> (u64, u64) {
     let table = MigTable::of_model(model).unwrap();
@@ -65,4 +65,24 @@ fn random_lists_are_as_small_as_brute_force_finds() {
             assert!(bound <= gpus);
         }
     }
+}
+
+#[test]
+fn counted_instances_lie_on_as_many_gpus_as_there_are() {
+    let table = MigTable::of_model("A100-80GB").unwrap();
+    let of = |counts: &[(&str, u16)], gpus: usize| {
+        let mut all = vec![0; table.profiles.len()];
+        counts.iter().for_each(|(name, count)| all[table.profile(name).unwrap()] += count);
+        let layouts = layouts_of_counts(&table, &all, gpus)?;
+        assert!(layouts.iter().all(|layout| table.is_legal(layout)), "{layouts:?}");
+        for (place, count) in all.iter().enumerate() {
+            assert_eq!(layouts.iter().map(|layout| layout[place]).sum::<u16>(), *count);
+        }
+        Some(layouts.iter().map(|layout| layout.iter().sum()).collect::<Vec<u16>>())
+    };
+    assert_eq!(of(&[("3g.40gb", 4)], 2), Some(vec![2, 2]));
+    assert_eq!(of(&[("1g.10gb", 7)], 2), Some(vec![7, 0]));
+    assert_eq!(of(&[], 2), Some(vec![0, 0]));
+    assert_eq!(of(&[("3g.40gb", 5)], 2), None);
+    assert_eq!(of(&[], 0), None);
 }

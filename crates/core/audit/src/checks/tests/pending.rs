@@ -277,7 +277,7 @@ fn pods_that_ask_for_a_mig_instance_find_the_node_and_the_layout_that_would_serv
         let instances = |count| Gpus { built_in: count, allocatable: count, ..Gpus::default() };
         let model = Some("NVIDIA-A100-SXM4-80GB".to_owned());
         node.gpus = map(&[
-            ("nvidia.com/mig-3g.40gb", Gpus { model, ..instances(16) }),
+            ("nvidia.com/mig-3g.40gb", Gpus { model, ..instances(14) }),
             ("nvidia.com/mig-2g.20gb", instances(free)),
         ]);
         facts.nodes.push(node);
@@ -309,9 +309,9 @@ fn pods_that_ask_for_a_mig_instance_find_the_node_and_the_layout_that_would_serv
     assert_eq!(found("nvidia.com/gpu", 0, false), [""; 0]);
 }
 
-/// Two empty nodes of halves, two nodes of sevenths of which one is in use, and pods that wait for
-/// so many sevenths: each of the halves has seven of them on each of its eight GPUs.
-fn waiting_for_sevenths(count: i64) -> Vec<Finding> {
+/// Two empty nodes of halves, a node of sevenths in use, and so many pods that wait for one seventh
+/// each: each of the halves has seven of them on each of its eight GPUs.
+fn waiting_for_sevenths(count: u32) -> Vec<Finding> {
     let mut facts = Facts { now_ms: NOW_MS, ..Facts::default() };
     facts.period = Span { from_ms: 0, to_ms: NOW_MS };
     let model = Some("NVIDIA-A100-SXM4-80GB".to_owned());
@@ -328,10 +328,11 @@ fn waiting_for_sevenths(count: i64) -> Vec<Finding> {
         node.without_gpu_pods_since_ms = (name != "s1").then_some(NOW_MS - 9 * HOUR_MS);
         facts.nodes.push(node);
     }
-    let with = |name: &str, count: i64, node: Option<&str>| {
-        let mut of = workload(ObjectRef::new("Deployment", "prod", name), 0, 1, "");
-        of.template.containers[0].limits = map(&[("nvidia.com/mig-1g.10gb", count)]);
-        of.pods[0].node = node.map(str::to_owned);
+    let with = |name: &str, pods: u32, node: Option<&str>| {
+        let mut of = workload(ObjectRef::new("Deployment", "prod", name), 0, pods, "");
+        of.template.containers[0].limits = map(&[("nvidia.com/mig-1g.10gb", 1)]);
+        of.template.requests = Resources::pod(100, GIB);
+        of.pods.iter_mut().for_each(|pod| pod.node = node.map(str::to_owned));
         of
     };
     facts.workloads.push(with("holds", 56, Some("s1")));

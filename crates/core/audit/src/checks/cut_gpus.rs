@@ -1,0 +1,207 @@
+//! GPUs of a node that can get other MIG layouts, and how many pods they serve then.
+//!
+//! Nobody reports which GPU a pod uses, so instances in use are assigned to GPUs in order, as
+//! `dovetail partition show` does. A GPU all of whose instances are in use stays as it is: before a
+//! pod there ends, no layout serves anything on it.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::{Layout, MigTable, labels};
+use dovetail_partition::layouts_of_counts;
+
+use crate::facts::Node;
+
+/// Steps of the search for places of the instances of one pod. Each instance takes one at least.
+const MOST_STEPS: u32 = 2_000;
+
+/// The GPUs of a node that can get other layouts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CutGpus {
+    /// For each GPU in MIG mode that has free instances, or none at all: the instances in use,
+    /// which stay.
+    open: Vec<Layout>,
+    /// Free whole GPUs.
+    whole: usize,
+}
+
+impl CutGpus {
+    /// Those of a node; `free`: how many units are free of each resource. None where something
+    /// of the node is missing or shared, or where nobody knows what is in use.
+    pub(super) fn of(node: &Node, table: &MigTable, free: &BTreeMap<&str, i64>) -> Self {
+        match stays(node) {
+            true => Self::default(),
+            false => Self::read(node, table, free).unwrap_or_default(),
+        }
+    }
+
+    /// `None` if the table does not allow what the node reports.
+    fn read(node: &Node, table: &MigTable, free: &BTreeMap<&str, i64>) -> Option<Self> {
+        let free_of = |resource: &str| free.get(resource).copied().unwrap_or(0);
+        let whole = node.gpus.get(labels::NVIDIA_GPU).map_or(0, |gpus| gpus.built_in);
+        // More whole GPUs than there are would be parts of them.
+        let in_mig_mode = node.devices.len().checked_sub(usize::try_from(whole).ok()?)?;
+        let mut counts: Layout = vec![0; table.profiles.len()];
+        let mut used = counts.clone();
+        for (resource, gpus) in node.gpus.iter().filter(|(_, gpus)| gpus.built_in > 0) {
+            let Some(name) = resource.strip_prefix(labels::NVIDIA_MIG) else { continue };
+            let place = table.profile(name)?;
+            let of_resource = u16::try_from(gpus.built_in).ok()?;
+            counts[place] = counts[place].checked_add(of_resource)?;
+            used[place] += u16::try_from(gpus.built_in - free_of(resource)).ok()?;
+        }
+        let layouts = match in_mig_mode {
+            0 if counts.iter().all(|count| *count == 0) => Vec::new(),
+            _ => layouts_of_counts(table, &counts, in_mig_mode)?,
+        };
+        let mut open = Vec::new();
+        for layout in layouts {
+            let stays: Layout =
+                layout.iter().zip(&used).map(|(count, used)| *count.min(used)).collect();
+            used.iter_mut().zip(&stays).for_each(|(used, of_gpu)| *used -= of_gpu);
+            if stays != layout || layout.iter().all(|count| *count == 0) {
+                open.push(stays);
+            }
+        }
+        Some(Self { open, whole: usize::try_from(free_of(labels::NVIDIA_GPU)).ok()? })
+    }
+
+    /// How many free whole GPUs it has.
+    pub(super) fn whole(&self) -> usize {
+        self.whole
+    }
+
+    /// Whether a GPU at a place of [`CutGpus::layouts`] is whole.
+    pub(super) fn is_whole(&self, place: usize) -> bool {
+        place >= self.open.len()
+    }
+
+    /// What stays on each of the GPUs, so many whole ones at most, which come last.
+    pub(super) fn layouts(&self, table: &MigTable, most_whole: usize) -> Vec<Layout> {
+        let none: Layout = vec![0; table.profiles.len()];
+        let whole = std::iter::repeat_n(none, self.whole.min(most_whole));
+        self.open.iter().cloned().chain(whole).collect()
+    }
+
+    /// Gives its GPUs, in the order of [`CutGpus::layouts`], further instances that stay. Returns
+    /// how many whole GPUs are cut for that.
+    pub(super) fn set(&mut self, mut layouts: Vec<Layout>) -> usize {
+        let mut whole = layouts.split_off(self.open.len());
+        whole.retain(|layout| layout.iter().any(|count| *count > 0));
+        let cut = whole.len();
+        self.whole -= cut;
+        layouts.extend(whole);
+        self.open = layouts;
+        cut
+    }
+}
+
+/// Whether the GPUs of a node stay as they are, whatever pods use them.
+fn stays(node: &Node) -> bool {
+    let is_of_others = node.gpus.iter().any(|(resource, gpus)| {
+        resource.ends_with(".shared") || gpus.by_claims || gpus.set_apart > 0
+    });
+    let is_broken = node.gpus.values().any(|gpus| gpus.allocatable < gpus.built_in)
+        || node.uncounted_gpus > 0 && !node.lacks_instances();
+    let is_shared = node.time_slices > 1 || node.replicas() > 1 || node.offers_instances_as_gpus();
+    is_of_others || is_broken || is_shared || node.may_be_held || node.is_between_layouts()
+}
+
+/// How many instances one pod asks for, by the place of their profile in a table.
+pub(super) type Places = Vec<(usize, i64)>;
+
+/// What is known of layouts, so that none is computed twice.
+#[derive(Default)]
+pub(super) struct KnownLayouts {
+    /// Whether a layout is legal, by the name of its table.
+    legal: BTreeMap<String, BTreeMap<Layout, bool>>,
+    fullest: BTreeMap<String, Vec<Layout>>,
+}
+
+impl KnownLayouts {
+    fn is_legal(&mut self, table: &MigTable, layout: &Layout) -> bool {
+        let known = self.legal.entry(table.name.clone()).or_default();
+        if let Some(is_legal) = known.get(layout) {
+            return *is_legal;
+        }
+        let is_legal = table.is_legal(layout);
+        known.insert(layout.clone(), is_legal);
+        is_legal
+    }
+
+    /// A layout with these instances to which none can be added, with the most compute slices.
+    pub(super) fn full_with(&mut self, table: &MigTable, layout: &[u16]) -> Layout {
+        let fullest =
+            self.fullest.entry(table.name.clone()).or_insert_with(|| table.fullest_layouts());
+        let has_all = |full: &&Layout| full.iter().zip(layout).all(|(has, asked)| has >= asked);
+        let best = fullest.iter().filter(has_all).max_by_key(|full| table.compute_of(full));
+        best.cloned().unwrap_or_else(|| layout.to_vec())
+    }
+
+    /// Adds the instances of so many pods at most to the layouts of a node's GPUs, and returns how
+    /// many pods got all of theirs. `places`: what one pod asks for.
+    pub(super) fn add_pods(
+        &mut self,
+        table: &MigTable,
+        gpus: &mut [Layout],
+        places: &[(usize, i64)],
+        most_pods: i64,
+    ) -> i64 {
+        let of_pod = places.iter().fold(0i64, |sum, (_, count)| sum.saturating_add(*count));
+        let most = i64::from(table.compute_slices) * gpus.len() as i64;
+        if of_pod <= 0 || of_pod > most {
+            return 0;
+        }
+        let mut order: Vec<usize> = Vec::new();
+        for (place, count) in places {
+            order.extend(std::iter::repeat_n(*place, *count as usize));
+        }
+        // The largest first: the others fit beside them.
+        order
+            .sort_by_key(|place| (std::cmp::Reverse(table.profiles[*place].memory_slices), *place));
+        let mut pods = 0;
+        while pods < most_pods {
+            let mut search = PodSearch { table, known: self, steps: MOST_STEPS };
+            if !search.add(gpus, &order) {
+                break;
+            }
+            pods += 1;
+        }
+        pods
+    }
+}
+
+/// A search for places of the instances of one pod.
+struct PodSearch<'k> {
+    table: &'k MigTable,
+    known: &'k mut KnownLayouts,
+    steps: u32,
+}
+
+impl PodSearch<'_> {
+    /// Adds instances of these profiles to the layouts, or leaves them as they are.
+    fn add(&mut self, gpus: &mut [Layout], profiles: &[usize]) -> bool {
+        let Some((first, rest)) = profiles.split_first() else { return true };
+        let mut tried: Vec<Layout> = Vec::new();
+        for number in 0..gpus.len() {
+            if self.steps == 0 {
+                return false;
+            }
+            if tried.contains(&gpus[number]) {
+                continue;
+            }
+            self.steps -= 1;
+            tried.push(gpus[number].clone());
+            gpus[number][*first] += 1;
+            let is_legal = self.known.is_legal(self.table, &gpus[number]);
+            if is_legal && self.add(gpus, rest) {
+                return true;
+            }
+            gpus[number][*first] -= 1;
+            // Of one profile alone, as many fit whichever of the GPUs come first.
+            if is_legal && rest.iter().all(|profile| profile == first) {
+                return false;
+            }
+        }
+        false
+    }
+}
