@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use dovetail_console::app::App;
 use dovetail_control::status::WAITING_FOR_QUOTA;
-use dovetail_gpus::{GpuUnits, discovered_gpus, node_gpus};
+use dovetail_gpus::{GpuUnits, NodeGpus, discovered_gpus, node_gpus};
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_MIG_CONFIG};
-use dovetail_model::{MigProfile, MigTable, ShownProfiles};
+use dovetail_model::{MigProfile, MigTable, ShownProfiles, lacks_memory_size};
 use dovetail_objects::{Pod, Unscheduled};
 use dovetail_partition::{Change, Gpu, Instance, layouts_of_counts};
 use dovetail_sharing::guard::other_master;
@@ -22,7 +22,7 @@ use dovetail_sources::objects::ObjectFlags;
 use crate::amd_gpus::has_gpus;
 use crate::eligible::{Target, beside_instances, each, fits, holders, is_mig, requirement};
 use crate::expected::{ExpectedNode, ExpectedNodes};
-use crate::fleet::{Fleet, model_of};
+use crate::fleet::{Fleet, model_of_node};
 use crate::layout::placed;
 use crate::objects::{Objects, SeenNode, check};
 use crate::profile_names::{IdleOn, Profiles, idle_on, rename};
@@ -156,9 +156,8 @@ impl Reader<'_> {
     fn node(&mut self, name: &str, seen: &SeenNode) {
         let Some(gpus) = node_gpus(&seen.node, seen.hami()) else { return };
         self.fleet.gpus += usize::try_from(gpus.count.gpus).unwrap_or(0);
-        let known = gpus.model.as_deref().and_then(|model| model_of(self.tables, model));
-        let Some((model, table)) = known else {
-            return self.leave(name, "no MIG table is known for the model", gpus.count.gpus);
+        let Some((model, table)) = model_of_node(self.tables, seen) else {
+            return self.leave(name, why_no_table(&gpus), gpus.count.gpus);
         };
         let is_cut = |units: &&GpuUnits| is_mig(&units.resource);
         for units in gpus.units.iter().filter(is_cut) {
@@ -523,6 +522,16 @@ fn instances(
 /// instance of it is left for the pod.
 pub(crate) fn not_listed_words(profile: &str) -> String {
     format!("the policy does not list the profile `{profile}`")
+}
+
+/// Why it is not known how the GPUs of a node are cut.
+fn why_no_table(gpus: &NodeGpus) -> &'static str {
+    match gpus.model.as_deref().is_some_and(lacks_memory_size) {
+        true => {
+            "models of this name differ by their memory size, which no label of the node states"
+        }
+        false => "no MIG table is known for the model",
+    }
 }
 
 /// Why nothing is planned for a node whose GPUs are shared by replicas.

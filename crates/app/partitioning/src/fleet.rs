@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_console::app::App;
-use dovetail_gpus::node_gpus;
+use dovetail_gpus::{model_label, model_of_product, node_gpus, sized_model};
 use dovetail_model::labels::NVIDIA_MIG;
-use dovetail_model::{MigTable, canonical_gpu_model, gpu_model};
+use dovetail_model::{MigTable, canonical_gpu_model, gpu_model, lacks_memory_size};
 use dovetail_partition::{Instance, PartitionInput, Rules, WorldError};
 use dovetail_settings::errors::BadInput;
 
@@ -37,21 +37,51 @@ pub fn tables(app: &App) -> Tables {
 pub fn model_of<'t>(tables: &'t [MigTable], label: &str) -> Option<(String, &'t MigTable)> {
     let named = |name: &str| tables.iter().find(|table| table.name.eq_ignore_ascii_case(name));
     if let Some(table) = named(label) {
-        return Some((gpu_model(label).unwrap_or(&table.name).to_owned(), table));
+        let model = gpu_model(label).filter(|_| !lacks_memory_size(label));
+        return Some((model.unwrap_or(&table.name).to_owned(), table));
     }
     if let Some(built_in) = MigTable::of_model(label) {
         return Some((gpu_model(label)?.to_owned(), named(&built_in.name)?));
     }
-    // Without a built-in table, the spellings of a model are one name: Tesla-T4 is T4.
+    // Without a built-in table, the spellings of a model are one name: Tesla-T4 is T4. A name
+    // without a memory size is not that of the model that prices mean by it.
     let model = canonical_gpu_model(label);
-    let table = tables.iter().find(|table| canonical_gpu_model(&table.name) == model)?;
-    Some((model, table))
+    let lacks_size = lacks_memory_size(label);
+    let is_it = |table: &&MigTable| {
+        canonical_gpu_model(&table.name) == model && lacks_memory_size(&table.name) == lacks_size
+    };
+    Some((model.clone(), tables.iter().find(is_it)?))
+}
+
+/// The model of the GPUs of a node of a cluster, and their table; `None` if no table says how they
+/// are cut.
+pub(crate) fn model_of_node<'t>(
+    tables: &'t [MigTable],
+    seen: &SeenNode,
+) -> Option<(String, &'t MigTable)> {
+    let labels = &seen.node.meta.labels;
+    let product = model_of_product(model_label(labels)?);
+    // A table for this product alone has its name.
+    match tables.iter().any(|table| table.name.eq_ignore_ascii_case(product)) {
+        true => model_of(tables, product),
+        false => model_of(tables, &sized_model(labels)?),
+    }
 }
 
 /// The table of the GPUs of a node of a cluster; `None` if they cannot be cut.
 pub(crate) fn table_of<'t>(tables: &'t [MigTable], seen: &SeenNode) -> Option<&'t MigTable> {
-    let gpus = node_gpus(&seen.node, seen.hami())?;
-    model_of(tables, gpus.model.as_deref()?).map(|(_, table)| table)
+    node_gpus(&seen.node, seen.hami())?;
+    model_of_node(tables, seen).map(|(_, table)| table)
+}
+
+/// The name of a node's GPU model in answers: the usual one if it has one.
+pub(crate) fn shown_model(tables: &[MigTable], seen: &SeenNode) -> Option<String> {
+    if let Some((model, _)) = model_of_node(tables, seen) {
+        return Some(model);
+    }
+    let label = sized_model(&seen.node.meta.labels)?;
+    let known = gpu_model(&label).filter(|_| !lacks_memory_size(&label));
+    Some(known.unwrap_or(&label).to_owned())
 }
 
 /// A world, with the names of its GPUs and what is to be said about it.

@@ -10,6 +10,7 @@
 //! | `waiting` | pending pods as a plan has them |
 //! | `together` | pods that a plan serves on one node fit there together |
 //! | `several` | pods that ask for several instances get all of them on one node |
+//! | `worth` | which of two plans is better |
 //! | `policy`, `field_line` | what a `SharingPolicy` in a file allows; on which line of it a field is |
 //! | `budgets` | whether PodDisruptionBudgets let a pod be evicted |
 //! | `planned` | what is planned for a fleet |
@@ -67,3 +68,4 @@ mod together;
 mod waiting;
 mod workload_room;
 pub mod world_file;
+mod worth;

@@ -13,6 +13,7 @@ use crate::cluster::not_listed_words;
 use crate::fleet::Fleet;
 use crate::move_row::{MoveRow, move_lines};
 use crate::planned::Planned;
+use crate::profile_names::other_name;
 
 /// Hours of the month of every figure in dollars.
 const HOURS_PER_MONTH: i64 = 720;
@@ -89,12 +90,13 @@ fn document_of(fleet: &Fleet, planned: &PartitionPlan, prices: &HourPrices) -> D
         .collect();
     let mut demand: BTreeMap<String, u64> = BTreeMap::new();
     let mut not_planned = fleet.not_planned.clone();
-    for (asked, served) in fleet.world.demand.iter().zip(&planned.accepted) {
+    for (entry, (asked, served)) in fleet.world.demand.iter().zip(&planned.accepted).enumerate() {
         let mut count = asked.count;
-        // They could get idle instances alone, of which there are not enough.
-        if !fleet.may_create(&asked.profile) && served < &count && asked.waiting_ms > 0 {
-            let left = (count - served) as usize;
-            *not_planned.entry(not_listed_words(&asked.profile)).or_default() += left;
+        if served < &count
+            && asked.waiting_ms > 0
+            && let Some(why) = why_left(fleet, entry)
+        {
+            *not_planned.entry(why).or_default() += (count - served) as usize;
             count = *served;
         }
         *demand.entry(asked.profile.clone()).or_default() += u64::from(count);
@@ -118,6 +120,21 @@ fn document_of(fleet: &Fleet, planned: &PartitionPlan, prices: &HourPrices) -> D
         moves_held_back: None,
         gpus,
     }
+}
+
+/// Why a plan leaves pods of an entry of the demand, if it is not that other pods have the room.
+fn why_left(fleet: &Fleet, entry: usize) -> Option<String> {
+    let profile = &fleet.world.demand[entry].profile;
+    // They could get idle instances alone, of which there are not enough.
+    if !fleet.may_create(profile) {
+        return Some(not_listed_words(profile));
+    }
+    let (pods, _) = fleet.waiting.get(entry)?;
+    let other = other_name(fleet, &pods.nodes, profile)?;
+    Some(format!(
+        "GPUs that provide the profile `{profile}` under this name have no room for the pod, and \
+         others that it may use provide it as `{other}`"
+    ))
 }
 
 /// A sum that is 0 of nothing: the standard library's is -0.

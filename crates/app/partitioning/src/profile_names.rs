@@ -5,6 +5,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{MigTable, ShownProfiles, mig_profile_name};
+use dovetail_partition::{Change, Gpu};
 
 use crate::fleet::Fleet;
 use crate::together::node_of_gpu;
@@ -153,6 +154,34 @@ impl<'t> Profiles<'t> {
         }
         Some(names)
     }
+}
+
+/// The name that GPUs have for a profile which others of the same table offer under the name that
+/// pods request, if an instance of it is idle there or they may change. `nodes`: where the pods may
+/// go.
+pub(crate) fn other_name<'f>(fleet: &'f Fleet, nodes: &[bool], profile: &str) -> Option<&'f str> {
+    if fleet.renamed.is_empty() {
+        return None;
+    }
+    let gpus = fleet.world.gpus.iter().zip(node_of_gpu(fleet));
+    let gpus = gpus.filter(|(_, node)| nodes.get(*node) == Some(&true));
+    let gpus: Vec<&Gpu> = gpus.map(|(gpu, _)| gpu).collect();
+    let profiles = |table: usize| &fleet.world.tables[table].profiles;
+    let tables: BTreeSet<usize> = gpus.iter().map(|gpu| gpu.table).collect();
+    let meant = tables.into_iter().filter_map(|table| {
+        let place = profiles(table).iter().position(|known| known.name == profile)?;
+        Some((fleet.known_table(table), place))
+    });
+    let meant: BTreeSet<(usize, usize)> = meant.collect();
+    meant.into_iter().find_map(|(known, place)| {
+        let has_other = |gpu: &&&Gpu| {
+            let is_there = gpu.idle.iter().any(|one| one.profile == place);
+            fleet.known_table(gpu.table) == known
+                && profiles(gpu.table)[place].name != profile
+                && (is_there || gpu.change != Change::Never)
+        };
+        gpus.iter().find(has_other).map(|gpu| profiles(gpu.table)[place].name.as_str())
+    })
 }
 
 /// How many instances of each profile are idle, by node.

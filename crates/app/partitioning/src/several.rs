@@ -5,28 +5,35 @@
 //! node, as if by as many pods that may go nowhere else and are served before all others. They stay
 //! in the plan if all of them are served, and if that is worth more than what the plan served
 //! without them: a planner that may serve a part of them would prefer that to all. Nodes on which
-//! they are idle are tried first, for pods of higher priority first, and of the plans that serve a
-//! pod the best is kept.
+//! they are idle are tried first, for pods of higher priority and with more compute slices first,
+//! and of the plans that serve a pod the best is kept. Then pods take each other's place: the names
+//! of pods decide nothing.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use anyhow::Result;
 use dovetail_partition::{Change, Instance, PartitionPlan};
 
 use crate::fleet::Fleet;
 use crate::profile_names::idle_on;
-use crate::together::{node_of_gpu, plan_together, set_demand};
+use crate::together::{node_of_gpu, plan_largest_first, plan_together, set_demand};
 use crate::waiting::SeveralInstances;
+use crate::worth::Worth;
 
 /// So many plans are made to find nodes for all of these pods.
 const MOST_PLANS: usize = 32;
 
+/// So many more are made in which pods take each other's place, if some have no node then.
+const MOST_EXCHANGES: usize = 32;
+
 /// So many plans of one pod are compared, if there are plans enough for the other pods.
 const MOST_COMPARED: usize = 4;
 
-const NO_NODE: &str =
-    "requests several instances, and none of the nodes that dovetail tried provides all of them";
+/// Nodes that are tried for a pod even if the plans are too few for all pods.
+const LEAST_TRIED: usize = 8;
+
+const NO_NODE: &str = "requests several instances, and dovetail found no plan that provides all of \
+                       them on one node and serves more";
 
 /// Plans for all pods of a fleet: for those with one instance, and beside them for those with
 /// several. Answers with the fleet that the plan is for: the latter are part of its demand.
@@ -34,25 +41,38 @@ const NO_NODE: &str =
 /// # Errors
 /// A world whose instances cannot be on its GPUs.
 pub(crate) fn plan_with_several(mut fleet: Fleet) -> Result<(Fleet, PartitionPlan)> {
-    let mut planned = plan_together(&mut fleet)?;
-    let mut several = std::mem::take(&mut fleet.several);
-    several.sort_by_key(|pod| Reverse(pod.priority));
-    let mut bound = planned.upper_bound_compute_slices;
-    let mut plans_left = MOST_PLANS;
-    let pods = several.len();
-    for (place, pod) in several.into_iter().enumerate() {
-        // No plan serves more than all of it beside what it serves of the others.
-        bound += slices_of(&fleet, &pod);
-        let compared = (plans_left / (pods - place)).clamp(1, MOST_COMPARED);
-        let found = node_for((&fleet, &planned), &pod, compared, &mut plans_left)?;
-        match found {
-            Some((next, plan)) => (fleet, planned) = (next, plan),
-            None => *fleet.not_planned.entry(NO_NODE.to_owned()).or_default() += 1,
-        }
-        planned.upper_bound_compute_slices = bound;
-        planned.is_best = false;
+    let mut pods = std::mem::take(&mut fleet.several);
+    let plan = plan_together(&mut fleet)?;
+    if pods.is_empty() {
+        return Ok((fleet, plan));
     }
-    Ok((fleet, planned))
+    put_in_order(&fleet, &mut pods);
+    // No plan serves more than all of them beside what it serves of the others.
+    let slices = pods.iter().map(|pod| slices_of(&fleet, pod));
+    let bound = slices.fold(plan.upper_bound_compute_slices, i64::saturating_add);
+    let worth = Worth::of(&fleet, &plan);
+    let none = Trial { nodes: vec![None; pods.len()], worth, fleet: fleet.clone(), plan };
+    let mut search = NodeSearch { base: &fleet, pods: &pods, plans_left: MOST_PLANS };
+    let found = search.one_by_one(none)?;
+    search.plans_left = MOST_EXCHANGES;
+    let Trial { nodes, mut fleet, mut plan, .. } = search.exchanged(found)?;
+    let left = nodes.iter().filter(|node| node.is_none()).count();
+    if left > 0 {
+        *fleet.not_planned.entry(NO_NODE.to_owned()).or_default() += left;
+    }
+    plan.upper_bound_compute_slices = bound;
+    plan.is_best = false;
+    Ok((fleet, plan))
+}
+
+/// Pods of a higher priority first, then those with more compute slices. Pods that differ by their
+/// names alone are equal.
+fn put_in_order(fleet: &Fleet, pods: &mut [SeveralInstances]) {
+    let first = |pod: &SeveralInstances| (Reverse(pod.priority), Reverse(slices_of(fleet, pod)));
+    pods.sort_by(|one, other| {
+        let of_one = (first(one), &one.each, &one.instances, &one.nodes);
+        of_one.cmp(&(first(other), &other.each, &other.instances, &other.nodes))
+    });
 }
 
 fn slices_of(fleet: &Fleet, pod: &SeveralInstances) -> i64 {
@@ -60,30 +80,162 @@ fn slices_of(fleet: &Fleet, pod: &SeveralInstances) -> i64 {
     pod.instances.iter().map(slices).sum()
 }
 
-/// How good a plan is, by the order of the planner: the greater is better.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Worth {
-    /// Compute slices of the pods that it serves, by priority, the highest first.
-    served: Vec<(i32, i64)>,
-    /// Idle instances of GPUs that change, time for which GPUs are unavailable, and idle instances
-    /// removed.
-    cost: Reverse<(usize, i64, usize)>,
+/// A plan in which some of the pods have all their instances.
+struct Trial {
+    /// The node of each of these pods; `None` if the plan does not serve it.
+    nodes: Vec<Option<usize>>,
+    worth: Worth,
+    fleet: Fleet,
+    plan: PartitionPlan,
 }
 
-impl Worth {
-    fn of(fleet: &Fleet, plan: &PartitionPlan) -> Self {
-        let mut served: BTreeMap<i32, i64> = BTreeMap::new();
-        for ((pods, _), count) in fleet.waiting.iter().zip(&plan.accepted) {
-            if *count > 0 {
-                let slices = fleet.slices(&pods.profile) * i64::from(*count);
-                *served.entry(pods.priority).or_default() += slices;
+/// The search for a node of each pod with several instances.
+struct NodeSearch<'a> {
+    /// The fleet without these pods.
+    base: &'a Fleet,
+    /// In the order in which they are tried.
+    pods: &'a [SeveralInstances],
+    plans_left: usize,
+}
+
+impl NodeSearch<'_> {
+    /// The plan in which pods have all their instances on these nodes; `None` if it does not serve
+    /// all of them, or if no plan is left.
+    fn trial(&mut self, nodes: Vec<Option<usize>>) -> Result<Option<Trial>> {
+        let Some(left) = self.plans_left.checked_sub(1) else { return Ok(None) };
+        self.plans_left = left;
+        let mut fleet = with_pods(self.base, self.pods, &nodes);
+        let plan = plan_largest_first(&mut fleet)?;
+        if !serves_all(&fleet, &plan) {
+            return Ok(None);
+        }
+        let worth = Worth::of(&fleet, &plan);
+        Ok(Some(Trial { nodes, worth, fleet, plan }))
+    }
+
+    /// Of the plans that serve one pod more the best, if it is worth more than that without the
+    /// pod. `share`: how many plans there are for each pod.
+    fn with(&mut self, before: &Trial, pod: usize, share: usize) -> Result<Option<Trial>> {
+        let own_slices = slices_of(self.base, &self.pods[pod]);
+        let all_slices = before.plan.accepted_compute_slices + own_slices;
+        let compared = share.clamp(1, MOST_COMPARED);
+        let nodes = candidates(&before.fleet, &self.pods[pod]);
+        let mut best: Option<Trial> = None;
+        for (tried, node) in nodes.into_iter().take(share.max(LEAST_TRIED)).enumerate() {
+            if self.plans_left == 0 || best.is_some() && tried >= compared {
+                break;
+            }
+            let mut nodes = before.nodes.clone();
+            nodes[pod] = Some(node);
+            let Some(trial) = self.trial(nodes)? else { continue };
+            if trial.worth <= before.worth {
+                continue;
+            }
+            // It starts beside all others, and nothing changes for it.
+            let is_free = trial.worth.cost >= before.worth.cost
+                && trial.plan.accepted_compute_slices >= all_slices;
+            if best.as_ref().is_none_or(|best| best.worth < trial.worth) {
+                best = Some(trial);
+            }
+            if is_free {
+                break;
             }
         }
-        let changed = plan.gpus.iter().filter(|gpu| gpu.is_changed());
-        let cleared: usize = changed.map(|gpu| gpu.kept.len() + gpu.removed.len()).sum();
-        let cost = Reverse((cleared, plan.unavailable_gpu_ms(), plan.removed()));
-        Self { served: served.into_iter().rev().collect(), cost }
+        Ok(best)
     }
+
+    /// The pods in their order, each beside those before it.
+    fn one_by_one(&mut self, mut found: Trial) -> Result<Trial> {
+        for pod in 0..self.pods.len() {
+            let share = self.plans_left / (self.pods.len() - pod);
+            found = self.with(&found, pod, share)?.unwrap_or(found);
+        }
+        Ok(found)
+    }
+
+    /// The best plan that is found by giving pods the place of others, if some have none: of all
+    /// choices of nodes where they are few.
+    fn exchanged(&mut self, mut best: Trial) -> Result<Trial> {
+        let options: Vec<Vec<usize>> =
+            self.pods.iter().map(|pod| candidates(self.base, pod)).collect();
+        let is_left =
+            |(options, node): (&Vec<usize>, &Option<usize>)| node.is_none() && !options.is_empty();
+        let is_one_left = options.iter().zip(&best.nodes).any(is_left);
+        if !is_one_left || best.nodes.iter().all(Option::is_none) {
+            return Ok(best);
+        }
+        if let Some(all) = choices(&options) {
+            for nodes in all {
+                let trial = self.trial(nodes)?;
+                best = trial.filter(|trial| trial.worth > best.worth).unwrap_or(best);
+            }
+            return Ok(best);
+        }
+        while let Some(better) = self.exchange(&best)? {
+            best = better;
+        }
+        Ok(best)
+    }
+
+    /// A better plan in which one of the pods leaves its node: those that have none are tried
+    /// before it.
+    fn exchange(&mut self, best: &Trial) -> Result<Option<Trial>> {
+        let pods = 0..self.pods.len();
+        let (served, left): (Vec<usize>, Vec<usize>) =
+            pods.partition(|pod| best.nodes[*pod].is_some());
+        for leaves in served.into_iter().rev() {
+            let mut nodes = best.nodes.clone();
+            nodes[leaves] = None;
+            let Some(mut next) = self.trial(nodes)? else { continue };
+            for pod in left.iter().copied().chain([leaves]) {
+                next = self.with(&next, pod, MOST_COMPARED)?.unwrap_or(next);
+            }
+            if next.worth > best.worth {
+                return Ok(Some(next));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// All choices of a node or none for each of some pods; `None` if there are more than plans for
+/// them.
+fn choices(options: &[Vec<usize>]) -> Option<Vec<Vec<Option<usize>>>> {
+    let mut all: Vec<Vec<Option<usize>>> = vec![Vec::new()];
+    for nodes in options {
+        if all.len() * (nodes.len() + 1) > MOST_EXCHANGES {
+            return None;
+        }
+        let mut longer = Vec::new();
+        for chosen in &all {
+            for node in std::iter::once(None).chain(nodes.iter().copied().map(Some)) {
+                let mut chosen = chosen.clone();
+                chosen.push(node);
+                longer.push(chosen);
+            }
+        }
+        all = longer;
+    }
+    Some(all)
+}
+
+/// A fleet with pods that are to have all their instances on these nodes.
+fn with_pods(base: &Fleet, pods: &[SeveralInstances], nodes: &[Option<usize>]) -> Fleet {
+    let mut fleet = base.clone();
+    for (pod, node) in pods.iter().zip(nodes) {
+        let Some(node) = node else { continue };
+        let instances = pod.on(*node);
+        for (pods, count) in &instances {
+            match fleet.waiting.iter_mut().find(|(known, _)| known == pods) {
+                Some((_, known)) => *known = known.saturating_add(*count),
+                None => fleet.waiting.push((pods.clone(), *count)),
+            }
+        }
+        fleet.pinned.add(instances);
+    }
+    fleet.waiting.sort();
+    set_demand(&mut fleet);
+    fleet
 }
 
 /// The nodes that could provide all instances of a pod beside those of the pods before it: those
@@ -123,57 +275,6 @@ fn candidates(fleet: &Fleet, pod: &SeveralInstances) -> Vec<usize> {
     }
     found.sort_unstable();
     found.into_iter().map(|(.., node)| node).collect()
-}
-
-/// The fleet and the plan in which a pod has all its instances on one node, and all pods before it
-/// with several still have theirs: the best of the plans that were made, if it is worth more than
-/// the one without the pod. `compared`: how many of them are made if one serves the pod. `before`:
-/// the fleet and the plan without the pod.
-fn node_for(
-    before: (&Fleet, &PartitionPlan),
-    pod: &SeveralInstances,
-    compared: usize,
-    plans_left: &mut usize,
-) -> Result<Option<(Fleet, PartitionPlan)>> {
-    let (fleet, planned) = before;
-    let worth_before = Worth::of(fleet, planned);
-    let all_slices = planned.accepted_compute_slices + slices_of(fleet, pod);
-    let mut best: Option<(Worth, (Fleet, PartitionPlan))> = None;
-    for (tried, node) in candidates(fleet, pod).into_iter().enumerate() {
-        let Some(left) = plans_left.checked_sub(1) else { break };
-        if best.is_some() && tried >= compared {
-            break;
-        }
-        *plans_left = left;
-        let mut next = fleet.clone();
-        let instances = pod.on(node);
-        for (pods, count) in &instances {
-            match next.waiting.iter_mut().find(|(known, _)| known == pods) {
-                Some((_, known)) => *known = known.saturating_add(*count),
-                None => next.waiting.push((pods.clone(), *count)),
-            }
-        }
-        next.pinned.add(instances);
-        next.waiting.sort();
-        set_demand(&mut next);
-        let plan = plan_together(&mut next)?;
-        if !serves_all(&next, &plan) {
-            continue;
-        }
-        let worth = Worth::of(&next, &plan);
-        if worth <= worth_before {
-            continue;
-        }
-        // It starts beside all others, and nothing changes for it.
-        let is_free = worth.cost >= worth_before.cost && plan.accepted_compute_slices >= all_slices;
-        if best.as_ref().is_none_or(|(best, _)| *best < worth) {
-            best = Some((worth, (next, plan)));
-        }
-        if is_free {
-            break;
-        }
-    }
-    Ok(best.map(|(_, found)| found))
 }
 
 /// Whether the pods with several instances that are in a plan have all of them.

@@ -6,9 +6,9 @@ use anyhow::Result;
 use dovetail_console::app::App;
 use dovetail_console::plain::plain;
 use dovetail_console::table::{table, wrapped};
-use dovetail_gpus::{NodeGpus, model_label, node_gpus};
+use dovetail_gpus::{NodeGpus, node_gpus};
+use dovetail_model::MigTable;
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG};
-use dovetail_model::{MigTable, gpu_model};
 use dovetail_sharing::{PolicySpec, Record, Replicas, Side, is_gpu, uses_gpus};
 use dovetail_sources::objects::ObjectFlags;
 use serde::Serialize;
@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::amd_gpus::side;
 use crate::cluster::{Age, fleet, objects};
 use crate::eligible::holders;
-use crate::fleet::{Fleet, table_of};
+use crate::fleet::{Fleet, shown_model, table_of};
 use crate::objects::{Objects, SeenNode};
 use crate::plan::{InstanceRow, InstanceState, drawn};
 use crate::replicas::shown_replicas;
@@ -33,7 +33,7 @@ pub struct Document {
 #[derive(Debug, Serialize)]
 pub struct NodeRow {
     pub node: String,
-    /// Model as a label names it; null if none does.
+    /// Model as `partition plan` names it; null if no label of the node does.
     pub model: Option<String>,
     pub gpu_count: i64,
     /// Empty where it is not known how the GPUs are cut.
@@ -106,7 +106,6 @@ fn document_of(objects: &Objects, tables: &[MigTable], now_ms: u64) -> Document 
         let counted = gpus.as_ref().map(|gpus| gpus.count.gpus);
         let amd_gpus = amd.as_ref().map(|side| side.layout.0.len() as i64);
         let Some(gpu_count) = amd_gpus.or(counted) else { continue };
-        let label = || model_label(&seen.node.meta.labels).map(str::to_owned);
         let pods = holders.get(&**name).into_iter().flatten().filter(|pod| uses_gpus(pod));
         let pod = |pod: &&dovetail_objects::Pod| PodRow {
             pod: format!("{}/{}", pod.meta.namespace, pod.meta.name),
@@ -128,7 +127,7 @@ fn document_of(objects: &Objects, tables: &[MigTable], now_ms: u64) -> Document 
         };
         nodes.push(NodeRow {
             node: name.clone(),
-            model: gpus.map_or_else(label, |gpus| gpus.model),
+            model: shown_model(tables, seen),
             gpu_count,
             gpus: rows,
             unplaced_instances: unplaced,
@@ -276,7 +275,6 @@ fn node_rows(node: &NodeRow) -> Vec<Vec<String>> {
         groups.push((0, last, layout_of_node(node), String::new()));
     }
     let model = node.model.as_deref().unwrap_or("unknown");
-    let model = gpu_model(model).unwrap_or(model);
     let pods: Vec<&str> = node.pods.iter().map(|pod| &*pod.pod).collect();
     let count = groups.len().max(pods.len());
     let row = |place: usize| {

@@ -10,6 +10,7 @@ use dovetail_partition::{Change, Demand, PartitionPlan, plan};
 
 use crate::fleet::{Fleet, bad_world};
 use crate::waiting::{WaitingPods, YOUNG_MS};
+use crate::worth::Worth;
 
 /// For so many nodes it is decided which pods may go there; each is a pool of its own, and a plan
 /// takes longer the more there are. Others do not change.
@@ -20,21 +21,62 @@ const CROWDED: &str =
 const NO_ROOM_BESIDE: &str =
     "the nodes have too little CPU, memory or disk for the pod and the other pods of the plan";
 
-/// Plans so that all pods that a node serves fit there together.
+/// Which pods stay on a node that too many are planned for, of those with one priority.
+#[derive(Clone, Copy)]
+enum FirstToStay {
+    /// Those with more compute slices.
+    Largest,
+    /// Those that may go to the fewest nodes, then those with more compute slices.
+    FewestNodes,
+}
+
+/// Plans so that all pods that a node serves fit there together. Where that serves less than the
+/// GPUs could, it is planned in two ways, and the better plan counts.
 ///
 /// # Errors
 /// A world whose instances cannot be on its GPUs.
 pub(crate) fn plan_together(fleet: &mut Fleet) -> Result<PartitionPlan> {
+    let of_gpus = plan(&fleet.world, &fleet.rules()).map_err(bad_world)?;
+    if crowded(fleet, &of_gpus).is_empty() {
+        return Ok(of_gpus);
+    }
+    let mut other = fleet.clone();
+    let planned = narrowed(fleet, of_gpus.clone(), FirstToStay::Largest)?;
+    if planned.accepted_compute_slices >= of_gpus.accepted_compute_slices {
+        return Ok(planned);
+    }
+    let otherwise = narrowed(&mut other, of_gpus, FirstToStay::FewestNodes)?;
+    if Worth::of(&other, &otherwise) > Worth::of(fleet, &planned) {
+        *fleet = other;
+        return Ok(otherwise);
+    }
+    Ok(planned)
+}
+
+/// The same in one way: larger pods stay on a node before others.
+///
+/// # Errors
+/// A world whose instances cannot be on its GPUs.
+pub(crate) fn plan_largest_first(fleet: &mut Fleet) -> Result<PartitionPlan> {
+    let of_gpus = plan(&fleet.world, &fleet.rules()).map_err(bad_world)?;
+    narrowed(fleet, of_gpus, FirstToStay::Largest)
+}
+
+/// Plans again until all pods that a node serves fit there together.
+fn narrowed(
+    fleet: &mut Fleet,
+    mut planned: PartitionPlan,
+    first: FirstToStay,
+) -> Result<PartitionPlan> {
     let rules = fleet.rules();
-    let mut planned = plan(&fleet.world, &rules).map_err(bad_world)?;
     let bound = planned.upper_bound_compute_slices;
-    let mut narrowed = 0;
+    let mut nodes = 0;
     loop {
         let mut crowded = crowded(fleet, &planned);
-        if narrowed < MOST_NARROWED {
+        if nodes < MOST_NARROWED {
             let Some((node, served)) = crowded.pop_first() else { return Ok(planned) };
-            narrow(fleet, node, &served);
-            narrowed += 1;
+            narrow(fleet, node, &served, first);
+            nodes += 1;
         } else if !keep_as_they_are(fleet, &planned, &crowded) {
             return Ok(planned);
         }
@@ -134,14 +176,19 @@ fn take(free: &mut [i64], each: &[i64], most: u32) -> u32 {
 }
 
 /// From now on only pods that fit there together may go to a node: first those that the plan serves
-/// there, of these first those of higher priority and with more compute slices.
-fn narrow(fleet: &mut Fleet, node: usize, served: &[u32]) {
+/// there, of these first those of higher priority.
+fn narrow(fleet: &mut Fleet, node: usize, served: &[u32], first: FirstToStay) {
     let before = std::mem::take(&mut fleet.waiting);
     let mut order: Vec<usize> = (0..before.len()).collect();
     order.retain(|entry| before[*entry].0.is_due && before[*entry].0.nodes[node]);
     order.sort_by_key(|entry| {
         let pods = &before[*entry].0;
-        (Reverse(pods.planned_priority()), Reverse(fleet.slices(&pods.profile)), *entry)
+        let nodes = match first {
+            FirstToStay::Largest => 0,
+            FirstToStay::FewestNodes => pods.nodes.iter().filter(|may_go| **may_go).count(),
+        };
+        let slices = fleet.slices(&pods.profile);
+        (Reverse(pods.planned_priority()), nodes, Reverse(slices), *entry)
     });
     let mut free = fleet.free[node].clone();
     let mut allowed = vec![0; before.len()];

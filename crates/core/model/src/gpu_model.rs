@@ -4,6 +4,10 @@
 //! Names are compared as a whole. A spelling that is not in the table is an unknown model, even if
 //! it contains the name of a known one: an `A100X` is no `A100`.
 
+use std::borrow::Cow;
+
+use crate::labels::{KARPENTER_GPU_MEMORY, NVIDIA_MEMORY};
+
 /// Vendors and brands that may precede a name.
 const BRANDS: [&str; 8] =
     ["NVIDIA", "TESLA", "GEFORCE", "QUADRO", "AMD", "INSTINCT", "INTEL", "HABANA"];
@@ -11,8 +15,15 @@ const BRANDS: [&str; 8] =
 /// Words after which a label names a part of the GPU (a MIG profile) or how it is shared.
 const PART_MARKERS: [&str; 2] = ["MIG", "SHARED"];
 
-/// The models, each with further spellings of it. A bare `A100` is the 40 GB card, as in the
-/// accelerator label of Google Kubernetes Engine; both memory sizes of the V100 are one model.
+/// What Google Kubernetes Engine calls the A100 with 40 GB; that with 80 GB is `nvidia-a100-80gb`.
+const GKE_A100: &str = "nvidia-tesla-a100";
+
+/// Labels state the memory that a driver reports; it differs from the size in the name of a model
+/// by less than this part.
+const MEMORY_PERCENT: u64 = 10;
+
+/// The models, each with further spellings of it. Prices and traces mean the card with 40 GB by a
+/// bare `A100`; both memory sizes of the V100 are one model.
 const MODELS: [(&str, &[&str]); 59] = [
     ("A2", &["A2-16GB", "A2-PCIE-16GB"]),
     ("A10", &["A10-24GB", "A10-PCIE-24GB"]),
@@ -135,6 +146,51 @@ pub fn gpu_model(label: &str) -> Option<&'static str> {
     MODELS.iter().find(is_it).map(|(model, _)| *model)
 }
 
+/// Whether a label names several models that differ by their memory size, which it does not state:
+/// `NVIDIA-A100`.
+pub fn lacks_memory_size(label: &str) -> bool {
+    memory_sizes(label).len() > 1
+}
+
+/// A node's label of its GPU model, with the memory size if the label lacks it and the memory of
+/// each GPU, in MiB, is that of one of the models. `NVIDIA-A100` with 81920 is `A100-80GB`.
+pub fn with_memory_size<'l>(label: &'l str, memory_mib: Option<&str>) -> Cow<'l, str> {
+    // There it is the memory of an instance.
+    let memory_mib = memory_mib.filter(|_| !words(&label.to_uppercase()).contains(&"MIG"));
+    let Some(mib) = memory_mib.and_then(|text| text.parse::<u32>().ok()).map(u64::from) else {
+        return Cow::Borrowed(label);
+    };
+    let is_near = |gb: &u64| mib.abs_diff(gb * 1024) * 100 <= gb * 1024 * MEMORY_PERCENT;
+    let sizes = memory_sizes(label);
+    match sizes.iter().copied().find(is_near) {
+        Some(gb) if sizes.len() > 1 => Cow::Owned(format!("{}-{gb}GB", spelling(label))),
+        _ => Cow::Borrowed(label),
+    }
+}
+
+/// The memory of each GPU of a node in MiB, as a label of the node states it.
+pub fn memory_label<'l>(label: impl Fn(&str) -> Option<&'l str>) -> Option<&'l str> {
+    [NVIDIA_MEMORY, KARPENTER_GPU_MEMORY].into_iter().find_map(label)
+}
+
+/// Memory sizes, in GB, of the models whose name is that of a label and their memory size; none if
+/// the label is the name of a model.
+fn memory_sizes(label: &str) -> Vec<u64> {
+    let spelled = spelling(label);
+    let is_model = MODELS.iter().any(|(model, _)| *model == spelled);
+    if is_model || label.eq_ignore_ascii_case(GKE_A100) {
+        return Vec::new();
+    }
+    let size = |name: &str| {
+        let rest = name.strip_prefix(&*spelled)?.strip_prefix('-')?;
+        rest.strip_suffix("GB")?.parse::<u64>().ok()
+    };
+    let of_model = |(model, others): &(&'static str, &'static [&'static str])| {
+        size(model).or_else(|| others.iter().find_map(|name| size(name)))
+    };
+    MODELS.iter().filter_map(of_model).collect()
+}
+
 /// The name under which a label is known: its model, else the label in capitals without vendor and
 /// brand, so that a price of the user's own can still name it.
 pub fn canonical_gpu_model(label: &str) -> String {
@@ -144,11 +200,15 @@ pub fn canonical_gpu_model(label: &str) -> String {
 /// A label without brands in front and parts behind.
 fn spelling(label: &str) -> String {
     let label = label.to_uppercase();
-    let separates = |letter: char| "-_/[]()".contains(letter) || letter.is_whitespace();
-    let words: Vec<&str> = label.split(separates).filter(|word| !word.is_empty()).collect();
+    let words = words(&label);
     let end = words.iter().position(|word| PART_MARKERS.contains(word)).unwrap_or(words.len());
     let begin = words[..end].iter().position(|word| !BRANDS.contains(word)).unwrap_or(end);
     words[begin..end].join("-")
+}
+
+fn words(label: &str) -> Vec<&str> {
+    let separates = |letter: char| "-_/[]()".contains(letter) || letter.is_whitespace();
+    label.split(separates).filter(|word| !word.is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -174,6 +234,37 @@ mod tests {
             assert_eq!((gpu_model(label), canonical_gpu_model(label)), (None, label.to_owned()));
         }
         assert_eq!(canonical_gpu_model("nvidia-a100x_20gb"), "A100X-20GB");
+    }
+
+    #[test]
+    fn the_memory_of_a_gpu_decides_between_models_of_one_name() {
+        let model = |label: &str, mib: &str| {
+            let sized = with_memory_size(label, Some(mib));
+            (!lacks_memory_size(&sized)).then(|| canonical_gpu_model(&sized))
+        };
+        let is = |name: &str| Some(name.to_owned());
+        for (label, mib, known) in [
+            ("NVIDIA-A100", "81920", is("A100-80GB")),
+            ("NVIDIA-A100-SHARED", "81251", is("A100-80GB")),
+            ("a100", "40960", is("A100-40GB")),
+            ("NVIDIA-A100-PCIe", "40536", is("A100-40GB")),
+            ("NVIDIA-A800", "81920", is("A800-80GB")),
+            // No such card, no number, and the memory of an instance of either.
+            ("NVIDIA-A100", "61440", None),
+            ("NVIDIA-A100", "80Gi", None),
+            ("NVIDIA-A100-MIG-3g.40gb", "40192", None),
+            // The label itself states the model.
+            ("NVIDIA-A100-SXM4-80GB", "40960", is("A100-80GB")),
+            ("nvidia-tesla-a100", "81920", is("A100-40GB")),
+            ("Tesla-V100-SXM2", "16384", is("V100")),
+            ("NVIDIA-H100-PCIe", "81559", is("H100")),
+        ] {
+            assert_eq!(model(label, mib), known, "{label} {mib}");
+        }
+        assert!(lacks_memory_size(&with_memory_size("NVIDIA-A100", None)));
+        let labels = [(KARPENTER_GPU_MEMORY, "40960")];
+        let label = |key: &str| labels.iter().find(|(known, _)| *known == key).map(|of| of.1);
+        assert_eq!(memory_label(label), Some("40960"));
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub const NVIDIA_MIG_STATE: &str = "nvidia.com/mig.config.state";
 pub const HOST_NAME: &str = "kubernetes.io/hostname";
 /// A node's zone.
 pub const ZONE: &str = "topology.kubernetes.io/zone";
+/// Memory of each GPU of a node, in MiB, by Karpenter's provider for AWS.
+pub const KARPENTER_GPU_MEMORY: &str = "karpenter.k8s.aws/instance-gpu-memory";
 /// Karpenter's pool of a node.
 pub const KARPENTER_NODE_POOL: &str = "karpenter.sh/nodepool";
 /// When a patch of the audit scaled an object to zero: only a person starts it again.

@@ -67,7 +67,9 @@ pub use device::{Device, DeviceAmount, MigProfile, MigTable, Mode};
 pub use digits::grouped;
 pub use event::Event;
 pub use free_cause::FreeCause;
-pub use gpu_model::{canonical_gpu_model, gpu_model};
+pub use gpu_model::{
+    canonical_gpu_model, gpu_model, lacks_memory_size, memory_label, with_memory_size,
+};
 pub use gpu_part::{GpuFraction, GpuParts, to_nearest};
 pub use gpu_resource::is_gpu_resource;
 pub use history::{History, HowEnded};

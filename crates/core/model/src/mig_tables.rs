@@ -3,7 +3,7 @@
 //! go-nvml (NOTICE).
 
 use crate::device::{MigProfile, MigTable};
-use crate::gpu_model::gpu_model;
+use crate::gpu_model::{gpu_model, lacks_memory_size};
 
 /// Models that are cut alike, with the memory in the names of their profiles, in GB: of an instance
 /// with one memory slice, with two, with half of the GPU and with all of it.
@@ -41,8 +41,12 @@ const FOUR: [Alike; 2] = [
 const WITH_MEDIA: &str = "+me";
 
 impl MigTable {
-    /// How a GPU is cut whose label names this model; `None` where the tables do not say it.
+    /// How a GPU is cut whose label names this model; `None` where the tables do not say it, and
+    /// where the label names several models ([`lacks_memory_size`]).
     pub fn of_model(label: &str) -> Option<Self> {
+        if lacks_memory_size(label) {
+            return None;
+        }
         let model = gpu_model(label)?;
         let of =
             |tables: &'static [Alike]| tables.iter().find(|alike| alike.models.contains(&model));
@@ -128,6 +132,9 @@ mod tests {
             assert_eq!(profile("NVIDIA-A100-PCIE-40GB", strange), None, "{strange}");
         }
         assert_eq!(MigTable::of_model("Tesla-T4"), None);
+        // Of two memory sizes, with other profiles each.
+        assert_eq!(MigTable::of_model("NVIDIA-A100"), None);
+        assert_eq!(profile("nvidia-tesla-a100", "1g.5gb"), named("1g.5gb"));
     }
 
     /// What NVML of driver 580.159 reports on an H100 80GB HBM3 and on an H200: names, and starts

@@ -548,6 +548,8 @@ fn layouts_are_shown_gpu_by_gpu() {
     assert!(busy["stays"].as_str().unwrap().contains("pods use GPUs"), "{busy}");
     assert_eq!(node("empty")["stays"], Value::Null);
     assert_eq!(node("whole")["gpus"][0]["is_whole"], json!(true));
+    // As in the table, and in plans.
+    assert_eq!(busy["model"], "A100-80GB", "{busy}");
     let text = folder.call(call).out;
     for told in ["[1g]×7", "1 of 7", "1 of 2", "team/runs", "team/whole-1"] {
         assert!(text.contains(told), "{told}: {text}");
@@ -711,8 +713,8 @@ fn a_pod_with_several_instances_gets_all_of_them_on_one_node_or_none() {
         folder.write("dump.json", &json!({"kind": "List", "items": items}).to_string());
         folder.json(CALL)
     };
-    let why = "requests several instances, and none of the nodes that dovetail tried provides all \
-               of them";
+    let why = "requests several instances, and dovetail found no plan that provides all of them on \
+               one node and serves more";
     // One of each node would do for two pods.
     let halves = ["nvidia.com/mig-3g.40gb", "nvidia.com/mig-3g.40gb"];
     let two = plan(halves, json!({"nvidia.com/mig-3g.40gb": "2"}));

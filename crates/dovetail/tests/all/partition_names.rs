@@ -86,6 +86,76 @@ fn the_audit_names_nodes_for_missing_instances_as_the_plan_does() {
     assert!(layout.contains("2 × 3g.39gb"), "{layout}");
 }
 
+/// Nodes with GPUs of one model have drivers with other names: one name counts for those that show
+/// neither, and pods that request the other one are told so.
+#[test]
+fn pods_are_told_under_which_name_other_nodes_of_the_model_provide_a_profile() {
+    let folder = Folder::new();
+    let full = |name: &str, profile: &str| {
+        let resource = format!("nvidia.com/mig-{profile}");
+        let holds = pod(&format!("on-{name}"), &resource, 2, Some(name), &json!({}));
+        [one_gpu(name, A100, &resource, 2), holds]
+    };
+    let asks = |profile: &str, more: &Value| {
+        pod(profile, &format!("nvidia.com/mig-{profile}"), 1, None, more)
+    };
+    let idle = one_gpu("idle", A100, "nvidia.com/mig-1g.10gb", 7);
+    let why = |profile: &str, other: &str| {
+        format!(
+            "GPUs that provide the profile `{profile}` under this name have no room for the pod, \
+             and others that it may use provide it as `{other}`"
+        )
+    };
+    let shown = [full("old", "3g.39gb"), full("new", "3g.40gb")].concat();
+    let pods = vec![asks("3g.39gb", &json!({"priority": 10})), asks("3g.40gb", &json!({}))];
+    let plan = planned(&folder, &[shown.clone(), vec![idle.clone()], pods].concat(), "");
+    assert_eq!(plan["accepted"], json!({"3g.39gb": 0, "3g.40gb": 1}), "{plan}");
+    assert_eq!(plan["demand"], json!({"3g.39gb": 0, "3g.40gb": 1}), "{plan}");
+    assert_eq!(plan["not_planned"], json!({(why("3g.39gb", "3g.40gb")): 1}), "{plan}");
+    // Where nothing is left under any name, pods wait for room, and not for another name.
+    let pods = vec![asks("3g.39gb", &json!({}))];
+    let plan = planned(&folder, &[shown, pods].concat(), "");
+    assert_eq!((&plan["demand"], &plan["not_planned"]), (&json!({"3g.39gb": 1}), &json!({})));
+    // Neither is the name of the table, and the first in the alphabet counts.
+    let shown = [full("old", "3g.39gb"), full("new", "3g.41gb")].concat();
+    let pods = ["3g.39gb", "3g.41gb"].map(|profile| asks(profile, &json!({}))).to_vec();
+    let plan = planned(&folder, &[shown, vec![idle], pods].concat(), "");
+    assert_eq!(plan["accepted"], json!({"3g.39gb": 1, "3g.41gb": 0}), "{plan}");
+    assert_eq!(plan["not_planned"], json!({(why("3g.41gb", "3g.39gb")): 1}), "{plan}");
+}
+
+/// An A100 has 40 or 80 GB, and other profiles with each.
+#[test]
+fn the_memory_of_a_gpu_decides_where_its_product_does_not_state_it() {
+    let folder = Folder::new();
+    let a100 = |memory: Option<&str>, small: &str| {
+        let resource = format!("nvidia.com/mig-{small}");
+        let mut node = one_gpu("n", "NVIDIA-A100", &resource, 7);
+        if let Some(memory) = memory {
+            node["metadata"]["labels"]["nvidia.com/gpu.memory"] = json!(memory);
+        }
+        node
+    };
+    let asks =
+        |profile: &str| pod(profile, &format!("nvidia.com/mig-{profile}"), 1, None, &json!({}));
+    let show = "partition show --from dump.json --at 2026-11-20T12:00:00Z";
+    for (memory, small, half, model) in
+        [("81920", "1g.10gb", "3g.40gb", "A100-80GB"), ("40960", "1g.5gb", "3g.20gb", "A100-40GB")]
+    {
+        let plan = planned(&folder, &[a100(Some(memory), small), asks(half)], "");
+        assert_eq!((&plan["accepted"], changed(&plan)), (&json!({(half): 1}), vec!["n"]), "{plan}");
+        assert_eq!(plan["gpus"][0]["model"], model, "{plan}");
+        let shown = folder.json(show);
+        assert_eq!(shown["nodes"][0]["model"], model, "{shown}");
+    }
+    let plan = planned(&folder, &[a100(None, "1g.10gb"), asks("3g.40gb")], "");
+    assert_eq!((&plan["accepted"], &plan["gpus"]), (&json!({}), &json!([])), "{plan}");
+    let why = "models of this name differ by their memory size, which no label of the node states";
+    assert_eq!(plan["left_alone"], json!({(why): 1}), "{plan}");
+    let shown = folder.json(show);
+    assert_eq!(shown["nodes"][0]["model"], "NVIDIA-A100", "{shown}");
+}
+
 /// `1g.18gb` is a profile of the H200. The H100 has one that is nearly as large, under another
 /// name, so the pod would never start there.
 #[test]

@@ -162,3 +162,77 @@ fn nodes_that_can_serve_nothing_cost_no_plan() {
     let plan = planned(&items, None);
     assert_eq!((changed(&plan), &plan["accepted"]), (vec![], &json!({"3g.40gb": 2})), "{plan}");
 }
+
+const NO_NODE: &str = "requests several instances, and dovetail found no plan that provides all of \
+                       them on one node and serves more";
+
+#[test]
+fn pods_with_several_instances_are_chosen_by_what_they_request_and_not_by_name() {
+    for name in ["a", "z"] {
+        let two = pod(name, &json!({"nvidia.com/mig-1g.10gb": "2"}), 0, None);
+        let six = pod("b", &json!({"nvidia.com/mig-3g.40gb": "2"}), 0, None);
+        let plan = planned(&[small("n"), two, six], None);
+        assert_eq!((changed(&plan), &plan["accepted"]), (vec!["n"], &json!({"3g.40gb": 2})));
+        assert_eq!(plan["not_planned"], json!({(NO_NODE): 1}), "{plan}");
+    }
+    let two = pod("a", &json!({"nvidia.com/mig-1g.10gb": "2"}), 1, None);
+    let six = pod("b", &json!({"nvidia.com/mig-3g.40gb": "2"}), 0, None);
+    let plan = planned(&[small("n"), two, six], None);
+    assert_eq!((changed(&plan), &plan["accepted"]), (vec![], &json!({"1g.10gb": 2})), "{plan}");
+}
+
+/// Six compute slices are the most of one pod, and four and three of two pods are more. With few
+/// pods all choices are tried, with many the pods that are served leave one after the other.
+#[test]
+fn pods_with_several_instances_take_the_place_of_one_that_is_worth_less_than_they_together() {
+    let of = |name: &str, profile: &str, count: u32| {
+        pod(name, &json!({(format!("nvidia.com/mig-{profile}")): count.to_string()}), 0, None)
+    };
+    for others in [0, 4] {
+        let mut items = vec![
+            small("n"),
+            of("a-six", "3g.40gb", 2),
+            of("four", "2g.20gb", 2),
+            of("three", "1g.10gb", 3),
+        ];
+        items.extend((0..others).map(|number| of(&format!("two-{number}"), "1g.20gb", 2)));
+        let plan = planned(&items, None);
+        assert_eq!(plan["accepted"], json!({"1g.10gb": 3, "2g.20gb": 2}), "{plan}");
+        assert_eq!(plan["accepted_compute_slices"], 7);
+        assert_eq!(plan["not_planned"], json!({(NO_NODE): 1 + others}), "{plan}");
+    }
+}
+
+/// The pod of higher priority could have its instances on either node; only elsewhere than where
+/// they are idle is there room for the others, too.
+#[test]
+fn a_pod_goes_to_another_node_so_that_more_pods_get_their_instances() {
+    let idle = node("a", 1, &json!({"nvidia.com/mig-1g.10gb": "7"}));
+    let other = node("b", 1, &json!({"nvidia.com/mig-7g.80gb": "1"}));
+    let first = pod("first", &json!({"nvidia.com/mig-1g.10gb": "2"}), 1, None);
+    let mut second = pod("second", &json!({"nvidia.com/mig-3g.40gb": "2"}), 0, None);
+    second["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": "a"});
+    let plan = planned(&[idle, other, first, second], None);
+    assert_eq!(plan["accepted"], json!({"1g.10gb": 2, "3g.40gb": 2}), "{plan}");
+    assert_eq!(plan["not_planned"], json!({}), "{plan}");
+}
+
+/// One pod may go to one node alone, and the larger one to both: each has a node where nothing
+/// changes for it.
+#[test]
+fn a_pod_that_may_go_elsewhere_leaves_its_node_to_one_that_may_not() {
+    let cpu = |of: &Value| {
+        let mut offers = json!({"cpu": "3"});
+        offers.as_object_mut().unwrap().extend(of.as_object().unwrap().clone());
+        offers
+    };
+    let either = node("a", 1, &cpu(&json!({"nvidia.com/mig-2g.20gb": "2"})));
+    let offers = json!({"nvidia.com/mig-2g.20gb": "1", "nvidia.com/mig-1g.10gb": "1",
+        "rdma/hca": "1"});
+    let only = node("b", 1, &cpu(&offers));
+    let large = pod("large", &json!({"nvidia.com/mig-2g.20gb": "1", "cpu": "2"}), 0, None);
+    let asks = json!({"nvidia.com/mig-1g.10gb": "1", "rdma/hca": "1", "cpu": "2"});
+    let plan = planned(&[either, only, large, pod("small", &asks, 0, None)], None);
+    assert_eq!(plan["accepted"], json!({"1g.10gb": 1, "2g.20gb": 1}), "{plan}");
+    assert_eq!((changed(&plan), &plan["not_planned"]), (vec![], &json!({})), "{plan}");
+}

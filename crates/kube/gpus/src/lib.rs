@@ -17,5 +17,5 @@ pub use count::{CountSource, GpuCount};
 pub use share::{counted_as, is_of_shares, slice_of};
 pub use units::{
     GpuUnits, MOST_UNITS, NodeGpus, discovered_gpus, model_label, model_of_product, node_gpus,
-    offered,
+    offered, sized_model,
 };

@@ -1,6 +1,10 @@
 //! What device plugins offer of the GPUs of a node, unit by unit.
 
-use dovetail_model::{GpuFraction, GpuParts, MigTable, Resources, is_gpu_resource};
+use std::borrow::Cow;
+
+use dovetail_model::{
+    GpuFraction, GpuParts, MigTable, Resources, is_gpu_resource, memory_label, with_memory_size,
+};
 use dovetail_objects::{GpuLabels, Labels, Node, labels};
 
 use super::count::{CountSource, GpuCount, stated, stated_of_intel};
@@ -77,6 +81,17 @@ pub fn model_label(of: &Labels) -> Option<&str> {
 /// The model without what follows it where plugins offer parts of it under the name of whole GPUs.
 pub fn model_of_product(product: &str) -> &str {
     single_mig(product).map_or(product, |(model, _)| model)
+}
+
+/// The same as a label of the node names it, with the memory size where models of that name differ
+/// by it and a label states the memory.
+pub fn sized_model(of: &Labels) -> Option<Cow<'_, str>> {
+    let product = model_label(of)?;
+    let memory_mib = memory_label(|key| of.get(key));
+    Some(match with_memory_size(product, memory_mib) {
+        Cow::Borrowed(product) => Cow::Borrowed(model_of_product(product)),
+        sized => sized,
+    })
 }
 
 /// Physical GPUs as GPU Feature Discovery counts them; 0 where no label says.
@@ -344,7 +359,9 @@ impl<'n> UnitReader<'n> {
     /// and what is left of the GPUs is unknown.
     fn lay_out(&self, instances: &[Instances<'_>], found: &mut FoundUnits) {
         let model = self.single.map(|(model, _)| model).or(self.product);
-        let table = model.and_then(MigTable::of_model).filter(|_| !instances.is_empty());
+        let sized = || sized_model(&self.node.meta.labels);
+        let sized = (!instances.is_empty()).then(sized).flatten();
+        let table = sized.as_deref().and_then(MigTable::of_model);
         let whole = (found.main_milli + 999) / 1000;
         let counts: Vec<(&str, i64)> =
             instances.iter().map(|of| (of.profile, of.count())).collect();

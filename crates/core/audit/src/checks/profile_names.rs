@@ -3,30 +3,31 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_model::{MigTable, ShownProfiles, gpu_model, labels, mig_profile_name};
+use dovetail_model::{
+    MigTable, ShownProfiles, gpu_model, labels, memory_label, mig_profile_name, with_memory_size,
+};
 
 use crate::facts::{Facts, Node};
 
 /// The tables of all nodes whose GPUs can be cut, and the names of their profiles.
 pub(super) struct ProfileNames<'f> {
     tables: Vec<MigTable>,
-    /// By label of a model, its name and how its GPUs are cut; those that cannot be are left out.
-    models: BTreeMap<&'f str, (&'static str, MigTable)>,
+    /// By labels of a model, its name and how its GPUs are cut; those that cannot be are left out.
+    models: BTreeMap<ModelLabels<'f>, (&'static str, MigTable)>,
     shown: ShownProfiles,
 }
 
 impl<'f> ProfileNames<'f> {
     pub(super) fn of(facts: &'f Facts) -> Self {
-        let mut models: BTreeMap<&str, (&'static str, MigTable)> = BTreeMap::new();
+        let mut models: BTreeMap<ModelLabels<'f>, (&'static str, MigTable)> = BTreeMap::new();
         let mut shown = ShownProfiles::default();
         for node in &facts.nodes {
-            let Some(label) = model_of(node) else { continue };
-            let model = match models.get(label) {
+            let Some(labels) = model_of(node) else { continue };
+            let model = match models.get(&labels) {
                 Some((model, _)) => *model,
                 None => {
-                    let known = gpu_model(label).zip(MigTable::of_model(label));
-                    let Some((model, table)) = known else { continue };
-                    models.insert(label, (model, table));
+                    let Some((model, table)) = known_model(labels) else { continue };
+                    models.insert(labels, (model, table));
                     model
                 }
             };
@@ -38,13 +39,13 @@ impl<'f> ProfileNames<'f> {
 
     /// How the GPUs of a node can be cut; `None` if they cannot be.
     pub(super) fn table(&self, node: &Node) -> Option<&MigTable> {
-        self.models.get(model_of(node)?).map(|(_, table)| table)
+        self.models.get(&model_of(node)?).map(|(_, table)| table)
     }
 
     /// The place of the profile that a node offers, or would offer, under a name; `None` if it has
     /// no such name.
     pub(super) fn offered_at(&self, node: &Node, name: &str) -> Option<usize> {
-        let (model, table) = self.models.get(model_of(node)?)?;
+        let (model, table) = self.models.get(&model_of(node)?)?;
         self.shown.requested((&*node.node.name, *model), table, name)
     }
 
@@ -74,14 +75,29 @@ impl<'f> ProfileNames<'f> {
 
     /// The name of the profile at a place of the table of a node's GPUs.
     fn name_at(&self, node: &Node, place: usize) -> Option<&str> {
-        let (model, table) = self.models.get(model_of(node)?)?;
+        let (model, table) = self.models.get(&model_of(node)?)?;
         Some(self.shown.offered((&*node.node.name, *model), table, place))
     }
 }
 
-/// The model of a node's GPUs, as its label spells it.
-pub(super) fn model_of(node: &Node) -> Option<&str> {
-    node.gpus.values().find_map(|gpus| gpus.model.as_deref())
+/// What labels of a node say of its GPUs: their model, and their memory.
+type ModelLabels<'n> = (&'n str, Option<&'n str>);
+
+fn model_of(node: &Node) -> Option<ModelLabels<'_>> {
+    let model = node.gpus.values().find_map(|gpus| gpus.model.as_deref())?;
+    let label = |key: &str| node.node.labels.get(key).map(String::as_str);
+    Some((model, memory_label(label)))
+}
+
+/// How the GPUs of a node can be cut; `None` if they cannot be.
+pub(super) fn table_of(node: &Node) -> Option<MigTable> {
+    known_model(model_of(node)?).map(|(_, table)| table)
+}
+
+/// The name of a model, and how its GPUs are cut; `None` if they cannot be.
+fn known_model((model, memory_mib): ModelLabels<'_>) -> Option<(&'static str, MigTable)> {
+    let sized = with_memory_size(model, memory_mib);
+    gpu_model(&sized).zip(MigTable::of_model(&sized))
 }
 
 /// The names of the profiles that a node shows, with how many instances it has of each.

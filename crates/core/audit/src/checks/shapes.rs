@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{MigTable, NodeAvailability, labels, to_nearest};
 
-use super::profile_names::model_of;
+use super::profile_names::table_of;
 use super::{View, claims_on, node_ref};
 use crate::catalogue::Check;
 use crate::facts::Node;
@@ -53,7 +53,7 @@ fn all_of(gpus: Option<&NodeGpus>, node: &Node, resource: &str, count: i64) -> i
 
 /// What so many instances of a profile that a node offers are of its GPUs, in milli-GPU.
 fn milli_of(node: &Node, profile: &str, count: i64) -> i64 {
-    let Some(table) = model_of(node).and_then(MigTable::of_model) else { return 0 };
+    let Some(table) = table_of(node) else { return 0 };
     let slices_of = |place: usize| i64::from(table.profiles[place].compute_slices);
     let slices = table.profile(profile).map_or(0, slices_of);
     slices_milli(&table, slices.saturating_mul(count))
