@@ -38,7 +38,7 @@ impl<'f> ProfileNames<'f> {
     }
 
     /// How the GPUs of a node can be cut; `None` if they cannot be.
-    pub(super) fn table(&self, node: &Node) -> Option<&MigTable> {
+    pub(super) fn table<'s>(&'s self, node: &'s Node) -> Option<&'s MigTable> {
         self.models.get(&model_of(node)?).map(|(_, table)| table)
     }
 
@@ -59,7 +59,7 @@ impl<'f> ProfileNames<'f> {
 
     /// The name under which a node offers, or would offer, the profile that a pod means by another
     /// one; `None` if it has no such profile.
-    pub(super) fn instead(&self, node: &Node, name: &str) -> Option<&str> {
+    pub(super) fn instead<'s>(&'s self, node: &'s Node, name: &str) -> Option<&'s str> {
         let place = self.table(node)?.named(name, &self.tables)?;
         let offered = self.name_at(node, place)?;
         (mig_profile_name(name).as_deref() != Some(offered)).then_some(offered)
@@ -74,7 +74,7 @@ impl<'f> ProfileNames<'f> {
     }
 
     /// The name of the profile at a place of the table of a node's GPUs.
-    fn name_at(&self, node: &Node, place: usize) -> Option<&str> {
+    fn name_at<'s>(&'s self, node: &'s Node, place: usize) -> Option<&'s str> {
         let (model, table) = self.models.get(&model_of(node)?)?;
         Some(self.shown.offered((&*node.node.name, *model), table, place))
     }
