@@ -1,9 +1,9 @@
 //! Patches as an audit shows them. What was read stands in them in ASCII alone, other letters
 //! escaped: exact for kubectl, harmless on a screen.
 
-use dovetail_audit::Patch;
 use dovetail_console::plain::plain;
 use dovetail_inventory::patches::Withheld;
+use dovetail_patches::{Json, Patch};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -69,7 +69,7 @@ impl PatchOut {
     /// A patch with its source, as JSON and text.
     pub fn of(patch: Patch, place: usize) -> Self {
         // What is written as JSON is JSON.
-        let raw = |json: dovetail_audit::Json| RawValue::from_string(json.to_line()).ok();
+        let raw = |json: Json| RawValue::from_string(json.to_line()).ok();
         Self {
             object: object(&patch.object),
             api_version: plain(&patch.api_version),

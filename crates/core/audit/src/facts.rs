@@ -52,6 +52,13 @@ pub struct Facts {
     pub thresholds: Thresholds,
 }
 
+impl Facts {
+    /// How many nodes a pool has once so many are gone.
+    pub fn pool_size_without(&self, pool: &ObjectRef, gone: usize) -> usize {
+        self.nodes.iter().filter(|node| node.pool == *pool).count().saturating_sub(gone)
+    }
+}
+
 /// An object, as people name it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectRef {

@@ -6,7 +6,7 @@ use crate::catalogue::Check;
 use crate::claim::Attribution;
 use crate::example::{Example, named};
 use crate::facts::{ObjectRef, Workload};
-use crate::patch::{PatchChange, Remedy};
+use crate::remedy::{PatchChange, Remedy};
 use crate::suppress::Suppression;
 
 /// One check on one object that a person edits.
@@ -71,7 +71,8 @@ pub struct Evidence {
 }
 
 impl Finding {
-    pub(crate) fn new(check: &'static Check, object: &ObjectRef) -> Self {
+    /// A check on an object, with nothing else.
+    pub fn new(check: &'static Check, object: &ObjectRef) -> Self {
         Self {
             check,
             object: object.clone(),
@@ -99,7 +100,7 @@ impl Finding {
     }
 
     /// A change of what the pods of a workload are made from mends it.
-    pub(crate) fn mended_in(
+    pub fn mended_in(
         mut self,
         workload: &Workload,
         changes: impl IntoIterator<Item = PatchChange>,
@@ -110,7 +111,7 @@ impl Finding {
     }
 
     /// A change of the object itself mends it.
-    pub(crate) fn mended_by(mut self, change: PatchChange) -> Self {
+    pub fn mended_by(mut self, change: PatchChange) -> Self {
         self.remedies.push(Remedy::of_object(change));
         self
     }
@@ -122,7 +123,7 @@ impl Finding {
     }
 
     /// The changes that would fix it.
-    pub(crate) fn changes(&self) -> impl Iterator<Item = &PatchChange> {
+    pub fn changes(&self) -> impl Iterator<Item = &PatchChange> {
         self.remedies.iter().map(|remedy| &remedy.change)
     }
 
@@ -144,7 +145,8 @@ impl Finding {
         }
     }
 
-    pub(crate) fn affecting(mut self, objects: impl IntoIterator<Item = ObjectRef>) -> Self {
+    /// Adds pods or nodes concerned.
+    pub fn affecting(mut self, objects: impl IntoIterator<Item = ObjectRef>) -> Self {
         self.affected.extend(objects);
         self
     }

@@ -5,7 +5,7 @@
 use dovetail_model::Taint;
 
 use crate::facts::{Facts, Node};
-use crate::patch::taint_text;
+use crate::notation::taint_text;
 
 const MINUTE_MS: u64 = 60_000;
 

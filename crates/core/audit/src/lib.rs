@@ -16,7 +16,9 @@
 //! | `served_model` | how large a served model is, by its name |
 //! | `finding` | a check that triggered, grouped by top owner |
 //! | `example` | what fixes a finding, by example, with the names of nodes and pods |
-//! | `patch` | the change of an object that mends a finding, ready to be applied |
+//! | `remedy` | what a check would change, as values: `dovetail-patches` makes patches of them |
+//! | `losses` | what work loses when its pods are evicted |
+//! | `names`, `notation` | names of objects, taints and amounts in commands and sentences |
 //! | `thresholds` | from where on something is a finding |
 //! | `suppress` | findings that somebody ignores, and who |
 //! | `claim` | wasted time, claims on it, and what it costs |
@@ -36,10 +38,13 @@ mod facts;
 mod finding;
 mod hang;
 mod health;
+mod losses;
 mod measured_use;
 mod moment;
+mod names;
 mod node_removal;
-mod patch;
+mod notation;
+mod remedy;
 mod report;
 mod served_model;
 mod suppress;
@@ -64,17 +69,17 @@ pub use facts::{
 pub use finding::{Evidence, Finding, Move, group};
 pub use hang::Hang;
 pub use health::{names_a_repair, repair_word};
+pub use losses::{lost_by_eviction, lost_files};
 pub use measured_use::{Matched, measure};
 pub use moment::{
     DeviceStates, GangCounts, GpuTimes, HeldGpus, HeldState, Lasting, MONTH_MS, Moment, NodeGpus,
     NodePart, NodeStates, PendingDemand, PendingGang, PodName, Recent, Units, Untold,
     device_states, gpu_times, node_parts, recent,
 };
+pub use names::{first_of, is_name};
 pub use node_removal::{RemovalRule, ZeroBudget};
-pub use patch::{
-    Edited, FactsByOwner, Form, Json, Manager, NodeChange, Operation, Patch, Remedy, SourceObject,
-    Tool, patches,
-};
+pub use notation::{amount_text, taint_text};
+pub use remedy::{LimitChange, PatchChange, Remedy};
 pub use report::{
     AuditReport, Brought, MonthFigure, NodePrice, PricedFinding, Rung, TimeByPrice, report,
     report_of,

@@ -4,7 +4,7 @@ use super::{View, percent_of, pods_of};
 use crate::catalogue::Check;
 use crate::facts::{Advice, Container, Recommended, Workload};
 use crate::finding::Finding;
-use crate::patch::{LimitChange, PatchChange};
+use crate::remedy::{LimitChange, PatchChange};
 use crate::usage::ActiveShare;
 
 const MIB: i64 = 1 << 20;

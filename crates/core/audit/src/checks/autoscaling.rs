@@ -10,7 +10,7 @@ use crate::catalogue::Check;
 use crate::claim::Attribution;
 use crate::facts::{BudgetLimit, Node, ObjectRef};
 use crate::finding::Finding;
-use crate::patch::PatchChange;
+use crate::remedy::PatchChange;
 
 pub(super) const RUNS: &[Run] = &[
     ("AUT-01", held_on_half_empty_node),

@@ -7,7 +7,7 @@ use super::{Run, View, claims_on, node_ref, spare};
 use crate::catalogue::Check;
 use crate::facts::Node;
 use crate::finding::Finding;
-use crate::patch::PatchChange;
+use crate::remedy::PatchChange;
 
 pub(super) const RUNS: &[Run] = &[
     ("CAP-01", not_offered),

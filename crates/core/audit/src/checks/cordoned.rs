@@ -19,7 +19,7 @@ use crate::catalogue::Check;
 use crate::facts::{Node, ObjectRef};
 use crate::finding::Finding;
 use crate::health::{is_long, repair_marks};
-use crate::patch::PatchChange;
+use crate::remedy::PatchChange;
 
 /// Names that evidence lists for one reason.
 const MOST_NAMED: usize = 3;

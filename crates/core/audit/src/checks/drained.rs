@@ -7,7 +7,9 @@ use super::View;
 use crate::catalogue::{DRAIN, example};
 use crate::facts::Facts;
 use crate::finding::{Evidence, Finding, Move};
-use crate::patch::{PatchChange, first_of, lost_by_drain};
+use crate::losses::lost_by_drain;
+use crate::names::first_of;
+use crate::remedy::PatchChange;
 
 /// Checks whose fix drains nodes and removes them.
 const REMOVING: [&str; 3] = ["AUT-03", "AUT-06", "AUT-07"];

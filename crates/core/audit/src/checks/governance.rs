@@ -6,7 +6,7 @@ use super::{Run, View, measured, pending, pods_of};
 use crate::catalogue::Check;
 use crate::facts::{Namespace, ObjectRef, Workload};
 use crate::finding::Finding;
-use crate::patch::PatchChange;
+use crate::remedy::PatchChange;
 
 pub(super) const RUNS: &[Run] = &[
     ("GOV-01", no_quota),

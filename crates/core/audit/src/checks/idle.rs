@@ -11,7 +11,7 @@ use super::{Run, View, claims_on, measured, pod_ref, pods_of};
 use crate::catalogue::Check;
 use crate::facts::{Facts, Node, ObjectRef, Pod, Workload};
 use crate::finding::Finding;
-use crate::patch::PatchChange;
+use crate::remedy::PatchChange;
 
 pub(super) const RUNS: &[Run] = &[
     ("IDL-01", measured::idle_notebook),

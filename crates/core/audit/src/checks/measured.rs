@@ -17,7 +17,7 @@ use crate::catalogue::Check;
 use crate::claim::Attribution;
 use crate::facts::{ObjectRef, Pod, Workload, WorkloadClass};
 use crate::finding::Finding;
-use crate::patch::PatchChange;
+use crate::remedy::PatchChange;
 use crate::usage::GpuUse;
 
 const MINUTE_MS: u64 = 60_000;

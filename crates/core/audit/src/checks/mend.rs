@@ -9,7 +9,7 @@ use super::taints::{keeping_away, tolerates};
 use super::{View, percent_of};
 use crate::facts::{Container, ContainerKind, Node, Workload};
 use crate::health::tells_of_health;
-use crate::patch::{LimitChange, PatchChange};
+use crate::remedy::{LimitChange, PatchChange};
 
 /// Labels that tell GPU nodes from others, the plainest first.
 const GPU_LABELS: [&str; 4] = [

@@ -10,7 +10,8 @@ use super::View;
 use crate::example::Example;
 use crate::facts::{Node, ObjectRef};
 use crate::finding::Finding;
-use crate::patch::{PatchChange, is_name, size_without};
+use crate::names::is_name;
+use crate::remedy::PatchChange;
 
 /// Nodes that one command names.
 const MOST_NAMED: usize = 20;
@@ -136,7 +137,7 @@ impl OfPool {
             0 => String::new(),
             count => format!(" the same for {count} more nodes;"),
         };
-        let size = size_without(view.facts, pool, self.goes.len());
+        let size = view.facts.pool_size_without(pool, self.goes.len());
         let lacks_autoscaler = !view.facts.has_cluster_autoscaler;
         let (example, changes_pool) = match &*pool.kind {
             _ if self.goes.is_empty() => return None,

@@ -11,7 +11,8 @@ use crate::catalogue::Check;
 use crate::claim::Attribution;
 use crate::facts::{Container, ContainerKind, MemoryKills, Workload, WorkloadClass};
 use crate::finding::Finding;
-use crate::patch::{PatchChange, amount_text};
+use crate::notation::amount_text;
+use crate::remedy::PatchChange;
 
 pub(super) const RUNS: &[Run] = &[
     ("REQ-01", request_is_limit),

@@ -19,7 +19,7 @@ use crate::claim::Attribution;
 use crate::facts::{Node, NumaPolicy, ObjectRef, Scoring, Workload, WorkloadClass};
 use crate::finding::Finding;
 use crate::moment::GangCounts;
-use crate::patch::PatchChange;
+use crate::remedy::PatchChange;
 
 pub(super) const RUNS: &[Run] = &[
     ("SCH-01", node_without_taint),

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
 
-use dovetail_audit::{Json, Manager, ObjectRef, SourceObject, Tool};
+use dovetail_audit::ObjectRef;
+use dovetail_patches::{Json, Manager, SourceObject, Tool};
 use serde_json::Value;
 
 use crate::dump::{Keeper, RawObject};

@@ -1,7 +1,8 @@
 //! Whether the API server lets the new pods of a changed template in: LimitRanges and quotas of the
 //! namespace. A pod that it rejects is gone once the old one is terminated.
 
-use dovetail_audit::{ObjectRef, Patch};
+use dovetail_audit::ObjectRef;
+use dovetail_patches::Patch;
 
 use super::candidate::PatchCandidate;
 use super::reach::PatchReach;

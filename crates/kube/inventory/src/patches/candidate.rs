@@ -3,7 +3,7 @@
 
 use std::cell::OnceCell;
 
-use dovetail_audit::Patch;
+use dovetail_patches::Patch;
 
 use super::group_index::GroupIndex;
 use super::template::{TemplateChange, changes};

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::{NodeChange, Patch};
+use dovetail_patches::{NodeChange, Patch};
 
 use super::candidate::PatchCandidate;
 use super::reach::PatchReach;

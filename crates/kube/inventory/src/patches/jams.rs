@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_audit::Patch;
 use dovetail_model::{Node, Resources};
 use dovetail_objects::labels::HOST_NAME;
+use dovetail_patches::Patch;
 
 use super::group_index::GroupIndex;
 use super::reach::PodGroup;

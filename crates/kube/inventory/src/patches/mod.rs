@@ -25,7 +25,8 @@ mod trial_nodes;
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::{Facts, FactsByOwner, Finding, Form, ObjectRef, Patch, SourceObject, patches};
+use dovetail_audit::{Facts, Finding, ObjectRef};
+use dovetail_patches::{FactsByOwner, Form, Patch, SourceObject, patches};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use candidate::PatchCandidate;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_audit::{Edited, Form, Json, ObjectRef, Patch};
+use dovetail_audit::ObjectRef;
 use dovetail_model::Taint;
+use dovetail_patches::{Edited, Form, Json, Patch};
 
 use super::reach::PatchReach;
 use super::trial::{Harmed, Trial};

@@ -1,6 +1,6 @@
 //! The rolling update of a patched object, in the numbers that its controller computes.
 
-use dovetail_audit::{Json, Patch};
+use dovetail_patches::{Json, Patch};
 
 /// How pods are replaced.
 pub(super) struct RollingUpdate {

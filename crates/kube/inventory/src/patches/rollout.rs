@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_audit::{ObjectRef, Patch};
+use dovetail_audit::ObjectRef;
 use dovetail_model::{Taint, TaintEffect};
 use dovetail_objects::Pod;
+use dovetail_patches::Patch;
 use dovetail_translate::NotYet;
 
 use super::candidate::PatchCandidate;

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use dovetail_audit::{Edited, Form, Json, Patch};
 use dovetail_model::{SelectorTerm, Toleration};
 use dovetail_objects::{Labels, Pod, read};
+use dovetail_patches::{Edited, Form, Json, Patch};
 
 /// Kinds whose controllers replace their pods after a change of the template.
 pub(super) const REPLACING: [&str; 4] = ["DaemonSet", "Deployment", "Rollout", "StatefulSet"];

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::{NodeChange, ObjectRef};
+use dovetail_audit::ObjectRef;
 use dovetail_model::Taint;
 use dovetail_objects::Pod;
+use dovetail_patches::NodeChange;
 
 use super::candidate::PatchCandidate;
 use super::company::CompanySeekers;

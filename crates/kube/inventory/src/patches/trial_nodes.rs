@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use dovetail_audit::NodeChange;
 use dovetail_model::{Event, Node, NodeId, Requirement, Resources, Snapshot};
 use dovetail_objects::Pod;
+use dovetail_patches::NodeChange;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::engine::probe::PodProbe;
 use dovetail_plan::{Batch, Cause, Engine};

@@ -3,11 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::{
-    FactsByOwner, Finding, Form, ObjectRef, Patch, audit, device_states, patches,
-};
+use dovetail_audit::{Finding, ObjectRef, audit, device_states};
 use dovetail_inventory::facts::Gathered;
 use dovetail_inventory::patches::safe_patches;
+use dovetail_patches::{FactsByOwner, Form, Patch, patches};
 use serde_json::{Map, Value, json};
 
 use crate::facts::gathered_whole;

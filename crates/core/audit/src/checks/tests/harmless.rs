@@ -1,7 +1,7 @@
 //! Findings that offer no change where it could harm somebody who is not part of the finding.
 
 use super::*;
-use crate::patch::{FactsByOwner, PatchChange};
+use crate::remedy::PatchChange;
 
 /// How many changes the findings of a check offer.
 fn offered(id: &str, change: impl FnOnce(&mut Facts)) -> usize {
@@ -157,10 +157,10 @@ fn a_cordoned_node_that_no_pod_needs_is_removed_and_not_uncordoned() {
     assert_eq!(is_removed(&alone), (false, 0));
 }
 
-/// Of two nodes of a pool the pod needs one: the command leaves the other one out.
+/// Of two nodes of a pool the pod needs one: the change leaves the other one out.
 #[test]
 fn only_those_nodes_of_a_pool_are_uncordoned_that_pods_need() {
-    let (facts, finding) = cordoned(|facts| {
+    let (_, finding) = cordoned(|facts| {
         let mut other = gpu_node("g2", "H100");
         (other.cordoned_since_ms, other.devices) = (Some(0), (8..16).collect());
         other.node.unschedulable = true;
@@ -168,10 +168,10 @@ fn only_those_nodes_of_a_pool_are_uncordoned_that_pods_need() {
         add_node(facts, other);
         pending(facts);
     });
-    let patches = crate::patches(&FactsByOwner::of(&facts), &[&finding], None);
-    let [patch] = &patches[..] else { panic!("{patches:#?}") };
-    assert_eq!(patch.command(None).as_deref(), Some("kubectl uncordon g1"));
-    assert!(patch.warnings[0].ends_with("can be removed from their pool: g2"), "{patch:#?}");
+    let changes: Vec<&PatchChange> = finding.changes().collect();
+    assert_eq!(changes, [&PatchChange::Uncordon { nodes: vec!["g1".into()] }]);
+    let concerned: Vec<&str> = finding.affected.iter().map(|node| &*node.name).collect();
+    assert_eq!(concerned, ["g1", "g2"]);
 }
 
 /// One example for each action, with the nodes of the pool that it is for.

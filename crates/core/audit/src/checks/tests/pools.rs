@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::node_removal::{RemovalRule, ZeroBudget};
-use crate::patch::{FactsByOwner, Form, patches};
+use crate::remedy::PatchChange;
 
 /// So many nodes without GPU pods in the pool of the busy one; a pod may wait for one of them.
 fn with_empty(kind: &str, count: u32, is_pending: bool) -> Facts {
@@ -30,15 +30,6 @@ fn empty(facts: &Facts) -> Finding {
     found.find(|finding| finding.check.id == "AUT-03").expect("it is found")
 }
 
-/// The command that changes the pool, if there is one.
-fn command(facts: &Facts) -> Option<String> {
-    let found = patches(&FactsByOwner::of(facts), &[&empty(facts)], None);
-    found.into_iter().find_map(|patch| match patch.form {
-        Form::Command(words) => Some(words.join(" ")),
-        _ => None,
-    })
-}
-
 #[test]
 fn a_pool_whose_empty_node_is_needed_is_not_changed() {
     for kind in ["NodePool", "EKSNodegroup", "GKENodePool", "AKSNodePool"] {
@@ -50,7 +41,6 @@ fn a_pool_whose_empty_node_is_needed_is_not_changed() {
         let kept = empty(&facts);
         assert_eq!((kept.remedies.len(), kept.claims.len()), (0, 0), "{kind}");
         assert_eq!(kept.fix_example(), "keep the node until the pending pods run or are deleted");
-        assert_eq!(command(&facts), None, "{kind}");
         // The same of work to come.
         let later = facts.workloads.pop().expect("the pod");
         facts.to_come.push(ToCome { workload: later, last_ms: None });
@@ -65,18 +55,17 @@ fn a_pool_whose_empty_node_is_needed_is_not_changed() {
 /// By hand: a busy node, one that the pod needs, one that can go.
 #[test]
 fn a_pool_shrinks_only_by_the_nodes_that_no_work_needs() {
-    let command = |kind: &str, is_pending: bool| {
+    let shrunk = |kind: &str, is_pending: bool| {
         let mut facts = with_empty(kind, 2, is_pending);
         facts.has_cluster_autoscaler = true;
-        command(&facts).expect("a command")
+        let found = empty(&facts);
+        let changes: Vec<&PatchChange> = found.changes().collect();
+        assert_eq!(changes, [&PatchChange::RemoveEmptyNodes], "{kind}");
+        (found.affected.len(), found.stays.len())
     };
-    for (kind, none, two) in [
-        ("EKSNodegroup", "minSize=0", "minSize=2"),
-        ("GKENodePool", " --total-min-nodes=0 --total-max-nodes=MAX", "--total-min-nodes=2"),
-        ("AKSNodePool", "--min-count 0", "--min-count 2"),
-    ] {
-        assert!(command(kind, false).contains(none), "{}", command(kind, false));
-        assert!(command(kind, true).contains(two), "{}", command(kind, true));
+    for kind in ["EKSNodegroup", "GKENodePool", "AKSNodePool"] {
+        assert_eq!(shrunk(kind, false), (2, 0), "{kind}");
+        assert_eq!(shrunk(kind, true), (2, 1), "{kind}");
     }
     // Karpenter would remove both, so one is removed by its name.
     let partly = empty(&with_empty("NodePool", 2, true));
@@ -90,7 +79,7 @@ fn a_pool_shrinks_only_by_the_nodes_that_no_work_needs() {
 fn a_node_group_without_cluster_autoscaler_loses_a_node_by_name() {
     let facts = with_empty("EKSNodegroup", 1, false);
     let found = empty(&facts);
-    assert_eq!((found.claims.len(), command(&facts)), (8, None));
+    assert_eq!((found.claims.len(), found.remedies.len()), (8, 0));
     let example = found.fix_example();
     assert!(example.starts_with("kubectl drain e0 --ignore-daemonsets  #"), "{example}");
     assert!(example.contains("minSize of the node group to 1 if"), "{example}");
@@ -100,7 +89,7 @@ fn a_node_group_without_cluster_autoscaler_loses_a_node_by_name() {
     assert!(partly.fix_example().contains("minSize of the node group to 2 if"));
     assert!(!partly.fix_example().contains(" e0 ") || !partly.fix_example().contains(" e1 "));
     // Other providers run theirs outside the cluster.
-    assert!(command(&with_empty("GKENodePool", 1, false)).is_some());
+    assert_eq!(empty(&with_empty("GKENodePool", 1, false)).remedies.len(), 1);
 }
 
 #[test]

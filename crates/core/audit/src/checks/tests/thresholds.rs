@@ -12,7 +12,7 @@ use super::{
 };
 use crate::checks::audit;
 use crate::facts::{Facts, WorkloadClass};
-use crate::patch::PatchChange;
+use crate::remedy::PatchChange;
 use crate::thresholds::{THRESHOLDS, threshold};
 
 const MINUTE_MS: u64 = 60_000;

@@ -1,12 +1,16 @@
 //! Patches of sources by hand, applied by a second reading of the standards.
 
+mod nodes;
+
 use std::collections::BTreeMap;
 
+use dovetail_audit::{
+    Budget, BudgetLimit, Container, Facts, Finding, LimitChange, ObjectRef, PatchChange, Pod,
+    Workload, WorkloadClass, check,
+};
 use dovetail_model::{SelectorTerm, Taint, TaintEffect, requirement::Operator};
 
 use super::*;
-use crate::catalogue::check;
-use crate::facts::{Budget, BudgetLimit, Container, Facts, Workload, WorkloadClass};
 
 const GPU: &str = "nvidia.com/gpu";
 
@@ -90,7 +94,7 @@ fn items_are_patched_by_name_where_the_server_knows_names_and_by_place_where_not
     assert!(effect.starts_with("none while the Deployment is paused"), "{effect}");
     // The finding is about one pod, and all pods have the template.
     let of_one = finding(vec![two_gpus()]);
-    let pods = (0..6).map(|_| crate::facts::Pod::default()).collect();
+    let pods = (0..6).map(|_| Pod::default()).collect();
     let six = Workload { owner: of_one.object.clone(), pods, ..workload() };
     let facts = Facts { workloads: vec![six], ..Facts::default() };
     let made_of = deployment(template(list([container("main")])));
@@ -430,25 +434,25 @@ fn shared_memory_is_memory_of_its_container() {
 }
 
 #[test]
-fn only_empty_nodes_of_a_pool_are_removed() {
-    let patch = |disruption: Json| {
-        let pool =
-            source("NodePool", "karpenter.sh/v1", Json::object([("disruption", disruption)]));
-        let mut finding = finding(Vec::new()).mended_by(PatchChange::RemoveEmptyNodes);
-        finding.object = pool.object.clone();
-        let all = patches(&FactsByOwner::of(&Facts::default()), &[&finding], Some(&pool));
-        all.first().map(|patch| patch.body().expect("a body").to_line())
-    };
-    let of = |policy: &str, after: &str| {
-        patch(Json::object([
-            ("consolidationPolicy", text(policy)),
-            ("consolidateAfter", text(after)),
-        ]))
-    };
-    let only_after = r#"{"spec":{"disruption":{"consolidateAfter":"5m"}}}"#;
-    let both =
-        r#"{"spec":{"disruption":{"consolidateAfter":"5m","consolidationPolicy":"WhenEmpty"}}}"#;
-    assert_eq!(of("WhenEmpty", "Never").as_deref(), Some(only_after));
-    assert_eq!(of("WhenEmptyOrUnderutilized", "Never").as_deref(), Some(both));
-    assert_eq!(of("WhenEmptyOrUnderutilized", "30s"), None);
+fn one_patch_takes_away_all_annotations_that_hold_a_pod() {
+    let held_by = [
+        ("cluster-autoscaler.kubernetes.io/safe-to-evict", "false"),
+        ("karpenter.sh/do-not-disrupt", "true"),
+        ("karpenter.sh/do-not-evict", "true"),
+    ];
+    let annotations = held_by.into_iter().chain([("note", "stays")]);
+    let annotations = annotations.map(|(key, value)| (key.to_owned(), text(value))).collect();
+    let metadata = Json::object([("annotations", Json::Object(annotations))]);
+    let spec = Json::object([("containers", list([container("main")]))]);
+    let made = Json::object([("metadata", metadata), ("spec", spec)]);
+    let drop = |(key, _): (&str, &str)| PatchChange::DropAnnotation { key: key.to_owned() };
+    let patch = patched(&deployment(made), held_by.map(drop).into());
+    assert_eq!(
+        patch.body().expect("a body").to_line(),
+        [
+            r#"{"spec":{"template":{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/safe-to-evict":null,"#,
+            r#""karpenter.sh/do-not-disrupt":null,"karpenter.sh/do-not-evict":null}}}}}"#,
+        ]
+        .concat()
+    );
 }

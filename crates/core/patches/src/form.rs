@@ -1,9 +1,9 @@
 //! A patch, in the forms that it can have.
 
+use dovetail_audit::ObjectRef;
 use dovetail_model::Taint;
 
 use super::json::Json;
-use crate::facts::ObjectRef;
 
 /// A change of one object that mends a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,11 +1,10 @@
 //! Changes of a pod template.
 
-use dovetail_model::labels;
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{SelectorTerm, Taint, TaintEffect, Toleration};
+use dovetail_audit::{LimitChange, PatchChange, amount_text};
+use dovetail_model::{SelectorTerm, Taint, TaintEffect, Toleration, labels};
 
-use super::change::{LimitChange, PatchChange};
 use super::edit::Edits;
 use super::json::Json;
 use super::source::{PathStep, SourceObject, at};
@@ -372,17 +371,4 @@ fn expression(term: &SelectorTerm) -> Json {
         fields.insert("values".to_owned(), Json::List(values));
     }
     Json::Object(fields)
-}
-
-/// CPU in thousandths or memory in bytes, as people write it.
-pub(crate) fn amount_text(resource: &str, amount: i64) -> String {
-    const MIB: i64 = 1 << 20;
-    const GIB: i64 = 1 << 30;
-    match resource {
-        "cpu" if amount % 1000 == 0 => (amount / 1000).to_string(),
-        "cpu" => format!("{amount}m"),
-        _ if amount % GIB == 0 => format!("{}Gi", amount / GIB),
-        _ if amount % MIB == 0 => format!("{}Mi", amount / MIB),
-        _ => amount.to_string(),
-    }
 }

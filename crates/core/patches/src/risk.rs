@@ -1,13 +1,14 @@
 //! What is at risk when a patch is applied, beside what it restarts.
 
+use dovetail_audit::{
+    Container, Facts, Finding, LimitChange, ObjectRef, PatchChange, Workload, WorkloadClass,
+    amount_text, lost_by_eviction, lost_files, taint_text,
+};
 use dovetail_model::{Taint, is_gpu_resource};
 
-use super::change::{LimitChange, PatchChange};
-use super::pool::{held_by_annotation, taint_text};
-use super::template::amount_text;
-use super::{FactsByOwner, names_of};
-use crate::facts::{Container, Facts, ObjectRef, Workload, WorkloadClass};
-use crate::finding::Finding;
+use super::node_names::names_of;
+use super::owned::FactsByOwner;
+use super::pool::held_by_annotation;
 
 /// The risks of a change that fixes a finding.
 pub(super) fn of(facts: &FactsByOwner<'_>, finding: &Finding, change: &PatchChange) -> Vec<String> {
@@ -224,68 +225,6 @@ fn stopped(
     }
 }
 
-/// What is lost when one of its pods is evicted.
-fn lost_by_eviction(
-    workload: Option<&Workload>,
-    class: Option<WorkloadClass>,
-    object: &ObjectRef,
-) -> String {
-    let saves = workload.is_some_and(|workload| workload.template.saves_progress);
-    let lost = match class {
-        _ if object.kind == "Pod" => {
-            "no controller recreates them, so their work and their files are lost"
-        }
-        Some(WorkloadClass::Interactive) => {
-            return format!("the state in memory is lost, and {}", lost_files(workload));
-        }
-        Some(WorkloadClass::Training) if saves => {
-            "training loses its progress since the last checkpoint"
-        }
-        Some(WorkloadClass::Training) => "training without checkpoints loses its progress",
-        Some(WorkloadClass::Batch) => "work without checkpoints starts again from the beginning",
-        Some(WorkloadClass::Inference) => "requests fail until another replica is ready",
-        None => "the state in memory is lost, and work without checkpoints loses its progress",
-    };
-    lost.to_owned()
-}
-
-/// Kinds of servers: of several replicas, the others serve while one starts again.
-const SERVERS: [&str; 4] = ["Deployment", "ReplicaSet", "ReplicationController", "Rollout"];
-
-/// What a workload loses when the node of a pod is drained; `None` if other replicas serve while
-/// the pod starts elsewhere.
-pub(crate) fn lost_by_drain(workload: &Workload) -> Option<String> {
-    let class = match workload.owner.kind.as_str() {
-        "Notebook" => Some(WorkloadClass::Interactive),
-        _ => workload.class,
-    };
-    let is_server = match class {
-        Some(class) => class == WorkloadClass::Inference,
-        None => SERVERS.contains(&workload.owner.kind.as_str()),
-    };
-    let of_pod = match is_server {
-        true if workload.replicas > 1 => None,
-        true => Some(
-            "it has one replica, so no requests are served until the new pod is ready, and the state in memory is lost"
-                .to_owned(),
-        ),
-        false => Some(lost_by_eviction(Some(workload), class, &workload.owner)),
-    };
-    let template = &workload.template;
-    // kubectl counts emptyDir volumes in memory, too.
-    let has_files = template.has_local_data || template.shared_memory.is_some();
-    let of_volume = has_files.then(|| {
-        "files in emptyDir and hostPath volumes are lost, and kubectl evicts pods with emptyDir volumes only with \
-         --delete-emptydir-data"
-            .to_owned()
-    });
-    let is_alone = workload.owner.kind == "Pod";
-    let of_drain =
-        is_alone.then(|| "kubectl evicts pods without a controller only with --force".to_owned());
-    let lost: Vec<String> = of_pod.into_iter().chain(of_volume).chain(of_drain).collect();
-    (!lost.is_empty()).then(|| lost.join("; "))
-}
-
 /// Files in memory are memory of the container that wrote them.
 fn memory_in_use(workload: Option<&Workload>, container: &str, bytes: i64) -> String {
     let containers = workload.into_iter().flat_map(|workload| &workload.template.containers);
@@ -345,14 +284,6 @@ fn held_nodes(facts: &Facts, finding: &Finding) -> Option<String> {
             names_of(&held)
         )
     })
-}
-
-/// Files that end with a pod in which somebody works.
-fn lost_files(workload: Option<&Workload>) -> &'static str {
-    match workload.is_some_and(|workload| workload.template.has_lasting_volume) {
-        true => "files outside its volumes",
-        false => "its files, because it has no volume that outlives the pod",
-    }
 }
 
 /// The risks of a new object.

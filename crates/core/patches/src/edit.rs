@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::form::{Form, Operation};
 use super::json::Json;
 use super::source::{PathStep, SourceObject, at};
-use super::{Form, Operation};
 
 /// Changes of one object, in order.
 #[derive(Clone, Debug, Default)]

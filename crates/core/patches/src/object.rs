@@ -1,13 +1,12 @@
 //! Changes of an object beside its pod template, and objects that are made new.
 
+use dovetail_audit::{ObjectRef, PatchChange};
 use dovetail_model::labels;
 use dovetail_units::time::time;
 
-use super::change::PatchChange;
 use super::edit::Edits;
 use super::json::Json;
 use super::source::{PathStep, SourceObject, at};
-use crate::facts::ObjectRef;
 
 /// Tries of a Job before it gives up, and how long it then stays.
 const TRIES: i64 = 3;

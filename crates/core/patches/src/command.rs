@@ -1,26 +1,9 @@
 //! Commands that a person copies into a shell.
 
-use super::change::PatchChange;
+use dovetail_audit::{ObjectRef, PatchChange};
+
+use super::form::{Form, NodeChange, Operation, Patch};
 use super::json::Json;
-use super::{Form, NodeChange, Operation, Patch};
-use crate::facts::ObjectRef;
-
-/// Longer names are on no server.
-const LONGEST_NAME: usize = 253;
-
-/// Whether a server takes the names of an object: letters, digits and a few signs, so none can be
-/// taken for a flag or for anything else.
-pub(crate) fn is_name(object: &ObjectRef) -> bool {
-    let is_plain = |text: &str| {
-        text.starts_with(|letter: char| letter.is_ascii_alphanumeric())
-            && text.len() <= LONGEST_NAME
-            && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-._:".contains(letter))
-    };
-    let is_kind = object.kind.chars().all(|letter| letter.is_ascii_alphanumeric());
-    let has_namespace = object.namespace.is_empty() || is_plain(&object.namespace);
-    let is_cluster = object.kind == "Cluster" && object.name.is_empty();
-    is_kind && has_namespace && (is_cluster || is_plain(&object.name))
-}
 
 /// Whether text can be the group and version of an object.
 pub(super) fn is_version(text: &str) -> bool {

@@ -3,17 +3,15 @@
 
 use std::collections::BTreeSet;
 
+use dovetail_audit::{Facts, Finding, Node, ObjectRef, PatchChange, is_name, taint_text};
 use dovetail_model::{Taint, TaintEffect};
 
-use super::NodeChange;
-use super::change::PatchChange;
-use super::command::{CommandWords, is_name};
+use super::command::CommandWords;
 use super::edit::Edits;
+use super::form::NodeChange;
 use super::json::Json;
 use super::source::{PathStep, SourceObject};
 use super::template::toleration;
-use crate::facts::{Facts, Node, ObjectRef};
-use crate::finding::Finding;
 
 /// Nodes that one command names.
 const MOST_NODES: usize = 50;
@@ -218,12 +216,6 @@ fn read(item: &Json) -> Option<Taint> {
     Some(Taint { key: text("key"), value: text("value"), effect })
 }
 
-/// A taint as kubectl writes it.
-pub(crate) fn taint_text(taint: &Taint) -> String {
-    let equals = if taint.value.is_empty() { "" } else { "=" };
-    format!("{}{equals}{}:{}", taint.key, taint.value, taint.effect.name())
-}
-
 /// Taints that a provider gives the nodes of a pool: where the command replaces them, with those
 /// that are there.
 fn managed_taints(facts: &Facts, pool: &ObjectRef, taint: &Taint) -> Option<Vec<String>> {
@@ -282,11 +274,6 @@ fn managed_taints(facts: &Facts, pool: &ObjectRef, taint: &Taint) -> Option<Vec<
     Some(words)
 }
 
-/// How many nodes a pool has once so many are gone.
-pub(crate) fn size_without(facts: &Facts, pool: &ObjectRef, gone: usize) -> usize {
-    facts.nodes.iter().filter(|node| node.pool == *pool).count().saturating_sub(gone)
-}
-
 /// Nodes that an autoscaler does not remove because of an annotation, by name.
 pub(super) fn held_by_annotation(facts: &Facts) -> BTreeSet<&str> {
     let held = facts.nodes.iter().filter(|node| node.scale_down_held_by.is_some());
@@ -304,7 +291,7 @@ fn shrunk(facts: &Facts, finding: &Finding) -> Option<CommandWords> {
     if is_needed && gone == 0 {
         return None;
     }
-    let least = if is_needed { size_without(facts, pool, gone) } else { 0 };
+    let least = if is_needed { facts.pool_size_without(pool, gone) } else { 0 };
     let warning = "the minimum size also keeps nodes whose work has ended: lower it when no workload \
                    needs them any longer";
     Some(CommandWords {

@@ -8,8 +8,8 @@ use crate::facts::{Container, Workload};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remedy {
     /// Containers of the pods that it is about; none where it is about something else.
-    pub(super) containers: Vec<Container>,
-    pub(crate) change: PatchChange,
+    pub containers: Vec<Container>,
+    pub change: PatchChange,
 }
 
 impl Remedy {
@@ -26,7 +26,7 @@ impl Remedy {
 
 /// A single change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PatchChange {
+pub enum PatchChange {
     /// So many GPUs for a container; 0 is none.
     Gpus { container: String, resource: String, count: i64 },
     /// So much CPU in thousandths, or memory in bytes, for a container.
@@ -79,7 +79,7 @@ pub(crate) enum PatchChange {
 
 /// What becomes of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LimitChange {
+pub enum LimitChange {
     Stays,
     Is(i64),
     /// There is none.

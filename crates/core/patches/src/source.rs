@@ -1,7 +1,8 @@
 //! The object that a person edits, as it was read.
 
+use dovetail_audit::{Container, ObjectRef};
+
 use super::json::Json;
-use crate::facts::{Container, ObjectRef};
 
 /// An object with the fields that patches look at. Environment values, arguments and commands are
 /// not in it.

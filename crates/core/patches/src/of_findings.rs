@@ -1,49 +1,18 @@
-//! What a finding would change, ready to be applied: to the object that a person edits, and never
-//! to what is made from it.
-//!
-//! Checks attach a [`Remedy`] to what they find. With the [`SourceObject`] of the object it becomes
-//! a [`Patch`] in the narrowest form that is exact:
-//!
-//! | what changes | form |
-//! |---|---|
-//! | fields alone, or a list as a whole | merge patch (RFC 7386) |
-//! | items of lists that the server merges by name (containers of a Deployment) | strategic merge patch |
-//! | items of lists in other kinds | JSON patch (RFC 6902), after tests that each item is still the one meant |
-//!
-//! A list that is written whole is guarded by the version of the object that was read: where
-//! somebody changed it since, the server refuses. A workload without a source, or whose template
-//! has another shape, has no patch.
-
-mod change;
-mod command;
-mod edit;
-mod form;
-mod json;
-mod object;
-mod owned;
-mod pool;
-mod risk;
-mod source;
-mod template;
-#[cfg(test)]
-mod tests;
+//! The patches of findings about one object: one for the object, one for each new object, and
+//! commands.
 
 use std::collections::BTreeSet;
 
-use crate::facts::ObjectRef;
-use crate::finding::Finding;
-pub use change::Remedy;
-pub(crate) use change::{LimitChange, PatchChange};
-pub(crate) use command::is_name;
-use edit::Edits;
-pub use form::{Edited, Form, NodeChange, Operation, Patch};
-pub use json::Json;
-pub use owned::FactsByOwner;
-pub(crate) use pool::{size_without, taint_text};
-pub(crate) use risk::lost_by_drain;
-pub use source::{Manager, SourceObject, Tool};
-use template::Template;
-pub(crate) use template::amount_text;
+use dovetail_audit::{Finding, ObjectRef, PatchChange, is_name};
+
+use super::edit::Edits;
+use super::form::{Edited, Form, NodeChange, Patch};
+use super::json::Json;
+use super::node_names::names_of;
+use super::owned::FactsByOwner;
+use super::source::{Manager, SourceObject};
+use super::template::Template;
+use super::{command, object, pool, risk};
 
 /// The patches of findings about one object, in the order in which they are to be applied: the
 /// object itself is changed by one patch for all of them. `source` is the object as it was read.
@@ -54,7 +23,7 @@ pub fn patches(
 ) -> Vec<Patch> {
     let Some(object) = findings.first().map(|finding| &finding.object) else { return Vec::new() };
     // No server holds an object of another name.
-    if !command::is_name(object) {
+    if !is_name(object) {
         return Vec::new();
     }
     let edited = source.and_then(|source| edited(facts, findings, source));
@@ -247,23 +216,4 @@ fn effect(
 /// Whether changes of a Deployment wait until a person resumes it.
 fn is_paused(source: &SourceObject) -> bool {
     source.content.at(&["spec", "paused"]) == Some(&Json::Bool(true))
-}
-
-/// Nodes that are named one by one; of more, how many there are.
-const MOST_NAMED: usize = 10;
-
-fn names_of(nodes: &[String]) -> String {
-    first_of(nodes.iter(), MOST_NAMED)
-}
-
-/// The first of these names, and how many more there are.
-pub(crate) fn first_of<'n>(
-    mut names: impl ExactSizeIterator<Item = &'n String>,
-    most: usize,
-) -> String {
-    let first: Vec<&str> = names.by_ref().take(most).map(String::as_str).collect();
-    match names.len() {
-        0 => first.join(", "),
-        more => format!("{} and {more} more", first.join(", ")),
-    }
 }

@@ -1,0 +1,29 @@
+//! Names of objects in commands and sentences.
+
+use crate::facts::ObjectRef;
+
+/// Longer names are on no server.
+const LONGEST_NAME: usize = 253;
+
+/// Whether a server takes the names of an object: letters, digits and a few signs, so none can be
+/// taken for a flag or for anything else.
+pub fn is_name(object: &ObjectRef) -> bool {
+    let is_plain = |text: &str| {
+        text.starts_with(|letter: char| letter.is_ascii_alphanumeric())
+            && text.len() <= LONGEST_NAME
+            && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-._:".contains(letter))
+    };
+    let is_kind = object.kind.chars().all(|letter| letter.is_ascii_alphanumeric());
+    let has_namespace = object.namespace.is_empty() || is_plain(&object.namespace);
+    let is_cluster = object.kind == "Cluster" && object.name.is_empty();
+    is_kind && has_namespace && (is_cluster || is_plain(&object.name))
+}
+
+/// The first of these names, and how many more there are.
+pub fn first_of<'n>(mut names: impl ExactSizeIterator<Item = &'n String>, most: usize) -> String {
+    let first: Vec<&str> = names.by_ref().take(most).map(String::as_str).collect();
+    match names.len() {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
+}
