@@ -11,7 +11,6 @@ use dovetail_audit::{
 };
 use dovetail_console::plain::plain;
 use dovetail_inventory::facts::Gathered;
-use dovetail_inventory::patches::safe_patches;
 use dovetail_model::Money;
 use dovetail_sources::doubts::{
     clamped_in_words, device_doubts_in_words, gpu_counts_in_words, nodes_not_read_in_words,
@@ -19,6 +18,7 @@ use dovetail_sources::doubts::{
 };
 use dovetail_sources::node_prices::{PriceLine, Prices};
 use dovetail_sources::old_prices::old_prices;
+use dovetail_trials::safe_patches;
 use dovetail_units::amount::{percent, tenths, usd};
 use dovetail_units::time::time;
 use serde::{Serialize, Serializer};

@@ -2,8 +2,8 @@
 //! escaped: exact for kubectl, harmless on a screen.
 
 use dovetail_console::plain::plain;
-use dovetail_inventory::patches::Withheld;
 use dovetail_patches::{Json, Patch};
+use dovetail_trials::Withheld;
 use serde::Serialize;
 use serde_json::value::RawValue;
 

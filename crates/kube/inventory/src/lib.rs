@@ -4,8 +4,8 @@
 //! |---|---|
 //! | [`dump`] | objects from files, and what a collection keeps of them |
 //! | [`facts`] | objects as facts that checks can be run on |
-//! | [`patches`] | patches that take from no pod the last node that it could use |
+//! | [`reach`] | what decides which nodes pods could use, for trials of patches |
 
 pub mod dump;
 pub mod facts;
-pub mod patches;
+pub mod reach;

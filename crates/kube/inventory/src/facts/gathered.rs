@@ -38,7 +38,7 @@ use super::unmade::settle;
 use super::unread::{UnknownGpus, Unread};
 use super::unseen::{OTHER_PODS, PODS, Unseen, unseen};
 use crate::dump::Skipped;
-use crate::patches::PatchReach;
+use crate::reach::PatchReach;
 
 /// No pod holds more units of a resource: a node has fewer.
 const MOST_UNITS: i64 = 1 << 20;

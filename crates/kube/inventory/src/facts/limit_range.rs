@@ -15,7 +15,7 @@ type Amounts = BTreeMap<String, JsonQuantity>;
 
 /// What containers and pods of a namespace may request.
 #[derive(Clone, Debug)]
-pub(crate) struct LimitRange {
+pub struct LimitRange {
     name: String,
     items: Vec<LimitItem>,
 }
@@ -40,7 +40,7 @@ struct LimitItem {
 /// What the containers of a template ask for.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct TemplateAmounts {
+pub struct TemplateAmounts {
     #[serde(deserialize_with = "nullable")]
     spec: SpecAmounts,
 }
@@ -100,7 +100,7 @@ impl LimitRange {
     }
 
     /// Why the API server would reject a pod of a template, in words. `None` if it would not.
-    pub(crate) fn rejects(&self, template: &TemplateAmounts) -> Option<String> {
+    pub fn rejects(&self, template: &TemplateAmounts) -> Option<String> {
         let of_container = |item: &LimitItem| {
             let mut all = template.spec.containers.iter().chain(&template.spec.init_containers);
             all.find_map(|of| {
@@ -198,7 +198,7 @@ impl LimitItem {
 impl TemplateAmounts {
     /// The amounts of a template, with what LimitRanges of its namespace fill in. `None` if the
     /// template cannot be read.
-    pub(crate) fn read(template: &str, ranges: &[LimitRange]) -> Option<Self> {
+    pub fn read(template: &str, ranges: &[LimitRange]) -> Option<Self> {
         let read: Self = serde_json::from_str(template).ok()?;
         Some(read.filled_in(ranges))
     }
@@ -258,7 +258,7 @@ impl TemplateAmounts {
     }
 
     /// The limits of a pod as quotas count them: CPU in thousandths, all else in whole units.
-    pub(crate) fn limits(&self) -> BTreeMap<String, i64> {
+    pub fn limits(&self) -> BTreeMap<String, i64> {
         let amount = |(name, JsonQuantity(amount)): (String, JsonQuantity)| {
             let counted = if name == "cpu" { amount.to_milli() } else { amount.to_units() };
             (name, counted)

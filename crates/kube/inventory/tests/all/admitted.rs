@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use dovetail_inventory::dump::{Keeper, Pseudonyms};
-use dovetail_inventory::patches::SafePatches;
+use dovetail_trials::SafePatches;
 use serde_json::{Value, json};
 
 use crate::facts::{node, pod};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use dovetail_audit::{Finding, ObjectRef, audit, device_states};
 use dovetail_inventory::facts::Gathered;
-use dovetail_inventory::patches::{SafePatches, safe_patches};
+use dovetail_trials::{SafePatch, SafePatches, safe_patches};
 use serde_json::{Value, json};
 
 use crate::facts::{gathered_alone, gathered_whole, inventory, node, pod};
@@ -72,7 +72,7 @@ fn a_taint_is_not_written_while_pods_to_come_lack_the_toleration() {
         let (_, safe, _) = audited(&all);
         let withheld: Vec<String> =
             safe.withheld.iter().flat_map(|of| &of.pods).map(|of| of.name.clone()).collect();
-        let pool = |safe: &dovetail_inventory::patches::SafePatch| safe.patch.nodes.is_some();
+        let pool = |safe: &SafePatch| safe.patch.nodes.is_some();
         (safe.written.iter().any(pool), withheld)
     };
     assert_eq!(is_tainted(&[]), (true, vec![]));

@@ -1,4 +1,4 @@
-//! Tests of reading dumps, and of objects as facts.
+//! Tests of reading dumps, of objects as facts, and of trials of patches on these facts.
 
 mod admitted;
 mod autoscalers;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::{Finding, ObjectRef, audit, device_states};
 use dovetail_inventory::facts::Gathered;
-use dovetail_inventory::patches::safe_patches;
 use dovetail_patches::{FactsByOwner, Form, Patch, patches};
+use dovetail_trials::{SafePatch, safe_patches};
 use serde_json::{Map, Value, json};
 
 use crate::facts::gathered_whole;
@@ -480,7 +480,7 @@ fn judge(seed: u64, counts: &mut Counts) {
                 continue;
             }
             counts.harmless += 1;
-            let is_it = |safe: &dovetail_inventory::patches::SafePatch| {
+            let is_it = |safe: &SafePatch| {
                 safe.findings.contains(&place) && safe.patch.object == patch.object
             };
             counts.written += usize::from(safe.written.iter().any(is_it));

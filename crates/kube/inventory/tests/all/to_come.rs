@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use dovetail_audit::{Finding, ObjectRef, audit, device_states};
 use dovetail_inventory::dump::{Keeper, Pseudonyms};
 use dovetail_inventory::facts::Gathered;
-use dovetail_inventory::patches::safe_patches;
+use dovetail_trials::safe_patches;
 use serde_json::{Value, json};
 
 use crate::facts::{gathered_whole, inventory, node, pod};

@@ -44,7 +44,7 @@ pub(crate) fn speaks_of_quota(condition: &str, message: &str) -> bool {
 
 /// A quota, as far as the server says how much of it is used.
 #[derive(Clone)]
-pub(crate) struct QuotaRoom {
+pub struct QuotaRoom {
     pub(super) name: String,
     /// What is left, by resource as written: CPU in thousandths, all else in whole units.
     pub(super) left: BTreeMap<String, i64>,

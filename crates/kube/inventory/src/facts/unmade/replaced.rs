@@ -11,39 +11,39 @@ use super::scopes::ScopedPod;
 use crate::facts::limit_range::TemplateAmounts;
 
 /// What a pod takes of quotas.
-pub(crate) struct Charge {
-    pub(crate) requests: Resources,
+pub struct Charge {
+    pub requests: Resources,
     /// CPU in thousandths, all else in whole units.
-    pub(crate) limits: BTreeMap<String, i64>,
+    pub limits: BTreeMap<String, i64>,
 }
 
 /// Pods of one owner that are replaced by others.
-pub(crate) struct Replaced {
+pub struct Replaced {
     /// What each takes before and after.
     charges: [Charge; 2],
-    pub(crate) pods: usize,
+    pub pods: usize,
     /// How many are terminated before a new one is created.
-    pub(crate) released: usize,
+    pub released: usize,
     /// How many new ones are created before one is terminated beyond these.
-    pub(crate) first: usize,
+    pub first: usize,
     scoped: ScopedPod,
     /// What the containers of each have after it.
     amounts: TemplateAmounts,
 }
 
 /// A quota that rejects a pod of a rolling update.
-pub(crate) struct Exceeded {
+pub struct Exceeded {
     /// The quota and its resource, with amounts, in words.
-    pub(crate) words: String,
+    pub words: String,
     /// Whether all pods together ask for more than the quota leaves: the order in which they are
     /// replaced makes no difference.
-    pub(crate) is_for_good: bool,
+    pub is_for_good: bool,
 }
 
 impl Replaced {
     /// A pod that becomes like this one, which a template with these amounts makes. `None` if the
     /// template cannot be read.
-    pub(crate) fn by(
+    pub fn by(
         pod: &Pod,
         (template, amounts): (&str, TemplateAmounts),
         charges: [Charge; 2],
@@ -69,7 +69,7 @@ impl Replaced {
 
 impl QuotaRoom {
     /// What it requires of a container that the new pods do not set, in words.
-    pub(crate) fn requires(&self, replaced: &Replaced) -> Option<String> {
+    pub fn requires(&self, replaced: &Replaced) -> Option<String> {
         if !self.is_for(&replaced.scoped) {
             return None;
         }
@@ -82,7 +82,7 @@ impl QuotaRoom {
     }
 
     /// Why it does not let pods be replaced.
-    pub(crate) fn rejects(&self, replaced: &Replaced) -> Option<Exceeded> {
+    pub fn rejects(&self, replaced: &Replaced) -> Option<Exceeded> {
         if !self.is_for(&replaced.scoped) {
             return None;
         }
@@ -109,7 +109,7 @@ impl QuotaRoom {
     }
 
     /// Takes pods as replaced.
-    pub(crate) fn replace(&mut self, replaced: &Replaced) {
+    pub fn replace(&mut self, replaced: &Replaced) {
         if !self.is_for(&replaced.scoped) {
             return;
         }

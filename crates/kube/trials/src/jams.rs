@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use dovetail_inventory::reach::PodGroup;
 use dovetail_model::{Node, Resources};
 use dovetail_objects::labels::HOST_NAME;
 use dovetail_patches::Patch;
 
 use super::group_index::GroupIndex;
-use super::reach::PodGroup;
 use super::rolling_update::RollingUpdate;
 use super::trial_nodes::{RequirementId, TrialNodes};
 

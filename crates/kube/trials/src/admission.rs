@@ -2,16 +2,16 @@
 //! namespace. A pod that it rejects is gone once the old one is terminated.
 
 use dovetail_audit::ObjectRef;
+use dovetail_inventory::facts::{
+    Charge, Exceeded, LimitRange, QuotaRoom, Replaced, TemplateAmounts,
+};
+use dovetail_inventory::reach::PatchReach;
 use dovetail_patches::Patch;
 
 use super::candidate::PatchCandidate;
-use super::reach::PatchReach;
 use super::rolling_update::RollingUpdate;
 use super::template::TemplateChange;
 use super::trial::Trial;
-use crate::facts::limit_range::{LimitRange, TemplateAmounts};
-use crate::facts::unmade::quota::QuotaRoom;
-use crate::facts::unmade::replaced::{Charge, Exceeded, Replaced};
 
 /// What to do first where the API server would reject new pods; with no pods, since all pods of the
 /// object have the template.

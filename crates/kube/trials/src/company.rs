@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use dovetail_inventory::reach::{PatchReach, PodGroup};
+
 use super::jams::domain;
-use super::reach::{PatchReach, PodGroup};
 use super::trial::{Harmed, of_group};
 
 /// Groups whose pods run only beside others.

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::ObjectRef;
+use dovetail_inventory::facts::QuotaRoom;
+use dovetail_inventory::reach::{PatchReach, PodGroup};
 use dovetail_model::Taint;
 use dovetail_objects::Pod;
 use dovetail_patches::NodeChange;
@@ -10,10 +12,8 @@ use dovetail_patches::NodeChange;
 use super::candidate::PatchCandidate;
 use super::company::CompanySeekers;
 use super::group_index::GroupIndex;
-use super::reach::{PatchReach, PodGroup};
 use super::template::REPLACING;
 use super::trial_nodes::{RequirementId, TrialNodes};
-use crate::facts::unmade::quota::QuotaRoom;
 
 /// Pods of one owner that a patch would make unschedulable.
 #[derive(Clone, Debug, PartialEq, Eq)]

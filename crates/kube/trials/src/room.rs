@@ -1,8 +1,7 @@
 //! What pods hold of nodes, and what is left.
 
+use dovetail_inventory::reach::PatchReach;
 use dovetail_model::Resources;
-
-use super::reach::PatchReach;
 
 /// What pods hold of each node, by its place.
 pub(super) fn used(reach: &PatchReach) -> Vec<Resources> {

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use dovetail_audit::ObjectRef;
+use dovetail_inventory::reach::PatchReach;
 use dovetail_model::Taint;
 use dovetail_patches::{Edited, Form, Json, Patch};
 
-use super::reach::PatchReach;
 use super::trial::{Harmed, Trial};
 
 /// Owners that a sentence names.

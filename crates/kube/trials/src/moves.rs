@@ -1,8 +1,8 @@
 //! Which pods of a changed template cannot be replaced on their own nodes, and where they go.
 
+use dovetail_inventory::reach::PodGroup;
 use dovetail_model::Resources;
 
-use super::reach::PodGroup;
 use super::room::is_left;
 use super::trial_nodes::{RequirementId, TrialNodes};
 

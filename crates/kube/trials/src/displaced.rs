@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_inventory::reach::PatchReach;
 use dovetail_patches::{NodeChange, Patch};
 
 use super::candidate::PatchCandidate;
-use super::reach::PatchReach;
 use super::rollout::Unchecked;
 use super::room::on_node;
 use super::trial::{Harmed, Trial, of_group};

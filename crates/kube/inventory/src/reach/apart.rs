@@ -10,7 +10,7 @@ use dovetail_objects::{HostPort, LabelSelector, Labels, Pod, PodTerm};
 const EVERY_ADDRESS: &str = "0.0.0.0";
 
 /// What keeps pods off the nodes of others, and beside others.
-pub(super) struct Apart {
+pub struct Apart {
     /// Required anti-affinity.
     terms: Box<[PodTerm]>,
     /// Required affinity.
@@ -22,7 +22,8 @@ pub(super) struct Apart {
 }
 
 impl Apart {
-    pub(super) fn of(pod: &Pod) -> Self {
+    /// What a pod says of others.
+    pub fn of(pod: &Pod) -> Self {
         let between = pod.between_pods.as_deref().cloned().unwrap_or_default();
         let labels = pod.meta.labels.iter();
         let labels = labels.filter(|(key, _)| !key.ends_with("pod-template-hash"));
@@ -36,7 +37,7 @@ impl Apart {
     }
 
     /// Labels of nodes by whose values these pods keep off others.
-    pub(super) fn from(&self, other: &Self) -> BTreeSet<&str> {
+    pub fn from(&self, other: &Self) -> BTreeSet<&str> {
         let terms = self.terms.iter().filter(|term| other.is_meant_by(term));
         let terms = terms.map(|term| &*term.topology_key);
         let is_taken = |port: &HostPort| other.ports.iter().any(|of| is_same(port, of));
@@ -44,31 +45,31 @@ impl Apart {
     }
 
     /// The namespace of these pods.
-    pub(super) fn namespace(&self) -> &str {
+    pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
     /// Whether these pods may keep others off their nodes.
-    pub(super) fn has_rules(&self) -> bool {
+    pub fn has_rules(&self) -> bool {
         !self.terms.is_empty() || !self.ports.is_empty()
     }
 
     /// Namespaces of the pods that required anti-affinity of these is about; `None` where it may be
     /// about any.
-    pub(super) fn namespaces_of_others(&self) -> Option<BTreeSet<&str>> {
+    pub fn namespaces_of_others(&self) -> Option<BTreeSet<&str>> {
         let named = self.terms.iter().map(|term| term.pods.only_namespaces());
         let named: Option<Vec<&[Box<str>]>> = named.collect();
         Some(named?.into_iter().flatten().map(|name| &**name).collect())
     }
 
     /// Whether these pods run only beside others.
-    pub(super) fn needs_company(&self) -> bool {
+    pub fn needs_company(&self) -> bool {
         !self.company.is_empty()
     }
 
     /// Labels of nodes whose values these pods need to share with others; none if they do not mean
     /// these.
-    pub(super) fn beside(&self, other: &Self) -> BTreeSet<&str> {
+    pub fn beside(&self, other: &Self) -> BTreeSet<&str> {
         match self.company.iter().all(|term| other.is_meant_by(term)) {
             true => self.company.iter().map(|term| &*term.topology_key).collect(),
             false => BTreeSet::new(),

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use dovetail_audit::ObjectRef;
+use dovetail_inventory::reach::{PatchReach, PodGroup, rules};
 use dovetail_model::{Taint, TaintEffect};
 use dovetail_objects::Pod;
 use dovetail_patches::Patch;
@@ -11,7 +12,6 @@ use dovetail_translate::NotYet;
 
 use super::candidate::PatchCandidate;
 use super::moves::Moves;
-use super::reach::{PatchReach, PodGroup, rules};
 use super::rolling_update::RollingUpdate;
 use super::trial::{Harmed, Trial};
 

@@ -3,11 +3,11 @@
 
 use std::cell::OnceCell;
 
+use dovetail_inventory::facts::Replaced;
 use dovetail_patches::Patch;
 
 use super::group_index::GroupIndex;
 use super::template::{TemplateChange, changes};
-use crate::facts::unmade::replaced::Replaced;
 
 /// A patch that may be written.
 pub(super) struct PatchCandidate {

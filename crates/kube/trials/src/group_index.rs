@@ -5,9 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::ObjectRef;
-
-use super::apart::Apart;
-use super::reach::PodGroup;
+use dovetail_inventory::reach::{Apart, PodGroup};
 
 /// Groups of pods with their places.
 pub(super) struct GroupIndex<'r> {

@@ -1,6 +1,9 @@
 //! What decides which nodes pods could use, kept apart from the rest of the inventory: nodes, and
 //! one pod of each group with the names and places of the others.
 
+mod apart;
+mod platform;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -9,30 +12,30 @@ use dovetail_model::{Node, NodeAvailability, Taint, TaintEffect, Toleration, is_
 use dovetail_objects::{Object, Pod};
 use dovetail_translate::{Facts as Volumes, NodeSetting, Rules, node};
 
-use super::apart::Apart;
-use super::platform::Platforms;
-use crate::facts::limit_range::LimitRange;
-use crate::facts::unmade::quota::QuotaRoom;
+pub use apart::Apart;
+use platform::Platforms;
+
+use crate::facts::{LimitRange, QuotaRoom};
 
 /// Nodes and pods, for the question which nodes a pod could use.
 #[derive(Default)]
 pub struct PatchReach {
     /// Nodes as they are when they accept pods: without the taints that come and go with their
     /// state.
-    pub(super) nodes: Vec<Node>,
+    pub nodes: Vec<Node>,
     /// Which of them do not accept pods at present: cordoned, not ready, under pressure.
-    pub(super) closed: Vec<bool>,
-    pub(super) places: BTreeMap<String, usize>,
-    pub(super) groups: Vec<PodGroup>,
-    pub(super) volumes: Volumes,
+    pub closed: Vec<bool>,
+    pub places: BTreeMap<String, usize>,
+    pub groups: Vec<PodGroup>,
+    pub volumes: Volumes,
     platforms: Platforms,
     /// What quotas leave, by namespace.
-    pub(crate) quotas: BTreeMap<String, Vec<QuotaRoom>>,
+    pub quotas: BTreeMap<String, Vec<QuotaRoom>>,
     /// What LimitRanges ask of pods, by namespace.
-    pub(crate) limit_ranges: BTreeMap<String, Vec<LimitRange>>,
+    pub limit_ranges: BTreeMap<String, Vec<LimitRange>>,
     /// Whether there are pods that were not read, or nodes with such pods: what a change of nodes
     /// does to them is unknown.
-    pub(crate) lacks_pods: bool,
+    pub lacks_pods: bool,
 }
 
 impl fmt::Debug for PatchReach {
@@ -42,39 +45,39 @@ impl fmt::Debug for PatchReach {
 }
 
 /// Pods of one owner from one template.
-pub(super) struct PodGroup {
+pub struct PodGroup {
     /// The top owner, which a person edits.
-    pub(super) owner: ObjectRef,
+    pub owner: ObjectRef,
     /// Names of the containers.
-    pub(super) containers: Vec<String>,
+    pub containers: Vec<String>,
     /// A pod of it, as far as nodes decide about it.
-    pub(super) pod: Pod,
+    pub pod: Pod,
     /// Every pod: its name, and the place of its node if it has one. A pod to come has no name.
-    pub(super) pods: Vec<(String, Option<usize>)>,
+    pub pods: Vec<(String, Option<usize>)>,
     /// Whether each pod belongs to one node, and is lost with it.
-    pub(super) is_daemon: bool,
+    pub is_daemon: bool,
     /// Whether other pods decide where its pods can run: by required affinity between pods, hard
     /// spread constraints or host ports.
-    pub(super) has_neighbors: bool,
+    pub has_neighbors: bool,
     /// What keeps its pods off the nodes of others.
-    pub(super) apart: Apart,
+    pub apart: Apart,
 }
 
 impl PodGroup {
     /// Whether its pods request GPUs, or parts of them.
-    pub(super) fn has_gpus(&self) -> bool {
+    pub fn has_gpus(&self) -> bool {
         let mut extended = self.pod.requests.extended.iter();
         extended.any(|(name, amount)| *amount > 0 && is_gpu_resource(name))
     }
 
     /// Whether its pods are yet to come.
-    pub(super) fn is_to_come(&self) -> bool {
+    pub fn is_to_come(&self) -> bool {
         self.pods.iter().all(|(name, _)| name.is_empty())
     }
 }
 
 /// No resource is a device of its own here: GPUs are counted like any other.
-pub(super) fn rules() -> Rules {
+pub fn rules() -> Rules {
     Rules { device_resource: String::new(), mixes_shared_gpus: true, ..Rules::default() }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use dovetail_inventory::reach::{PatchReach, PodGroup, rules};
 use dovetail_model::{Event, Node, NodeId, Requirement, Resources, Snapshot};
 use dovetail_objects::Pod;
 use dovetail_patches::NodeChange;
@@ -12,7 +13,6 @@ use dovetail_plan::engine::probe::PodProbe;
 use dovetail_plan::{Batch, Cause, Engine};
 use dovetail_translate::pod as requirement_of;
 
-use super::reach::{PatchReach, PodGroup, rules};
 use super::room::{is_left, only_takes, used};
 
 /// The number of what a pod asks of nodes. Pods of equal requirements have the same: large clusters

@@ -1,39 +1,17 @@
-//! Patches that harm no pod.
-//!
-//! Every patch is applied to the objects that were read, translated, and the engine is asked: a
-//! patch that takes from a pod, running or pending, the last node that it could use is not written.
-//! What is written instead is the list of those pods and a safe order. Each patch is judged after
-//! all patches before it, so that any prefix of the list is harmless too.
-
-mod admission;
-mod apart;
-mod candidate;
-mod company;
-mod displaced;
-mod group_index;
-mod jams;
-mod moves;
-mod order;
-mod platform;
-mod reach;
-mod rolling_update;
-mod rollout;
-mod room;
-mod template;
-mod trial;
-mod trial_nodes;
+//! The patches of all findings that harm no pod, and what comes first of the others.
 
 use std::collections::BTreeMap;
 
 use dovetail_audit::{Facts, Finding, ObjectRef};
+use dovetail_inventory::reach::PatchReach;
 use dovetail_patches::{FactsByOwner, Form, Patch, SourceObject, patches};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use candidate::PatchCandidate;
-use displaced::Displacements;
-use group_index::GroupIndex;
-pub use reach::PatchReach;
-use trial::{Harmed, Trial};
+use super::candidate::PatchCandidate;
+use super::displaced::Displacements;
+use super::group_index::GroupIndex;
+use super::trial::{Harmed, Trial};
+use super::{admission, order};
 
 /// A patch with the findings that it fixes, by their place in the list that was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
