@@ -3,15 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{JobId, NodeName, Owner, Place, Reserved, Resources};
+use dovetail_model::{Job, JobId, NodeName, Owner, Place, Reserved, Resources};
 
 use crate::node_books::{HeldAmounts, Holder, NodeBooks, axes};
 use crate::preempting::asked_at;
 use crate::violation::Violation;
 use crate::world::ClusterBooks;
 
-/// Judges all reservations. `lent_percent`: GPUs of running jobs that one job has lent its room to,
-/// at most, in percent of its own.
+/// Judges all reservations. `lent_percent`: GPUs that running jobs have in the room that one job
+/// has lent them, at most, in percent of its own.
 pub(crate) fn judge_reserved(
     world: &ClusterBooks,
     all: &[Reserved],
@@ -130,15 +130,34 @@ pub(crate) fn problem_of_room(
     None
 }
 
-/// Running jobs that were let into its room have no more GPUs than the bound; those of a higher
-/// priority may take it anyway.
+/// Running jobs that were let into its room have no more GPUs on its nodes than the bound, on each
+/// node no more than it has there itself; those of a higher priority may take it anyway.
 fn problem_of_lent(world: &ClusterBooks, reserved: &Reserved, percent: u32) -> Option<String> {
     let lender = &world.jobs.get(&reserved.claim.job)?.job;
-    let gpu_milli = |job: &JobId| {
+    let places = reserved.claim.places.iter();
+    let own = gpus_by_node(lender, places.map(|place| (place.pod.pod_set, &place.node)));
+    let inside = |job: &JobId| {
         let booked = world.jobs.get(job).filter(|booked| booked.runs())?;
-        Some(booked.job.min_gpu_milli()).filter(|_| booked.job.priority <= lender.priority)
+        let pods = booked.pods.iter().map(|((pod_set, _), node)| (*pod_set, node));
+        let there = gpus_by_node(&booked.job, pods).into_iter();
+        let inside = there.map(|(node, milli)| milli.min(own.get(node).copied().unwrap_or(0)));
+        let inside = inside.sum::<i64>().min(booked.job.min_gpu_milli());
+        Some(inside).filter(|_| booked.job.priority <= lender.priority)
     };
-    let lent: i64 = reserved.lent.iter().filter_map(gpu_milli).sum();
+    let lent: i64 = reserved.lent.iter().filter_map(inside).sum();
     let most = lender.min_gpu_milli() * i64::from(percent) / 100;
     (lent > most).then(|| format!("{lent} milli-GPUs are lent; the limit is {most}"))
+}
+
+/// GPUs of pods of a job on each node, in milli-GPU.
+fn gpus_by_node<'n>(
+    job: &Job,
+    pods: impl Iterator<Item = (u16, &'n NodeName)>,
+) -> BTreeMap<&'n NodeName, i64> {
+    let mut by_node = BTreeMap::new();
+    for (pod_set, node) in pods {
+        let set = job.pod_sets.get(usize::from(pod_set));
+        *by_node.entry(node).or_default() += set.map_or(0, |set| set.requirement.gpu_milli());
+    }
+    by_node
 }

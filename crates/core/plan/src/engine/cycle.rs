@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dovetail_model::{JobId, NodeId, PendingReason, Plan};
 
 use super::models::{self, Models};
-use super::{Books, Engine, dividing, overdue, turning};
+use super::{Books, Engine, dividing, overdue, reclaiming, turning};
 use crate::explain::DecisionRecord;
 use crate::gang::Gang;
 use crate::pending::{OrderKey, Sleep};
@@ -70,6 +70,7 @@ impl Engine {
         let mut after: Option<OrderKey> = None;
         loop {
             let next = self.books.next_job(after);
+            let next = next.map(|next| reclaiming::in_its_stead(next, &mut self.books));
             if self.reserve.before(&mut self.books, next.map(|(job, _)| job), plan) {
                 // The room of a reservation that ended may be anybody's.
                 self.wake();

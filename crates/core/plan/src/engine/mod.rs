@@ -13,6 +13,7 @@
 //! | `books` | these parts, and what changes several of them (`events`: what happens to jobs) |
 //! | `charge`, `models` | what a pod counts where it stands; GPU models of which a queue may not hold more |
 //! | `dividing` | what follows where the order divides the cluster over queues |
+//! | `reclaiming` | which job is tried before one that it would reclaim from |
 //! | `turning` | what time changes of standings |
 //! | `batch`, `apply`, `cycle` | a step: what happened; it is taken in; what can start does |
 //! | `snapshot`, `asleep` | an engine as plain data and back; its sleeping classes |
@@ -40,6 +41,7 @@ mod overdue;
 mod placement;
 pub mod probe;
 mod queues;
+mod reclaiming;
 pub(crate) mod snapshot;
 pub mod supply;
 mod turning;

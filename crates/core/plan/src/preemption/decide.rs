@@ -18,6 +18,7 @@ use super::prey::Prey;
 use super::relation::Relation;
 use super::search::{FoundVictims, Search};
 use super::survey::OutlookSurvey;
+use super::units::Unit;
 use crate::engine::models::{Models, for_search, within_limits};
 use crate::engine::{Books, JobRecord, Jobs, Placement};
 use crate::gang::{Gang, PlacedPod};
@@ -46,7 +47,7 @@ pub(crate) enum PreemptOutcome {
     Nothing,
     /// Nobody is stopped for it in this cycle, which has searched enough.
     Postponed,
-    /// Nobody is stopped for it before that time: less is lost then.
+    /// Nobody is stopped for it before that time: less is lost then, or they start just now.
     Later(u64),
     /// Room is kept for it, and it waits for that.
     Claimed,
@@ -140,7 +141,8 @@ impl Preemption {
             // It starts when others have left who leave anyway.
             return PreemptOutcome::Nothing;
         }
-        if let Some(until_ms) = worth_waiting_for(books, job, &found.units) {
+        let later_ms = after_their_start_ms(books, &found.units);
+        if let Some(until_ms) = later_ms.or_else(|| worth_waiting_for(books, job, &found.units)) {
             return PreemptOutcome::Later(until_ms);
         }
         let bounded = books.bounded();
@@ -409,6 +411,19 @@ impl Preemption {
         books.jobs.pending.sleep(class, Sleep { wants: Help::FREED, reason, until_ms: None });
         books.jobs.say(job, reason, plan);
     }
+}
+
+/// When victims of which some start in this instant may be preempted: where the whole cluster is
+/// divided, a job that comes later makes others exceed what they should have, also those that have
+/// just started. `None` is at once.
+fn after_their_start_ms(books: &Books, units: &[Unit]) -> Option<u64> {
+    let now_ms = books.placement.now_ms;
+    let starts_now = |unit: &Unit| {
+        let record = books.jobs.records.get(&unit.job);
+        record.is_some_and(|record| record.job.start_ms == Some(now_ms))
+    };
+    let is_divided = books.quota.shares.is_some();
+    (is_divided && units.iter().any(starts_now)).then(|| now_ms.saturating_add(1))
 }
 
 /// What a victim costs beside its priority.

@@ -43,10 +43,17 @@ impl<'e> Between<'e> {
     /// divided, a queue within its quota (`within`, bit by bit) gets back what another holds beyond
     /// its own, even if that is no more than the other should have.
     pub(super) fn lends(&self, within: u32) -> bool {
+        self.would_lend(within, &Charge::default())
+    }
+
+    /// The same once the victim's side holds so much more.
+    pub(super) fn would_lend(&self, within: u32, more: &Charge) -> bool {
         let Some(theirs) = self.theirs else { return true };
         let held = self.quota.held(theirs, UsageScope::All);
         let kept = kept(self.quota, theirs, self.reclaims(within));
-        kept.is_empty() || kept.iter().any(|(axis, quota)| held.get(&axis) > quota)
+        let exceeds =
+            |(axis, quota): (Axis, i64)| held.get(&axis).saturating_add(more.get(&axis)) > quota;
+        kept.is_empty() || kept.iter().any(exceeds)
     }
 
     /// Whether both are the same queue.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_model::{JobId, PreemptReason};
+use dovetail_model::{Charge, JobId, PreemptReason};
 
 use super::guarantees;
 use crate::engine::JobRecord;
@@ -90,6 +90,18 @@ impl Relation<'_> {
             && self.turns.is_some_and(|turns| turns.may_take(standing, &victim.job, self.now_ms));
         makes_place.then_some(PreemptReason::Order)
     }
+
+    /// Whether others of a queue would have to give back to this job once that queue holds so much
+    /// more.
+    pub(crate) fn would_reclaim(&self, queue: &str, more: &Charge) -> bool {
+        let Preemptor { reclaims, within, .. } = self.preemptor;
+        if reclaims == 0 {
+            return false;
+        }
+        let between = guarantees::Between::of(self.quota, self.queue, queue);
+        between.reclaims(reclaims) && between.would_lend(within, more)
+    }
+
     /// Whether a job that runs may be preempted for its lower priority, if for nothing else.
     pub(crate) fn outranks(&self, victim: &JobRecord) -> bool {
         let reaches = || {

@@ -6,6 +6,7 @@ use dovetail_model::{JobId, NodeName, Owner, PendingReason, Plan, PreemptionRese
 
 use super::Reservations;
 use super::search::{FoundStart, Search, without_end};
+use super::share::beyond_share;
 use crate::engine::Books;
 use crate::preemption::{FIRST_OF_RESERVED, News};
 use dovetail_state::cause::Help;
@@ -242,7 +243,7 @@ impl Reservations {
         books.change_class(job, plan);
     }
 
-    fn reserve(&self, books: &mut Books, job: JobId, found: FoundStart, plan: &mut Plan) {
+    fn reserve(&mut self, books: &mut Books, job: JobId, found: FoundStart, plan: &mut Plan) {
         let FoundStart { start_ms: until_ms, places, mut awaited } = found;
         let mut seen = BTreeSet::new();
         awaited.retain(|owner| match owner {
@@ -254,6 +255,9 @@ impl Reservations {
         let claim =
             PreemptionReservation { job, reservation, places, awaited, until_ms, is_reclaimed };
         books.kept.reserved.insert(claim);
+        for other in beyond_share(books, (&self.lent, self.config.lent_percent), job) {
+            self.lent.end_between(job, other);
+        }
         self.keep_all(books);
         books.change_class(job, plan);
     }

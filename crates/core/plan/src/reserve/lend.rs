@@ -6,6 +6,7 @@ use dovetail_model::{Bounds, JobId, NodeId, Owner, Plan};
 
 use super::bound::{expected_end_ms, is_within_share};
 use super::heads::reserved_jobs;
+use super::share::{exceeds_share, lent_milli};
 use super::{Opened, Reservations};
 use crate::engine::Books;
 use crate::gang::{Gang, PlacedPod};
@@ -146,26 +147,20 @@ impl Reservations {
         plan: &mut Plan,
     ) -> Option<Vec<PlacedPod>> {
         let start_ms = books.placement.now_ms;
-        let Lenders { yielding, all: lenders, .. } = self.free_to(books, job, start_ms);
+        let yielding = self.yield_to(books, job);
+        let asked_milli = books.jobs.records[&job].job.min_gpu_milli();
+        // How much of their room it would be in is known when it has a place.
+        let lenders = self.lenders(books, (job, start_ms), &yielding, asked_milli.min(1));
         let open = booked_room(books, job, self.config.lent_percent);
-        if lenders.is_empty() && open.is_empty() {
-            return None;
-        }
-        let (state, record) = (&books.placement.state, &books.jobs.records[&job]);
-        let mut kept = books.kept.own_or_yielded(state, record, &lenders);
-        kept.extend(Opened::holdings(&open, state, &books.kept.bookings));
-        let state = &mut books.placement.state;
-        let helped = state.helped;
-        let mark = state.begin();
-        kept.into_iter().for_each(|id| drop(state.release(id)));
-        let placed = books.placement.place(job, gang, growth_limit);
-        let state = &mut books.placement.state;
-        let Some(placed) = placed else {
-            state.rollback(mark);
-            state.helped = helped;
-            return None;
+        let share = (&self.lent, self.config.lent_percent);
+        let exceeds = |books: &Books, lender: JobId, placed: &[PlacedPod]| {
+            !yielding.contains(&lender) && exceeds_share(books, share, lender, (job, placed))
         };
-        state.commit(mark);
+        let helped = books.placement.state.helped;
+        let gang = (gang, growth_limit);
+        let (placed, lenders) =
+            place_within_shares(job, gang, books, (lenders, &open[..]), exceeds)?;
+        let state = &mut books.placement.state;
         books.kept.bookings.note_start(state, &open, &placed);
         // What is not used is reserved again before anything else is tried.
         state.helped = helped;
@@ -201,7 +196,8 @@ impl Reservations {
     /// before their time.
     pub(crate) fn free_to(&self, books: &mut Books, job: JobId, start_ms: u64) -> Lenders {
         let yielding = self.yield_to(books, job);
-        let all = self.lenders(books, (job, start_ms), &yielding);
+        let asked_milli = books.jobs.records[&job].job.min_gpu_milli();
+        let all = self.lenders(books, (job, start_ms), &yielding, asked_milli);
         let is_free = |lender: JobId| {
             lender == job || all.contains(&lender) || books.kept.reserved.get(lender).is_none()
         };
@@ -219,23 +215,24 @@ impl Reservations {
         }
     }
 
-    /// Jobs that lend their room to another that starts by then, or yield it.
+    /// Jobs that lend their room to another that starts by then, of whose GPUs so many are in it at
+    /// least, or yield it.
     fn lenders(
         &self,
         books: &Books,
         (job, start_ms): (JobId, u64),
         yielding: &BTreeSet<JobId>,
+        inside_milli: i64,
     ) -> Vec<JobId> {
         let jobs = &books.jobs.records;
-        let asks = &jobs[&job].job;
         let gpu_milli = |job: &JobId| jobs.get(job).map_or(0, |record| record.job.min_gpu_milli());
-        let end_ms = expected_end_ms(asks, start_ms);
+        let end_ms = expected_end_ms(&jobs[&job].job, start_ms);
         let percent = self.config.lent_percent;
         let lends = |lender: &JobId, until_ms: u64| {
-            let others = self.lent.by(*lender).filter(|to| *to != job);
-            let lent: i64 = others.map(|to| gpu_milli(&to)).sum();
-            end_ms.is_some_and(|end_ms| end_ms <= until_ms)
-                && is_within_share(lent + gpu_milli(&job), gpu_milli(lender), percent)
+            end_ms.is_some_and(|end_ms| end_ms <= until_ms) && {
+                let lent_milli = lent_milli(books, &self.lent, (*lender, job));
+                is_within_share(lent_milli + inside_milli, gpu_milli(lender), percent)
+            }
         };
         let claims = books.kept.reserved.iter().filter(|claim| claim.job != job);
         let claims = claims
@@ -257,6 +254,42 @@ impl Reservations {
             state.helped_nodes.truncate(nodes);
         }
     }
+}
+
+/// Places a job in what is kept for it, in what is `open` to it and in the room of `lenders`. If it
+/// would exceed what one of them lends, it is placed again without that room; those in whose room
+/// it may be.
+fn place_within_shares(
+    job: JobId,
+    (gang, growth_limit): (&Gang, Bounds),
+    books: &mut Books,
+    (mut lenders, open): (Vec<JobId>, &[Opened]),
+    exceeds: impl Fn(&Books, JobId, &[PlacedPod]) -> bool,
+) -> Option<(Vec<PlacedPod>, Vec<JobId>)> {
+    let (helped, draws) = (books.placement.state.helped, books.placement.draws());
+    while !lenders.is_empty() || !open.is_empty() {
+        let (state, record) = (&books.placement.state, &books.jobs.records[&job]);
+        let mut kept = books.kept.own_or_yielded(state, record, &lenders);
+        kept.extend(Opened::holdings(open, state, &books.kept.bookings));
+        let state = &mut books.placement.state;
+        let mark = state.begin();
+        kept.into_iter().for_each(|id| drop(state.release(id)));
+        let placed = books.placement.place(job, gang, growth_limit.clone());
+        let all = lenders.len();
+        if let Some(placed) = &placed {
+            lenders.retain(|lender| !exceeds(books, *lender, placed));
+        }
+        let state = &mut books.placement.state;
+        if placed.is_some() && lenders.len() == all {
+            state.commit(mark);
+            return placed.map(|placed| (placed, lenders));
+        }
+        state.rollback(mark);
+        state.helped = helped;
+        placed?;
+        books.placement.set_draws(draws);
+    }
+    None
 }
 
 /// Booked room that is lent to a job, of each booking so many percent at most, and that is booked

@@ -30,6 +30,13 @@ impl LentRooms {
         self.0.entry(by).or_default().insert(to);
     }
 
+    /// Nothing is lent any more by one to the other.
+    pub(super) fn end_between(&mut self, by: JobId, to: JobId) {
+        if let Some(lent) = self.0.get_mut(&by) {
+            lent.remove(&to);
+        }
+    }
+
     /// Nothing is lent any more to a job; whether anything was.
     pub(super) fn end_to(&mut self, job: JobId) -> bool {
         let mut was_lent = false;

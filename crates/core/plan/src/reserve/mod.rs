@@ -7,8 +7,8 @@
 //! ten such jobs end before its time (p90): the room is lent to them.
 //!
 //! Work that was lent room and outlives its expected end pushes the job back. How much is bounded
-//! without any trust in estimates: the GPUs of all running jobs that one job has lent room to are
-//! at most B times its own. So the GPU-time by which they delay it is at most B x its GPUs x the
+//! without any trust in estimates: what running jobs hold of the room that one job lends them is at
+//! most B times its own GPUs. So the GPU-time by which they delay it is at most B x its GPUs x the
 //! time it has waited, whatever they do ([`ReserveConfig::lent_percent`] is B).
 //!
 //! A reservation is kept while it is good: until its job starts or leaves, one of its nodes
@@ -23,6 +23,7 @@
 //! | `search` | the earliest time at which a job can start |
 //! | `lend`, `bound` | which jobs start in the room of others, and how much room may be lent |
 //! | `lent` | whose room is lent to whom |
+//! | `share` | how much of the room of a job others are in |
 //! | `bookings` | what is reserved from one time to another, and who may use it |
 //! | `calendar` | bookings as time goes on: admitted or refused, in force, over |
 
@@ -34,6 +35,7 @@ mod heads;
 mod lend;
 mod lent;
 mod search;
+mod share;
 
 use serde::{Deserialize, Serialize};
 
@@ -49,8 +51,8 @@ pub(crate) use lent::LentRooms;
 pub struct ReserveConfig {
     /// How many jobs have a reservation at a time, at most one of each queue; 0 reserves nothing.
     pub heads: u32,
-    /// GPUs of running jobs that one job has lent its room to, in percent of its own GPUs: the
-    /// bound of what they delay it by.
+    /// GPUs that running jobs have in the room that one job has lent them, in percent of its own
+    /// GPUs: the bound of what they delay it by.
     pub lent_percent: u32,
     /// Holds and releases that the searches of one cycle may take together. A search that does not
     /// end within them finds nothing; what there was before stays.

@@ -1,7 +1,12 @@
 //! Room that is reserved for the next job and lent to one that preempts others beside it.
 
+use std::sync::Arc;
+
+use dovetail_check::Judge;
 use dovetail_model::job::EstimateSource;
-use dovetail_model::{Action, Estimate, Event, HowEnded, JobId, Node, Plan, Queue, Snapshot};
+use dovetail_model::{
+    Action, Estimate, Event, HowEnded, JobId, Node, Plan, PodSet, Queue, Snapshot,
+};
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Engine, Order, PolicySpec, PreemptionConfig, ReserveConfig};
 
@@ -24,10 +29,6 @@ fn submit(world: &mut World, priority: i32, gpus: u16, run_s: Option<u64>) -> Pl
 
 /// The same in a queue.
 fn submit_to(queue: &str, world: &mut World, priority: i32, gpus: u16, run_s: Option<u64>) -> Plan {
-    let estimate = |run_s: u64| {
-        let run_ms = run_s * 1_000;
-        Estimate { p50_ms: run_ms, p90_ms: run_ms, source: EstimateSource::User }
-    };
     world.submit(
         |job| {
             job.queue = queue.to_owned();
@@ -36,6 +37,11 @@ fn submit_to(queue: &str, world: &mut World, priority: i32, gpus: u16, run_s: Op
         },
         asks(whole(gpus)),
     )
+}
+
+fn estimate(run_s: u64) -> Estimate {
+    let run_ms = run_s * 1_000;
+    Estimate { p50_ms: run_ms, p90_ms: run_ms, source: EstimateSource::User }
 }
 
 fn started(plan: &Plan) -> Vec<u64> {
@@ -165,4 +171,60 @@ fn what_was_lent_for_a_claim_that_is_given_back_is_reserved_again_at_once() {
     assert_eq!((started(&plan), given_back(&plan)), (vec![], vec![4]));
     world.now_ms = 1_000_000;
     assert_eq!(started(&world.end(1)), [3]);
+}
+
+/// Of two nodes of four GPUs one is reserved for a job that needs all of it after 1,000 s: one GPU
+/// is held until then, and one is lent. Of the other node two GPUs are free.
+fn with_head_on_a_node(lent_percent: u32) -> World {
+    let node = |name: &str| Node::plain(name, 64_000, 1_000, 4, "h100");
+    let reserve = ReserveConfig { heads: 1, lent_percent, ..ReserveConfig::default() };
+    let config = EngineConfig { reserve, ..config() };
+    let nodes = vec![node("n0"), node("n1")];
+    let mut world = World::under(config, &Snapshot { nodes, ..Snapshot::default() });
+    let held = [(1, 1_000), (3, 10), (2, 5_000), (2, 20)];
+    for (number, (gpus, run_s)) in held.into_iter().enumerate() {
+        assert_eq!(started(&submit(&mut world, 0, gpus, Some(run_s))), [number as u64 + 1]);
+    }
+    assert_eq!(started(&submit(&mut world, 0, 4, Some(600))), [] as [u64; 0]);
+    world.now_ms = 10_000;
+    assert_eq!(started(&world.end(2)), [] as [u64; 0]);
+    assert_eq!(started(&submit(&mut world, 0, 1, Some(300))), [6]);
+    world.now_ms = 20_000;
+    assert_eq!(started(&world.end(4)), [] as [u64; 0]);
+    let reserved = world.engines[0].snapshot().reserved;
+    assert_eq!((reserved[0].claim.job, reserved[0].claim.until_ms), (JobId(5), 1_000_000));
+    assert!(reserved[0].lent.contains(&JobId(6)));
+    world
+}
+
+/// Two pods of two GPUs each, of which one fits outside of what is reserved.
+#[test]
+fn of_a_job_that_is_lent_room_the_gpus_count_that_are_inside() {
+    for (lent_percent, starts) in [(100, true), (75, true), (74, false), (50, false)] {
+        let mut world = with_head_on_a_node(lent_percent);
+        let plan = world.submit(
+            |job| {
+                job.queue = "q".to_owned();
+                job.estimate = Some(estimate(300));
+                job.pod_sets = vec![PodSet::fixed("main", Arc::new(asks(whole(2))), 2)];
+            },
+            asks(whole(2)),
+        );
+        let expected = if starts { vec![7, 7] } else { vec![] };
+        assert_eq!(started(&plan), expected, "{lent_percent}");
+        if !starts {
+            continue;
+        }
+        let snapshot = world.engines[0].snapshot();
+        let lent = |percent: u32| {
+            Judge::new(&snapshot).with_lent_percent(percent).compare(&snapshot).is_empty()
+        };
+        assert_eq!((lent(75), lent(74)), (true, false), "three of the four are lent");
+        world.now_ms = 310_000;
+        assert_eq!(started(&world.end(6)), [] as [u64; 0]);
+        world.now_ms = 320_000;
+        assert_eq!(started(&world.end(7)), [] as [u64; 0]);
+        world.now_ms = 1_000_000;
+        assert_eq!(started(&world.end(1)), [5]);
+    }
 }

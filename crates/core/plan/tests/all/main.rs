@@ -19,6 +19,7 @@ mod forgetting;
 mod images;
 mod kai_cases;
 mod kai_divisions;
+mod kai_turns;
 mod kept_room;
 mod lent_room;
 mod many_shapes;

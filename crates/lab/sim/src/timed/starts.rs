@@ -202,7 +202,11 @@ impl Observer for StartWatch {
             }
         }
         let is_asked = |pending: &PendingStart| pending.forecast.is_some();
-        if now_ms >= self.next_ms && !self.pending.values().all(is_asked) {
+        // Whoever is preempted leaves in the next step of the same instant. Before, it is expected
+        // to take as long as it may.
+        let preempts = |action: &Action| matches!(action, Action::Preempt { .. });
+        let is_over = !plan.actions.iter().any(preempts);
+        if is_over && now_ms >= self.next_ms && !self.pending.values().all(is_asked) {
             self.forecast(engine, now_ms);
             self.next_ms = now_ms.saturating_add(self.every_ms);
         }

@@ -1,6 +1,6 @@
 //! Expected starts of pending jobs, held against what comes.
 
-use dovetail_model::JobId;
+use dovetail_model::{Bounds, JobId, Queue};
 use dovetail_order::Turns;
 use dovetail_plan::{EngineConfig, Foresight, Order, PolicySpec, PreemptionConfig, ReserveConfig};
 use dovetail_sim::timed::{
@@ -90,6 +90,32 @@ fn with_exact_run_times_and_nobody_later_every_start_comes_true() {
             assert_eq!(starts.worst_p50_error_s, Some(0.0), "{told}");
         }
     }
+}
+
+/// In that instant the engine is asked twice: when it has decided who is preempted, and when these
+/// have left.
+#[test]
+fn a_forecast_in_the_instant_of_a_preemption_is_made_when_the_victims_have_left() {
+    let of = |queue: &str, job: TraceJob| TraceJob { queue: Some(queue.to_owned()), ..job };
+    let jobs = vec![
+        of("lent", job("borrows", 0, 10 * HOUR_MS, 1, 8)),
+        of("ours", job("reclaims", HOUR_MS, HOUR_MS, 1, 4)),
+        of("ours", job("waits", HOUR_MS, HOUR_MS, 1, 8)),
+    ];
+    let queue = |name: &str| Queue {
+        guaranteed: Bounds::gpus(Some(4_000)),
+        borrows: true,
+        ..Queue::named(name)
+    };
+    let queues = vec![queue("lent"), queue("ours")];
+    let world = TimedWorld { nodes: nodes(1), jobs, queues, ..TimedWorld::default() };
+    let mut config = config(Order::Dovetail, 0, "first-fit");
+    config.engine.turns = Turns::preset("kai").expect("a preset");
+    config.stop_costs = StopCosts::default();
+    let starts = judged(world, config);
+    // The first two start at once: only the last one is asked about while it is pending.
+    assert_eq!((starts.jobs, starts.unknown), (1, 0), "{starts:?}");
+    assert_eq!(starts.worst_p50_error_s, Some(0.0), "{starts:?}");
 }
 
 #[test]

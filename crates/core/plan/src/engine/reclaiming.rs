@@ -1,0 +1,35 @@
+//! Which job is tried in the stead of one with which its queue would hold more than it should,
+//! where the order divides the whole cluster.
+//!
+//! The order compares queues by the first job of each. That job may be one that does not fit, and
+//! one behind it may fit and stay within what its queue should have. If the job of another queue
+//! took that room first, the one behind would get it back at once: that job would be preempted in
+//! the instant in which it starts, or an older and larger one of its queue instead.
+
+use dovetail_model::JobId;
+
+use super::books::Books;
+use dovetail_order::book::TurnBook;
+
+/// The job to try, with its class, where this one is next.
+pub(super) fn in_its_stead(next: (JobId, usize), books: &mut Books) -> (JobId, usize) {
+    first_that_would_reclaim(next.0, books).unwrap_or(next)
+}
+
+/// The first job in the order that would get back from the queue of another what that takes.
+fn first_that_would_reclaim(job: JobId, books: &mut Books) -> Option<(JobId, usize)> {
+    let reclaims = books.preempts && books.turns.as_ref().is_some_and(TurnBook::reclaims);
+    if !reclaims || books.quota.shares.is_none() {
+        return None;
+    }
+    let record = &books.jobs.records[&job];
+    let (queue, takes) = (&record.job.queue, record.gang.largest(&books.placement.state));
+    let would_reclaim = |other: JobId| {
+        let other = &books.jobs.records[&other];
+        let may = !other.job.preemption.never_preempts;
+        may && books.relation(other).would_reclaim(queue, &takes)
+    };
+    let all = books.jobs.pending.awake_in_others(queue, would_reclaim);
+    let turns = all.into_iter().map(|other| (books.turn_of(other.0), other));
+    turns.min().map(|(_, other)| other)
+}

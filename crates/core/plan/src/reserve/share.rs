@@ -1,0 +1,121 @@
+//! How much of the reserved room of a job others are in.
+//!
+//! Of a job that runs there, what it holds on the nodes of the reservation counts, on each of them
+//! no more than is reserved there: what it holds elsewhere is in nobody's way. Of a job that waits
+//! for those that are preempted for it, all of it counts, as it may start anywhere.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::{JobId, NodeId, Owner};
+
+use super::bound::is_within_share;
+use super::lent::LentRooms;
+use crate::engine::{Books, JobRecord};
+use crate::gang::PlacedPod;
+
+/// GPUs by node, in milli-GPU.
+type OnNodes = BTreeMap<NodeId, i64>;
+
+/// GPUs of jobs in the room of `lender`, but of one, in milli-GPU.
+pub(super) fn lent_milli(books: &Books, lent: &LentRooms, (lender, but): (JobId, JobId)) -> i64 {
+    let reserved = reserved_for(books, lender);
+    let others = lent.by(lender).filter(|job| *job != but);
+    let others = others.filter_map(|job| books.jobs.records.get(&job));
+    others.map(|record| held_inside(books, record, &reserved)).sum()
+}
+
+/// Whether a job with these places would be in more of the room of `lender` than may be lent beside
+/// what is.
+pub(super) fn exceeds_share(
+    books: &Books,
+    (lent, percent): (&LentRooms, u32),
+    lender: JobId,
+    (job, placed): (JobId, &[PlacedPod]),
+) -> bool {
+    let records = &books.jobs.records;
+    let own_milli = records.get(&lender).map_or(0, |record| record.job.min_gpu_milli());
+    let pods = placed.iter().map(|pod| (pod.pod.pod_set, pod.node));
+    let inside_milli = inside(books, &records[&job], pods, &reserved_for(books, lender));
+    let lent_milli = lent_milli(books, lent, (lender, job));
+    inside_milli > 0 && !is_within_share(lent_milli + inside_milli, own_milli, percent)
+}
+
+/// Running jobs that are in the room of `lender` beyond what may be lent: it is in other places
+/// than when they were let in, and they were running when these were chosen.
+pub(super) fn beyond_share(
+    books: &Books,
+    (lent, percent): (&LentRooms, u32),
+    lender: JobId,
+) -> Vec<JobId> {
+    let Some(record) = books.jobs.records.get(&lender) else { return Vec::new() };
+    let (own_milli, reserved) = (record.job.min_gpu_milli(), reserved_for(books, lender));
+    let all = lent.by(lender).filter_map(|job| books.jobs.records.get(&job));
+    let (waiting, running): (Vec<&JobRecord>, Vec<&JobRecord>) =
+        all.partition(|record| record.place.is_some());
+    let mut lent_milli: i64 = waiting.iter().map(|record| record.job.min_gpu_milli()).sum();
+    let mut beyond = Vec::new();
+    for record in running {
+        let inside_milli = held_inside(books, record, &reserved);
+        if is_within_share(lent_milli + inside_milli, own_milli, percent) {
+            lent_milli += inside_milli;
+        } else {
+            beyond.push(record.job.id);
+        }
+    }
+    beyond
+}
+
+/// What is reserved for a job.
+fn reserved_for(books: &Books, job: JobId) -> OnNodes {
+    let claim = books.kept.reserved.get(job);
+    let Some((claim, record)) = claim.zip(books.jobs.records.get(&job)) else {
+        return OnNodes::new();
+    };
+    let nodes = &books.placement.state.nodes;
+    let places = claim.places.iter();
+    let places = places.filter_map(|place| Some((place.pod.pod_set, nodes.find(&place.node)?)));
+    gpus_of(books, record, places)
+}
+
+/// What a job holds of what is reserved, or might.
+fn held_inside(books: &Books, record: &JobRecord, reserved: &OnNodes) -> i64 {
+    if record.place.is_some() {
+        return record.job.min_gpu_milli();
+    }
+    let held = record.holdings.iter().map(|id| books.placement.state.holdings.get(*id));
+    let pods = held.filter_map(|held| match &held.owner {
+        Owner::Pod(pod) => Some((pod.pod_set, held.node)),
+        _ => None,
+    });
+    inside(books, record, pods, reserved)
+}
+
+/// What pods of a job have of what is reserved. What it uses beyond its smallest size is its own.
+fn inside(
+    books: &Books,
+    record: &JobRecord,
+    pods: impl Iterator<Item = (u16, NodeId)>,
+    reserved: &OnNodes,
+) -> i64 {
+    let of_reserved = |(node, milli): (NodeId, i64)| {
+        let most_milli = reserved.get(&node).copied().unwrap_or(0);
+        milli.min(most_milli)
+    };
+    let inside: i64 = gpus_of(books, record, pods).into_iter().map(of_reserved).sum();
+    inside.min(record.job.min_gpu_milli())
+}
+
+fn gpus_of(
+    books: &Books,
+    record: &JobRecord,
+    pods: impl Iterator<Item = (u16, NodeId)>,
+) -> OnNodes {
+    let mut on = OnNodes::new();
+    for (pod_set, node) in pods {
+        if let Some(set) = record.gang.sets.get(usize::from(pod_set)) {
+            let shape = books.placement.state.shapes.get(set.shape);
+            *on.entry(node).or_default() += shape.gpu_milli;
+        }
+    }
+    on
+}
