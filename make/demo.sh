@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds the simulator and runs the demonstration, without what talks to a cluster. Writes only below the clone: downloads, toolchain and build go
-# to target/, unless CARGO_HOME or RUSTUP_HOME say otherwise.
+# Builds the simulator and runs the demonstration, without what talks to a cluster. Writes only
+# below the clone: downloads, toolchain and build go to target/, unless CARGO_HOME or RUSTUP_HOME
+# say otherwise.
 set -eu
 
 sh make/check.sh demo

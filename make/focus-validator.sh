@@ -1,6 +1,7 @@
 #!/bin/sh
-# The FinOps Foundation's validator of FOCUS datasets, in a virtual environment in the clone. Prints the Python that has
-# it, or nothing where there is no Python 3.12 or newer, or it cannot be fetched.
+# The FinOps Foundation's validator of FOCUS datasets, in a virtual environment in the clone. Prints
+# the Python that has it, or nothing where there is no Python 3.12 or newer, or it cannot be
+# fetched.
 set -eu
 
 folder=$PWD/target/focus-validator

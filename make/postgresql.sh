@@ -1,6 +1,6 @@
 #!/bin/sh
-# PostgreSQL for tests, unpacked into the clone: installed as a package it would start a service. Prints the
-# folder of its programs, or nothing where it can neither be found nor fetched.
+# PostgreSQL for tests, unpacked into the clone: installed as a package it would start a service.
+# Prints the folder of its programs, or nothing where it can neither be found nor fetched.
 set -eu
 
 # newest FOLDER: the programs of the newest version below it.

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prometheus for tests, unpacked into the clone: installed as a package it would start a service. Prints the
-# folder of its programs, or nothing where it can neither be found nor fetched.
+# Prometheus for tests, unpacked into the clone: installed as a package it would start a service.
+# Prints the folder of its programs, or nothing where it can neither be found nor fetched.
 set -eu
 
 folder=$PWD/target/debian/prometheus

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Searches on where `make test` stops: more worlds, more faults, and seeds that nobody has tried, until
-# the time is over. What fails is kept by the tests themselves, as a seed or a small world, so that
-# `make test` fails, too, until it is mended.
+# Searches on where `make test` stops: more worlds, more faults, and seeds that nobody has tried,
+# until the time is over. What fails is kept by the tests themselves, as a seed or a small world, so
+# that `make test` fails, too, until it is mended.
 # Histories of the whole scheduler by seed go on behind the last seed of the soak before; where that
 # was stands in target/soak-seeds.
 #   SOAK_MINUTES   how long [60]
@@ -39,7 +39,8 @@ while :; do
     say "round $rounds, PROPTEST_RNG_SEED=$seed, histories $first..$last"
     DOVETAIL_SEEDS=$first..$last PROPTEST_RNG_SEED=$seed \
         cargo test --workspace --locked --no-fail-fast || failed="$failed $seed"
-    # After a failure the rest of its range may not have been played: the next soak begins there again.
+    # After a failure the rest of its range may not have been played: the next soak begins there
+    # again.
     [ -n "$failed" ] || echo "$last" >"$seeds"
     [ -z "$fixed" ] || break
     [ "$(date +%s)" -lt "$end" ] || break

@@ -8,8 +8,8 @@ sh make/packages.sh
 . ./make/house.sh
 fetch_toolchain
 
-# Property tests try the same cases in every run, so that what fails here fails again at the desk; another
-# number explores others.
+# Property tests try the same cases in every run, so that what fails here fails again at the desk;
+# another number explores others.
 PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-2026}
 export PROPTEST_RNG_SEED
 
@@ -50,8 +50,8 @@ tests() {
     counts=$(awk '/^test result: / { passed += $4; failed += $6 } END { print passed + 0, failed + 0 }' "$log")
     passed=$((passed + ${counts% *}))
     failed=$((failed + ${counts#* }))
-    # Each test program is a step, too; the rest of the time goes to building them. Of which crate it
-    # is, the list of its sources says.
+    # Each test program is a step, too; the rest of the time goes to building them. Of which crate
+    # it is, the list of its sources says.
     awk '$1 == "Running" { program = $NF; gsub(/[()]/, "", program) }
         /^test result: / { sub(/s$/, "", $NF); printf "%d %s\n", $NF, program }' "$log" |
         while read -r seconds program; do

@@ -16,6 +16,7 @@ use crate::commands::{
 use crate::exit::EXIT_CODES;
 use crate::form_flag::{with_forms, with_required};
 use crate::help::{options, with_groups};
+use crate::tips::with_near_tips;
 
 /// Find wasted GPUs, show what they cost, and schedule AI jobs with less waste.
 #[derive(Debug, Parser)]
@@ -103,13 +104,13 @@ impl Cli {
         let words: Vec<String> =
             std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         let variable = std::env::var("DOVETAIL_COLOR").ok();
-        let command = Self::built();
-        let command = command.color(color_of_messages(&words, variable.as_deref()));
+        let color = color_of_messages(&words, variable.as_deref());
+        let mut command = Self::built().color(color);
         let arguments = as_understood(std::env::args_os());
         let read = command
-            .try_get_matches_from(arguments)
+            .try_get_matches_from_mut(&arguments)
             .and_then(|matches| Self::from_arg_matches(&matches));
-        read.unwrap_or_else(|error| error.exit())
+        read.unwrap_or_else(|error| with_near_tips(error, &mut command, &arguments).exit())
     }
 
     /// When to color errors, also where the settings themselves are wrong.

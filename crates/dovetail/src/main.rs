@@ -5,6 +5,7 @@ mod commands;
 mod exit;
 mod form_flag;
 mod help;
+mod tips;
 
 use std::process::ExitCode;
 

@@ -1,5 +1,6 @@
 //! Links between documents lead somewhere: to a file that exists, and to a heading that it has. The
-//! same holds for every `docs/….md` that code, help texts and manifests mention.
+//! same holds for every `docs/….md` that code, help texts and manifests mention, and for the paths
+//! between backticks in `ARCHITECTURE.md`.
 
 use std::collections::BTreeSet;
 
@@ -17,6 +18,9 @@ pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {
         violations.extend(mentions(file, workspace));
         if file.path.ends_with(".md") {
             violations.extend(links(file, &workspace.texts));
+        }
+        if file.path == "ARCHITECTURE.md" {
+            violations.extend(places(file, &workspace.texts));
         }
     }
     Ok(Outcome { violations, looked_at: format!("{} text files", workspace.texts.len()) })
@@ -37,6 +41,24 @@ fn mentions(file: &TextFile, workspace: &Workspace) -> Vec<Violation> {
     });
     mentioned
         .filter(|(_, path)| !FOREIGN.contains(path) && workspace.text(path).is_none())
+        .map(|(index, path)| broken(file, index, format!("`{path}` does not exist")))
+        .collect()
+}
+
+/// Paths between backticks that no path of the repository contains: they may leave out the folders
+/// that the text names before.
+fn places(file: &TextFile, texts: &[TextFile]) -> Vec<Violation> {
+    let every: String = texts.iter().map(|other| format!("/{}/\n", other.path)).collect();
+    let quoted = outside_fences(&file.text).flat_map(|(index, line)| {
+        line.split('`').skip(1).step_by(2).map(move |quoted| (index, quoted))
+    });
+    let is_path = |quoted: &str| {
+        quoted.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c))
+            && (quoted.contains('/') || quoted.ends_with(".rs") || quoted.ends_with(".md"))
+    };
+    quoted
+        .filter(|(_, quoted)| is_path(quoted))
+        .filter(|(_, path)| !every.contains(&format!("/{}/", path.trim_matches('/'))))
         .map(|(index, path)| broken(file, index, format!("`{path}` does not exist")))
         .collect()
 }
@@ -130,5 +152,18 @@ mod tests {
         assert_eq!(broken_lines(headings), [3, 3]);
         let elsewhere = "[x](https://x.example/y.md) [in](in)\n```\n[c](c.md)\n```\n";
         assert_eq!(broken_lines(elsewhere), [0_usize; 0]);
+    }
+
+    #[test]
+    fn paths_between_backticks_exist() {
+        let file =
+            |path: &str, text: &str| TextFile { path: path.to_owned(), text: text.to_owned() };
+        let text = "`a/src`: `b.rs`, `in/c.rs`; `--flag`\n`a/in`: `d.rs`\n";
+        let texts =
+            [file("ARCHITECTURE.md", text), file("a/src/b.rs", ""), file("a/src/in/c.rs", "")];
+        let found = places(&texts[0], &texts);
+        let found: Vec<(usize, &str)> =
+            found.iter().map(|one| (one.line, one.message.as_str())).collect();
+        assert_eq!(found, [(2, "`a/in` does not exist"), (2, "`d.rs` does not exist")]);
     }
 }

@@ -10,6 +10,15 @@ use super::workspace::Workspace;
 
 const WIDTH: usize = 100;
 
+/// What comments begin with, by the ending of a file. A document is prose everywhere.
+const MARKS: [(&str, &[&str]); 5] = [
+    (".md", &[]),
+    (".rs", &["//!", "///", "//"]),
+    (".sh", &["#"]),
+    (".toml", &["#"]),
+    (".sql", &["--"]),
+];
+
 /// Written by programs, one line per flag or metric.
 const GENERATED: [&str; 2] = ["docs/reference/cli.md", "docs/reference/metrics.md"];
 
@@ -21,34 +30,34 @@ pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {
     let is_held = |path: &str| {
         !GENERATED.contains(&path) && !NOT_YET.iter().any(|folder| path.starts_with(folder))
     };
-    let documents = workspace.texts.iter().filter(|file| file.path.ends_with(".md"));
-    let documents = documents.map(|file| (&file.path, too_wide(file.text.lines().enumerate())));
-    let sources = workspace.sources.iter().map(|file| (&file.path, too_wide(comments(&file.text))));
     let (mut violations, mut files) = (Vec::new(), 0);
-    for (path, lines) in documents.chain(sources).filter(|(path, _)| is_held(path)) {
+    for file in workspace.texts.iter().filter(|file| is_held(&file.path)) {
+        let marks = MARKS.iter().find(|(ending, _)| file.path.ends_with(*ending));
+        let Some((_, marks)) = marks else { continue };
         files += 1;
-        violations.extend(lines.into_iter().map(|(line, columns)| Violation {
-            path: path.clone(),
-            line,
-            message: format!("{columns} columns"),
-            mend: format!("break it before column {WIDTH}"),
+        violations.extend(too_wide(&file.text, marks).into_iter().map(|(line, columns)| {
+            Violation {
+                path: file.path.clone(),
+                line,
+                message: format!("{columns} columns"),
+                mend: format!("break it before column {WIDTH}"),
+            }
         }));
     }
     Ok(Outcome { violations, looked_at: format!("{files} files") })
 }
 
-/// Lines that are comments from their first letter on.
-fn comments(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("//"))
-}
-
-/// Lines of prose, counted from 1, that are too wide and could be broken, with their columns.
-fn too_wide<'t>(lines: impl Iterator<Item = (usize, &'t str)>) -> Vec<(usize, usize)> {
+/// Lines of prose, counted from 1, that are too wide and could be broken, with their columns. Where
+/// comments have marks, only lines that begin with one are prose.
+fn too_wide(text: &str, marks: &[&str]) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut is_code = false;
-    for (number, line) in lines {
-        let marks = line.trim_start();
-        let of_comment = ["//!", "///", "//"].into_iter().find_map(|mark| marks.strip_prefix(mark));
+    for (number, line) in text.lines().enumerate() {
+        let begin = line.trim_start();
+        let of_comment = marks.iter().find_map(|mark| begin.strip_prefix(*mark));
+        if of_comment.is_none() && !marks.is_empty() {
+            continue;
+        }
         let prose = of_comment.unwrap_or(line);
         let text = prose.trim_start();
         if text.starts_with("```") {
@@ -91,22 +100,33 @@ mod tests {
     fn wide_prose_is_found_and_what_cannot_be_broken_is_not() {
         let wide = "word ".repeat(21);
         let long = "x".repeat(110);
-        let lines = |text: &str| too_wide(text.lines().enumerate()).len();
-        for prose in [wide.clone(), format!("/// {wide}"), format!("  - {wide}")] {
-            assert_eq!(lines(&prose), 1, "{prose}");
-        }
-        for other in [
-            format!("| {wide} |"),
-            format!("# {wide}"),
-            format!("```\n{wide}\n```"),
-            format!("/// | {wide} |"),
-            format!("- {long}"),
-            format!("`{wide}`"),
-            format!("//! ```\n//! {wide}\n//! ```"),
+        let found = |text: &str, ending: &str| {
+            let (_, marks) = MARKS.iter().find(|(known, _)| *known == ending).unwrap();
+            too_wide(text, marks)
+        };
+        for (prose, ending) in [
+            (wide.clone(), ".md"),
+            (format!("  - {wide}"), ".md"),
+            (format!("/// {wide}"), ".rs"),
+            (format!("# {wide}"), ".toml"),
+            (format!("  # {wide}"), ".sh"),
+            (format!("-- {wide}"), ".sql"),
         ] {
-            assert_eq!(lines(&other), 0, "{other}");
+            assert_eq!(found(&prose, ending).len(), 1, "{prose}");
+        }
+        for (other, ending) in [
+            (format!("| {wide} |"), ".md"),
+            (format!("# {wide}"), ".md"),
+            (format!("```\n{wide}\n```"), ".md"),
+            (format!("/// | {wide} |"), ".rs"),
+            (format!("- {long}"), ".md"),
+            (format!("`{wide}`"), ".md"),
+            (format!("//! ```\n//! {wide}\n//! ```"), ".rs"),
+            (format!("echo {wide}"), ".sh"),
+        ] {
+            assert!(found(&other, ending).is_empty(), "{other}");
         }
         let code = format!("let text = \"{wide}\";\n// {wide}");
-        assert_eq!(too_wide(comments(&code)), [(2, 3 + wide.trim_end().len() + 1)]);
+        assert_eq!(found(&code, ".rs"), [(2, 3 + wide.trim_end().len() + 1)]);
     }
 }

@@ -94,10 +94,57 @@ fn a_mistyped_command_or_flag_is_answered_with_the_nearest() {
         ("cost job --perid 7d", "'--period'"),
         ("top --ouptut json", "'--output'"),
         ("config --output jsn", "'json'"),
+        ("colect", "a similar subcommand exists: 'collect'"),
+        ("help audti", "'audit'"),
+        ("help sim rnu", "'run'"),
+        ("cost jb", "'job'"),
+        // `sim` is a value here.
+        ("usage --config sim gpsu", "'gpus'"),
+        ("usage gpus --promethus x", "'--prometheus'"),
+        // Hidden aliases are not offered.
+        ("audit --no-colour", "'--color'"),
+        ("collect --anonymos", "'--anonymize'"),
+        ("audit --look-fro 1m", "'--scrape-for'"),
     ] {
         let done = folder.call(line);
         assert_eq!(done.code, Some(2), "{line}");
         assert!(done.err.contains("similar") && done.err.contains(nearest), "{line}: {}", done.err);
+    }
+}
+
+#[test]
+fn a_flag_before_its_command_is_answered_with_its_place() {
+    let folder = Folder::new();
+    for (line, place) in [
+        ("--kubeconfig x audit", "'audit --kubeconfig'"),
+        ("--kubecnfig x audit", "'audit --kubeconfig'"),
+        ("usage --prometheus x gpus", "'usage gpus --prometheus'"),
+    ] {
+        let done = folder.call(line);
+        assert_eq!(done.code, Some(2), "{line}");
+        let wanted = format!("after the command: {place}");
+        assert!(done.err.contains(&wanted), "{line}: {}", done.err);
+        assert!(!done.err.contains("similar"), "{line}: {}", done.err);
+        assert!(!done.err.contains("--config"), "{line}: {}", done.err);
+    }
+}
+
+#[test]
+fn what_is_near_nothing_gets_no_tip() {
+    let folder = Folder::new();
+    for line in [
+        "audit --severity x",
+        "cost questions --queston x",
+        "why --severity",
+        "--kubeconfig x",
+        "frobnicate",
+        "help frobnicate",
+        "sim polcies",
+    ] {
+        let done = folder.call(line);
+        assert_eq!(done.code, Some(2), "{line}");
+        assert!(!done.err.contains("tip:"), "{line}: {}", done.err);
+        assert!(!done.err.contains("--version"), "{line}: {}", done.err);
     }
 }
 

@@ -9,9 +9,9 @@ CREATE TABLE cluster (
     nodes_from_hour BIGINT NOT NULL
 );
 
--- Everything with a name, by number. The parent of a device is its node, of a pod its workload, of a
--- workload its party. The digest is of the kind, the parent's digest and the body, so it is the same in every
--- ledger.
+-- Everything with a name, by number. The parent of a device is its node, of a pod its workload, of
+-- a workload its party. The digest is of the kind, the parent's digest and the body, so it is the
+-- same in every ledger.
 CREATE TABLE names (
     cluster BIGINT NOT NULL,
     id BIGINT NOT NULL,
@@ -53,8 +53,8 @@ CREATE TABLE kept (
     PRIMARY KEY (cluster, hour_number, node, holder)
 ) {clustered};
 
--- Charges of one node in one hour; holder, party and workload 0 are nobody. Pricing says which costs are
--- known: 0 none, 1 all but by `residual`, 2 all; what is not known stands as 0.
+-- Charges of one node in one hour; holder, party and workload 0 are nobody. Pricing says which
+-- costs are known: 0 none, 1 all but by `residual`, 2 all; what is not known stands as 0.
 CREATE TABLE hourly (
     cluster BIGINT NOT NULL,
     hour_number BIGINT NOT NULL,

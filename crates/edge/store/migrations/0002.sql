@@ -9,8 +9,8 @@ CREATE TABLE node_day (
     PRIMARY KEY (cluster, day_number, node)
 ) {clustered};
 
--- The longest distance of two samples that anything of an hour rests on. An hour without a row was read by
--- a version that did not keep it.
+-- The longest distance of two samples that anything of an hour rests on. An hour without a row was
+-- read by a version that did not keep it.
 CREATE TABLE resolution (
     cluster BIGINT NOT NULL,
     hour_number BIGINT NOT NULL,

@@ -1,5 +1,5 @@
--- Charges of a day (UTC), grain 2: by party alone, of all groups of nodes. The rows of days that are there are grain
--- 0 added up.
+-- Charges of a day (UTC), grain 2: by party alone, of all groups of nodes. The rows of days that
+-- are there are grain 0 added up.
 INSERT INTO daily
 SELECT
     cluster, 2, day_number, party, 0, 0, paid, pricing,
