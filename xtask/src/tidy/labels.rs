@@ -27,14 +27,19 @@ fn second_spellings(files: &[RustFile]) -> (Vec<Violation>, usize) {
     let is_held =
         |file: &&RustFile| !SPELL_FOR_THEMSELVES.iter().any(|folder| file.path.starts_with(folder));
     // Where the names live comes first, so that the others are the second ones.
+    let is_home = |file: &RustFile| file.path.ends_with("/src/labels.rs");
     let mut files: Vec<&RustFile> = files.iter().filter(is_held).collect();
-    files.sort_by_key(|file| !file.path.ends_with("/labels.rs"));
+    files.sort_by_key(|file| !is_home(file));
     for file in files {
         let mut strings = Strings::default();
         strings.visit_file(&file.shipped());
-        for (text, line) in strings.found.into_iter().filter(|(text, _)| is_name(text)) {
+        // A name without a domain looks like any word: only where it is declared it is a name.
+        let declares = |text: &str| is_home(file) && !text.contains('/');
+        for (text, line) in strings.found {
             let Some(home) = first.get(&text) else {
-                first.insert(text, format!("{}:{line}", file.path));
+                if is_name(&text) || declares(&text) {
+                    first.insert(text, format!("{}:{line}", file.path));
+                }
                 continue;
             };
             violations.push(Violation {
@@ -103,7 +108,8 @@ mod tests {
     #[test]
     fn a_second_spelling_is_found_wherever_it_stands() {
         let file = |path: &str, text: &str| RustFile::parse(path, text).unwrap();
-        let home = file("z/src/labels.rs", "pub const A: &str = \"a.io/b\";");
+        let names = "pub const A: &str = \"a.io/b\";\npub const P: &str = \"plain-name\";";
+        let home = file("z/src/labels.rs", names);
         let lines = |text: &str| -> Vec<usize> {
             let home = file(&home.path, &home.text);
             let (found, _) = second_spellings(&[file("a/src/lib.rs", text), home]);
@@ -113,6 +119,8 @@ mod tests {
         assert_eq!(lines(code), [3, 4]);
         assert_eq!(lines("#[cfg(test)]\nmod tests { const A: &str = \"a.io/b\"; }"), [0; 0]);
         assert_eq!(lines("const A: [&str; 2] = [\"a.io/\", \"application/json\"];"), [0; 0]);
+        // Without a domain it is a name where it is declared as one.
+        assert_eq!(lines("const P: [&str; 3] = [\"plain-name\",\n\"word\", \"word\"];"), [1]);
         // A name may stand anywhere, once.
         assert_eq!(lines("const A: &str = \"c.io/d\";\nconst B: &str = \"c.io/d\";"), [2]);
     }

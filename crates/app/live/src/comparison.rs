@@ -1,13 +1,16 @@
 //! The report of `dovetail scheduler --dry-run --of SCHEDULER`.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
-use dovetail_account::Priced;
+use dovetail_account::{GpuPrice, Priced};
 use dovetail_console::app::App;
 use dovetail_console::style::OutputStream;
 use dovetail_console::table::{facts, table, whole, wrapped};
-use dovetail_control::schedule::Compared;
+use dovetail_control::schedule::{Compared, IdleNode};
 use dovetail_settings::form::Output;
-use dovetail_sources::prices::{PriceFlags, Prices};
+use dovetail_sources::node_prices::NodeToPrice;
+use dovetail_sources::prices::PriceFlags;
 use dovetail_units::amount::{unit_usd, usd};
 use dovetail_units::duration::duration;
 use serde::Serialize;
@@ -32,7 +35,7 @@ struct ComparisonReport {
     unpriced_gpu_ms: u128,
 }
 
-/// GPU-time of one model that stood free while a pod waited for it.
+/// GPU-time of one model at one price that stood free while a pod waited for it.
 #[derive(Debug, Serialize)]
 struct Idle {
     /// Null if the nodes do not say.
@@ -55,9 +58,8 @@ pub fn print(
     compared: &Compared,
     prices: &PriceFlags,
 ) -> Result<()> {
-    let model = |name: &String| (!name.is_empty()).then(|| name.clone());
-    let models = compared.idle_gpu_ms.keys().map(model).collect();
-    let prices = prices.of_models(models, &app.settings)?;
+    let nodes: Vec<NodeToPrice<'_>> = compared.idle_gpu_ms.keys().map(to_price).collect();
+    let prices = prices.of_nodes(&nodes, &app.settings)?;
     let report = report(scheduler, compared, &prices);
     match output {
         Output::Json => app.print_json(&report),
@@ -65,8 +67,29 @@ pub fn print(
     }
 }
 
-fn report(scheduler: &str, compared: &Compared, prices: &Prices) -> ComparisonReport {
-    let idle: Vec<Idle> = compared.idle_gpu_ms.iter().map(|of| idle(of, prices)).collect();
+fn to_price(node: &IdleNode) -> NodeToPrice<'_> {
+    NodeToPrice {
+        // It is the GPU-time that counts.
+        gpus: 0,
+        model: model_of(node),
+        labels: &node.labels,
+        provider_id: &node.provider_id,
+        resources: &[],
+    }
+}
+
+fn model_of(node: &IdleNode) -> Option<&str> {
+    Some(node.gpu_model.as_str()).filter(|model| !model.is_empty())
+}
+
+/// `prices`: those of the nodes with idle GPUs, in their order.
+fn report(scheduler: &str, compared: &Compared, prices: &[Priced]) -> ComparisonReport {
+    let mut times: BTreeMap<(Option<&str>, Option<PriceKey<'_>>), u128> = BTreeMap::new();
+    for ((node, gpu_ms), price) in compared.idle_gpu_ms.iter().zip(prices) {
+        *times.entry((model_of(node), price_key(price))).or_default() += gpu_ms;
+    }
+    let idle: Vec<Idle> =
+        times.into_iter().map(|((model, price), gpu_ms)| idle(model, price, gpu_ms)).collect();
     let priced: Vec<u128> = idle.iter().filter_map(|one| one.usd_micros).collect();
     let unpriced = idle.iter().filter(|one| one.usd_micros.is_none());
     ComparisonReport {
@@ -84,24 +107,31 @@ fn report(scheduler: &str, compared: &Compared, prices: &Prices) -> ComparisonRe
     }
 }
 
-fn idle((model, gpu_ms): (&String, &u128), prices: &Prices) -> Idle {
-    let gpu_model = (!model.is_empty()).then(|| model.clone());
-    let price = match prices.get(&gpu_model) {
-        Some(Priced::Known(price)) => Some(price),
-        _ => None,
-    };
+/// Micro-USD of a GPU-hour, who says so, and whether it is a stand-in.
+type PriceKey<'p> = (i64, &'p str, bool);
+
+fn price_key(price: &Priced) -> Option<PriceKey<'_>> {
+    match price {
+        Priced::Known(GpuPrice { usd_micros_per_gpu_hour, source, assumed }) => {
+            Some((*usd_micros_per_gpu_hour, source.as_str(), *assumed))
+        }
+        Priced::Unknown => None,
+    }
+}
+
+fn idle(model: Option<&str>, price: Option<PriceKey<'_>>, gpu_ms: u128) -> Idle {
     // Prices are below 10^12 and the sum is of one cluster's milliseconds. Half a micro-dollar is
     // rounded up.
     let cost =
         |usd_micros: i64| (gpu_ms * u128::from(usd_micros.unsigned_abs()) + HOUR_MS / 2) / HOUR_MS;
     Idle {
-        gpu_model,
-        gpu_ms: *gpu_ms,
-        usd_micros_per_gpu_hour: price.map(|price| price.usd_micros_per_gpu_hour),
-        usd_micros: price.map(|price| cost(price.usd_micros_per_gpu_hour)),
-        price_source: price.map(|price| match price.assumed {
-            true => format!("assumed: {}", price.source),
-            false => price.source.clone(),
+        gpu_model: model.map(str::to_owned),
+        gpu_ms,
+        usd_micros_per_gpu_hour: price.map(|(usd_micros, ..)| usd_micros),
+        usd_micros: price.map(|(usd_micros, ..)| cost(usd_micros)),
+        price_source: price.map(|(_, source, is_assumed)| match is_assumed {
+            true => format!("assumed: {source}"),
+            false => source.to_owned(),
         }),
     }
 }
@@ -151,26 +181,37 @@ fn text(app: &App, report: &ComparisonReport) -> String {
 
 #[cfg(test)]
 mod tests {
-    use dovetail_account::GpuPrice;
-
     use super::*;
+
+    fn known(usd_micros_per_gpu_hour: i64) -> Priced {
+        let source = "a list".to_owned();
+        Priced::Known(GpuPrice { usd_micros_per_gpu_hour, source, assumed: false })
+    }
+
+    /// A node of a model, bought on demand or as spot.
+    fn node(gpu_model: &str, bought: &str) -> IdleNode {
+        let labels = [("karpenter.sh/capacity-type".to_owned(), bought.to_owned())].into();
+        IdleNode { gpu_model: gpu_model.to_owned(), labels, ..IdleNode::default() }
+    }
 
     #[test]
     fn money_is_gpu_time_by_price_and_what_has_no_price_is_told_apart() {
-        let price = |usd_micros_per_gpu_hour| {
-            Priced::Known(GpuPrice {
-                usd_micros_per_gpu_hour,
-                source: "a list".to_owned(),
-                assumed: false,
-            })
-        };
-        let prices =
-            Prices::from([(Some("H100".to_owned()), price(6_880_000)), (None, Priced::Unknown)]);
-        let idle = [("H100".to_owned(), 2 * HOUR_MS), (String::new(), HOUR_MS)];
+        let idle = [
+            (node("", "on-demand"), HOUR_MS),
+            (node("H100", "on-demand"), 2 * HOUR_MS),
+            (node("H100", "spot"), HOUR_MS),
+        ];
         let compared = Compared { idle_gpu_ms: idle.into(), ..Compared::default() };
-        let report = report("other", &compared, &prices);
-        assert_eq!(report.idle_usd_micros, Some(13_760_000));
-        assert_eq!(report.unpriced_gpu_ms, HOUR_MS);
-        assert_eq!(report.idle[0].usd_micros, None);
+        let prices = [Priced::Unknown, known(6_880_000), known(2_690_000)];
+        let found = report("other", &compared, &prices);
+        assert_eq!(found.idle_usd_micros, Some(16_450_000));
+        assert_eq!(found.unpriced_gpu_ms, HOUR_MS);
+        let rows = found.idle.iter().map(|one| (one.gpu_model.as_deref(), one.usd_micros));
+        let h100 = Some("H100");
+        let expected = [(None, None), (h100, Some(2_690_000)), (h100, Some(13_760_000))];
+        assert_eq!(rows.collect::<Vec<_>>(), expected);
+        // Nodes with one price are one row.
+        let alike = report("other", &compared, &[Priced::Unknown, known(7), known(7)]);
+        assert_eq!((alike.idle.len(), alike.idle[1].gpu_ms), (2, 3 * HOUR_MS));
     }
 }

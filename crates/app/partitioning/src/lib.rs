@@ -15,6 +15,7 @@
 //! | `budgets` | whether PodDisruptionBudgets let a pod be evicted |
 //! | `planned` | what is planned for a fleet |
 //! | `expected` | layouts that nodes are about to get, with which other policies plan |
+//! | `price_facts` | what decides the prices of nodes |
 //! | `plan`, `size`, `show` | answers as documents, and as text |
 //! | `move_row` | a pod that moves, in answers |
 //! | `moves`, `movers`, `rooms` | changes for which pods move: which node, which pods, where they go |
@@ -54,6 +55,7 @@ mod objects;
 pub mod plan;
 pub mod planned;
 pub mod policy;
+mod price_facts;
 mod profile_names;
 mod replicas;
 mod rooms;

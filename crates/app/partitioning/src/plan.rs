@@ -18,7 +18,7 @@ use crate::profile_names::other_name;
 /// Hours of the month of every figure in dollars.
 const HOURS_PER_MONTH: i64 = 720;
 
-/// Dollars of a GPU-hour by model, in micro-USD.
+/// Price of a GPU-hour by node, in micro-USD; `None` is one that is not known.
 pub type HourPrices = BTreeMap<String, Option<i64>>;
 
 /// What `dovetail partition plan` answers.
@@ -32,7 +32,7 @@ pub struct Document {
     pub created: usize,
     pub removed: usize,
     pub unavailable_gpu_s: f64,
-    /// List price of the GPU-time that the served pods use in a month; null if a price is unknown.
+    /// Price of the GPU-time that the served pods use in a month; null if one is unknown.
     pub usd_per_month: Option<f64>,
     /// The same of the pods that the plan could serve.
     pub demand: BTreeMap<String, u64>,
@@ -171,6 +171,7 @@ fn row(fleet: &Fleet, number: usize, planned: &GpuPlan, prices: &HourPrices) -> 
     let table = &fleet.world.tables[gpu.table];
     let (node, index) = fleet.names[number].clone();
     let starts_known = fleet.starts_known[number];
+    let price = prices.get(&node).copied().flatten();
     let rows = |instances: &[Instance], state| -> Vec<InstanceRow> {
         let one = |instance: &Instance| InstanceRow {
             profile: table.profiles[instance.profile].name.clone(),
@@ -206,7 +207,7 @@ fn row(fleet: &Fleet, number: usize, planned: &GpuPlan, prices: &HourPrices) -> 
             rows(&planned.kept, InstanceState::Idle),
             rows(&planned.created, InstanceState::New),
         ]),
-        usd_per_month: usd_per_month(table, &served, prices.get(&fleet.models[number])),
+        usd_per_month: usd_per_month(table, &served, price),
         served,
         unavailable_s: planned.unavailable_gpu_ms as f64 / 1e3,
         gain_gpu_s: planned.gain_gpu_ms as f64 / 1e3,
@@ -217,7 +218,7 @@ fn row(fleet: &Fleet, number: usize, planned: &GpuPlan, prices: &HourPrices) -> 
 fn usd_per_month(
     table: &MigTable,
     served: &BTreeMap<String, u64>,
-    price: Option<&Option<i64>>,
+    price: Option<i64>,
 ) -> Option<f64> {
     let slices: u64 = served
         .iter()
@@ -229,7 +230,7 @@ fn usd_per_month(
     if slices == 0 {
         return Some(0.0);
     }
-    let micros = price.copied().flatten()?;
+    let micros = price?;
     let share = slices as f64 / f64::from(table.compute_slices);
     Some(share * micros as f64 / 1e6 * HOURS_PER_MONTH as f64)
 }

@@ -6,6 +6,7 @@ use dovetail_console::connection::connection_runtime;
 use dovetail_model::MigTable;
 use dovetail_partition::{PartitionPlan, plan};
 use dovetail_sharing::PolicySpec;
+use dovetail_sources::node_prices::NodeToPrice;
 use dovetail_sources::objects::ObjectFlags;
 use dovetail_sources::prometheus::{ServerChoice, WayFlags};
 
@@ -16,6 +17,7 @@ use crate::fleet::{Fleet, bad_world, table_of};
 use crate::gpu_users::GpuUsers;
 use crate::moves::{Moved, with_moves};
 use crate::objects::Objects;
+use crate::price_facts::PriceFacts;
 use crate::several::plan_with_several;
 
 /// A fleet and what is planned for it.
@@ -24,6 +26,8 @@ pub struct Planned {
     pub fleet: Fleet,
     pub(crate) plan: PartitionPlan,
     pub(crate) moved: Option<Moved>,
+    /// What decides the prices of its nodes, where they are those of a cluster.
+    price_facts: Vec<PriceFacts>,
 }
 
 impl Planned {
@@ -33,7 +37,7 @@ impl Planned {
     /// A world whose instances cannot be on its GPUs.
     pub fn of(fleet: Fleet) -> Result<Self> {
         let plan = plan(&fleet.world, &fleet.rules()).map_err(bad_world)?;
-        Ok(Self { fleet, plan, moved: None })
+        Ok(Self { fleet, plan, moved: None, price_facts: Vec::new() })
     }
 
     /// Plans for objects under a policy, which may let pods move, as if some nodes had the layout
@@ -48,7 +52,12 @@ impl Planned {
         let fleet = fleet_beside(objects, policy, tables, age, expected);
         let (mut fleet, plan) = plan_with_several(fleet)?;
         let moved = with_moves(&mut fleet, &plan, objects, policy, age)?;
-        Ok(Self { fleet, plan, moved })
+        Ok(Self { fleet, plan, moved, price_facts: Vec::new() })
+    }
+
+    /// The nodes of the cluster whose GPUs are in the plan, by name.
+    pub fn nodes_to_price(&self) -> impl Iterator<Item = (&str, NodeToPrice<'_>)> {
+        self.price_facts.iter().map(PriceFacts::to_price)
     }
 
     /// Node by node, with the one for which pods move.
@@ -90,5 +99,7 @@ pub fn read(
         app.note("the policy's nodeSelector selects no node with GPUs");
     }
     let age = Age { now_ms, young_ms: basis.young_ms };
-    Planned::of_objects(&objects, policy, tables, age, &ExpectedNodes::new())
+    let planned = Planned::of_objects(&objects, policy, tables, age, &ExpectedNodes::new())?;
+    let price_facts = PriceFacts::all_of(&objects, &planned.fleet);
+    Ok(Planned { price_facts, ..planned })
 }

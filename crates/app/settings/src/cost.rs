@@ -203,6 +203,26 @@ impl CostSection {
         Ok(book)
     }
 
+    /// The note where the section splits the price of a node otherwise than `dovetail audit` does,
+    /// for which GPUs carry all of it.
+    pub fn without_effect_on_audit(&self) -> Option<String> {
+        let method = self.method.as_ref().and_then(|name| name.parse::<SplitMethod>().ok());
+        let set = [
+            ("cost.method", method.is_some_and(|method| method != SplitMethod::AllIn)),
+            ("cost.usd_per_vcpu_hour", self.usd_per_vcpu_hour.is_some()),
+            ("cost.usd_per_gib_hour", self.usd_per_gib_hour.is_some()),
+        ];
+        let set: Vec<&str> =
+            set.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name).collect();
+        let verb = if set.len() == 1 { "has" } else { "have" };
+        (!set.is_empty()).then(|| {
+            format!(
+                "{} {verb} no effect on `dovetail audit`, which assigns the whole price of a node to its GPUs (method                  all-in) and no price to nodes without GPUs; `dovetail cost` and `dovetail serve` apply these settings",
+                set.join(", ")
+            )
+        })
+    }
+
     /// What teams may cost in a month.
     pub fn budgets_usd_micros(&self) -> BTreeMap<String, Money> {
         // What the file says was looked at when it was read.

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
+use dovetail_account::Priced;
 use dovetail_audit::NodePrice;
 use dovetail_console::clock::today;
 use dovetail_console::plain::{plain, plain_sentence};
@@ -51,6 +52,8 @@ impl<'a> NodeToPrice<'a> {
 pub struct Prices {
     /// In the order of the nodes.
     pub of_nodes: Vec<NodePrice>,
+    /// The same with where each price is from.
+    pub(crate) priced: Vec<Priced>,
     /// What their labels say of them, in the same order.
     pub places: Vec<NodePlace>,
     /// List prices on demand of a GPU-hour of nodes that are bought at a committed rate, in the
@@ -179,6 +182,7 @@ impl OwnPriceFlags {
         let mut told: BTreeMap<LineKey, PriceLine> = BTreeMap::new();
         let mut used = PricesUsed::default();
         let (mut of_nodes, mut places, mut lists) = (Vec::new(), Vec::new(), Vec::new());
+        let mut priced = Vec::new();
         for node in nodes {
             let mut place = place_of(node);
             // What the provider may take back is not bought for a term, whatever pool it is in.
@@ -207,14 +211,12 @@ impl OwnPriceFlags {
             used.owned.extend(book.owned_by(&asked).map(str::to_owned));
             let price_as = |purchase| book.price_of(&PriceQuery { purchase, ..asked });
             let price = price_as(place.purchase);
-            let is_listed =
-                known_of(&price).is_none_or(|known| known.origin != PriceOrigin::Estimated);
+            let estimated = known_of(&price).filter(|known| known.origin == PriceOrigin::Estimated);
+            let is_listed = estimated.is_none();
             if let Some(types) = stand_in(&asked, &price).filter(|_| is_listed) {
                 *used.stand_ins.entry(types).or_default() += node.gpus;
             }
-            if let Some(known) =
-                known_of(&price).filter(|known| known.origin == PriceOrigin::Estimated)
-            {
+            if let Some(known) = estimated {
                 let from = [model.clone().unwrap_or_else(|| "*".to_owned()), known.source.clone()];
                 *used.estimated.entry(from).or_default() += node.gpus;
             } else if place.provider.is_none() && known_of(&price).is_none() {
@@ -239,10 +241,11 @@ impl OwnPriceFlags {
                 .or_insert_with(|| line(model, &place, &price, is_estimate))
                 .gpus += node.gpus;
             places.push(place);
+            priced.push(Priced::from(price));
         }
         let told: Vec<PriceLine> = told.into_values().collect();
         let notes = self.notes(&book, settings, &told, &used);
-        Ok(Prices { of_nodes, places, lists, told, used, notes })
+        Ok(Prices { of_nodes, priced, places, lists, told, used, notes })
     }
 
     /// What is to be said of prices that were used at several times.

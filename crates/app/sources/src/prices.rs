@@ -1,4 +1,5 @@
 //! Prices of GPU models where no node is known: those that nodes would have at a named provider.
+//! Where nodes are known, each has its own price.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +13,7 @@ use dovetail_settings::Settings;
 use dovetail_settings::errors::UsageError;
 use dovetail_trace::TraceCluster;
 
+use crate::node_prices::NodeToPrice;
 use crate::own_prices::OwnPriceFlags;
 
 /// Prices by GPU model; no model is that of nodes without one.
@@ -76,14 +78,41 @@ impl PriceFlags {
         self.looked_up(&self.own.book(settings)?, models)
     }
 
+    /// The prices of nodes, in their order: of each as `dovetail cost` has it, by its provider,
+    /// region, instance type and purchase option. The price is that of the model where a flag names
+    /// a provider or a purchase option, and for a node of which nothing else is known.
+    ///
+    /// # Errors
+    /// A price that cannot be read.
+    pub fn of_nodes(&self, nodes: &[NodeToPrice<'_>], settings: &Settings) -> Result<Vec<Priced>> {
+        let book = self.own.book(settings)?;
+        let mut prices = self.own.of(nodes, settings)?.priced;
+        for (node, price) in nodes.iter().zip(&mut prices) {
+            let is_unknown = node.labels.is_empty() && node.provider_id.is_empty();
+            if is_unknown || self.names_place() {
+                *price = self.of_model(&book, node.model)?;
+            }
+        }
+        Ok(prices)
+    }
+
+    /// Whether a flag says where GPUs are, or how they are bought.
+    fn names_place(&self) -> bool {
+        self.provider.is_some() || self.purchase != Purchase::OnDemand.name()
+    }
+
     fn looked_up(&self, book: &PriceBook, models: BTreeSet<Option<String>>) -> Result<Prices> {
+        let priced = |model: Option<String>| {
+            let price = self.of_model(book, model.as_deref())?;
+            Ok((model, price))
+        };
+        models.into_iter().map(priced).collect()
+    }
+
+    fn of_model(&self, book: &PriceBook, model: Option<&str>) -> Result<Priced> {
         let purchase = Purchase::from_name(&self.purchase).context("purchases are checked")?;
         let (provider, region) = (self.provider.as_deref(), self.region.as_deref());
-        let priced = |model: Option<String>| {
-            let price = book.lookup(model.as_deref(), provider, region, purchase);
-            (model, price.into())
-        };
-        Ok(models.into_iter().map(priced).collect())
+        Ok(book.lookup(model, provider, region, purchase).into())
     }
 
     /// Refuses a stand-in for a model that no machine has: a slip would leave the true one without

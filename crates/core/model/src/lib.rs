@@ -46,6 +46,7 @@ mod mig_tables;
 pub mod money;
 mod named;
 pub mod node;
+mod owner_kind;
 pub mod preemption;
 pub mod preference;
 pub mod proportion;
@@ -84,6 +85,7 @@ pub use mig_rules::{MigTableError, check_mig_table};
 pub use mig_shown::ShownProfiles;
 pub use money::Money;
 pub use node::{Knowledge, Node, NodeAvailability, Taint, TaintEffect};
+pub use owner_kind::{OwnerKind, owner_kind};
 pub use preemption::{
     Budget, Place, PreemptReason, PreemptionCost, PreemptionReservation, PreemptionRules, Reserved,
 };

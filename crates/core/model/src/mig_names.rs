@@ -59,6 +59,13 @@ impl MigTable {
     }
 }
 
+impl MigProfile {
+    /// The memory that the name of the profile states, in GB; `None` if it is no such name.
+    pub fn named_gb(&self) -> Option<u64> {
+        ProfileName::read(&self.name).map(|name| name.gb)
+    }
+}
+
 /// The parts of a profile's name: `1g.10gb+me`.
 struct ProfileName<'n> {
     compute: u64,

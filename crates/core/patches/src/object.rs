@@ -1,7 +1,7 @@
 //! Changes of an object beside its pod template, and objects that are made new.
 
 use dovetail_audit::{ObjectRef, PatchChange};
-use dovetail_model::labels;
+use dovetail_model::{labels, owner_kind};
 use dovetail_units::time::time;
 
 use super::edit::Edits;
@@ -50,18 +50,15 @@ pub(super) fn change(
 /// while only would keep its nodes.
 fn stop(source: &SourceObject, now_s: u64, edits: &mut Edits) -> bool {
     let mut mark = labels::STOPPED;
-    match source.object.kind.as_str() {
+    let kind = source.object.kind.as_str();
+    let suspend = owner_kind(kind).suspend;
+    match kind {
         "Deployment" | "StatefulSet" | "ReplicaSet" | "Rollout" => {
             edits.set(path(&["spec", "replicas"]), Json::Integer(0));
         }
-        "Job" | "JobSet" | "RayJob" | "RayCluster" => {
-            edits.set(path(&["spec", "suspend"]), Json::Bool(true));
-        }
-        "PyTorchJob" | "MPIJob" | "TFJob" | "XGBoostJob" | "PaddleJob" | "JAXJob" => {
-            edits.set(path(&["spec", "runPolicy", "suspend"]), Json::Bool(true));
-        }
         // Kubeflow's notebook controller wants the time at which it was stopped.
         "Notebook" => mark = labels::NOTEBOOK_STOPPED,
+        _ if !suspend.is_empty() => edits.set(path(suspend), Json::Bool(true)),
         _ => return false,
     }
     edits.set(path(&["metadata", "annotations", mark]), time(now_s * 1_000).into());

@@ -309,6 +309,22 @@ fn who_writes_the_object_is_named_and_what_cannot_be_changed_has_no_command() {
 }
 
 #[test]
+fn a_kind_that_can_be_suspended_is_stopped_that_way() {
+    let stopped = |kind: &str| {
+        let job = source(kind, "example.com/v1", Json::Object(BTreeMap::new()));
+        patched(&job, vec![PatchChange::Stop]).body().expect("a body").to_line()
+    };
+    let mark = r#"{"metadata":{"annotations":{"dovetail.dev/stopped":"1970-01-01T00:00:00Z"}}"#;
+    for kind in ["Job", "JobSet", "RayCluster", "RayJob", "TrainJob"] {
+        assert_eq!(stopped(kind), format!(r#"{mark},"spec":{{"suspend":true}}}}"#), "{kind}");
+    }
+    for kind in ["JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob"] {
+        let spec = r#"{"runPolicy":{"suspend":true}}"#;
+        assert_eq!(stopped(kind), format!(r#"{mark},"spec":{spec}}}"#), "{kind}");
+    }
+}
+
+#[test]
 fn names_that_no_server_takes_get_no_patch() {
     let source = deployment(template(list([container("main")])));
     for name in ["--all", "a b", "a'; rm -rf ~; '", "$(id)", "", "a\nb", "é"] {

@@ -11,7 +11,7 @@ use dovetail_console::connection::connection_runtime;
 use dovetail_model::{MigTable, canonical_gpu_model};
 use dovetail_partitioning::apply::{AskedChange, WorkloadName};
 use dovetail_partitioning::fleet::{model_of, tables};
-use dovetail_partitioning::planned::Basis;
+use dovetail_partitioning::planned::{Basis, Planned};
 use dovetail_partitioning::{
     apply, cluster, measured, plan, planned, policy, setup, show, size, world_file,
 };
@@ -20,6 +20,7 @@ use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use dovetail_sharing::{PolicySpec, Timing};
 use dovetail_sources::kubeconfig::ConnectionFlags;
+use dovetail_sources::node_prices::NodeToPrice;
 use dovetail_sources::objects::ObjectFlags;
 use dovetail_sources::prices::PriceFlags;
 use dovetail_sources::prometheus::{ServerChoice, WayFlags};
@@ -196,20 +197,22 @@ impl Command {
     }
 }
 
-/// Dollars of a GPU-hour of each model.
+/// Price of a GPU-hour in micro-USD, if it is known.
+fn per_hour(price: &Priced) -> Option<i64> {
+    match price {
+        Priced::Known(price) => Some(price.usd_micros_per_gpu_hour),
+        Priced::Unknown => None,
+    }
+}
+
+/// Price of a GPU-hour of each model.
 fn hour_prices(
     app: &App,
     flags: &PriceFlags,
     models: BTreeSet<String>,
 ) -> Result<BTreeMap<String, Option<i64>>> {
     let priced = flags.of_models(models.into_iter().map(Some).collect(), &app.settings)?;
-    let known = priced.into_iter().filter_map(|(model, price)| {
-        let price = match price {
-            Priced::Known(price) => Some(price.usd_micros_per_gpu_hour),
-            Priced::Unknown => None,
-        };
-        Some((model?, price))
-    });
+    let known = priced.into_iter().filter_map(|(model, price)| Some((model?, per_hour(&price))));
     Ok(known.collect())
 }
 
@@ -230,12 +233,27 @@ impl PlanFlags {
                 planned::read(app, &self.source, &basis, &policy, &tables)?
             }
         };
-        let models = found.fleet.models.iter().cloned().collect();
-        let document = plan::document(&found, &hour_prices(app, &self.prices, models)?);
+        let document = plan::document(&found, &self.hour_prices(app, &found)?);
         match output {
             Output::Json => app.print_json(&document),
             _ => app.print(&plan::text(&document, &found.fleet)),
         }
+    }
+
+    /// Price of a GPU-hour of each node, as `dovetail cost` has it.
+    fn hour_prices(&self, app: &App, found: &Planned) -> Result<plan::HourPrices> {
+        if self.world.is_none() {
+            let (names, nodes): (Vec<&str>, Vec<NodeToPrice<'_>>) = found.nodes_to_price().unzip();
+            let prices = self.prices.of_nodes(&nodes, &app.settings)?;
+            let of_nodes = names.into_iter().zip(&prices);
+            return Ok(of_nodes.map(|(node, price)| (node.to_owned(), per_hour(price))).collect());
+        }
+        // A file says nothing of its node but the model.
+        let fleet = &found.fleet;
+        let of_models = hour_prices(app, &self.prices, fleet.models.iter().cloned().collect())?;
+        let named = fleet.names.iter().zip(&fleet.models);
+        let price = |model: &String| of_models.get(model).copied().flatten();
+        Ok(named.map(|((node, _), model)| (node.clone(), price(model))).collect())
     }
 }
 

@@ -1,9 +1,10 @@
 //! Which price a node has where its labels say little, and what is said of prices.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::cost::{HOURS, document, folder, node, of};
-use crate::fake_prometheus::{FakePrometheus, two_gpus};
+use crate::cost::{HOURS, document, dump, folder, node, of};
+use crate::fake_prometheus::{FakePrometheus, Made, Query, two_gpus};
+use crate::program::Folder;
 
 /// A node of no cloud that anybody knows has the price that names none, and else that of another
 /// place, as an estimate. A price of a day that is yet to come is told.
@@ -59,8 +60,7 @@ fn a_node_costs_the_same_in_every_command() {
     let of_nodes = "--from dump.json --at 2026-11-20T12:00:00Z";
     let prices = |flags: &str| -> Vec<i64> {
         let json = |command: &str| folder.json(&format!("{command} {flags}"));
-        let of_node =
-            |found: &serde_json::Value| found["prices"][0]["usd_micros_per_gpu_hour"].clone();
+        let of_node = |found: &Value| found["prices"][0]["usd_micros_per_gpu_hour"].clone();
         let usage = json(&format!("usage gpus --prometheus {} --period 2h --step 5m", server.url));
         let usd = usage["prices"][0]["usd_per_gpu_hour"].as_f64().expect("a price");
         let simulated =
@@ -86,4 +86,104 @@ fn a_node_costs_the_same_in_every_command() {
     assert_eq!(h100.expect("an H100")["usd_micros_per_gpu_hour"], 5_000_000);
     // What the flag was called once.
     assert_eq!(prices("--price-file mine.csv"), [5_000_000; 5]);
+}
+
+/// A spot node whose GPUs are cut into sevenths, and four pods that wait for halves.
+fn spot_node_and_pods() -> Vec<Value> {
+    let mut spot = node("n1", 8, "h100");
+    spot["metadata"]["labels"]["karpenter.sh/capacity-type"] = json!("spot");
+    spot["metadata"]["labels"]["nvidia.com/gpu.count"] = json!("8");
+    let offers =
+        json!({"cpu": "192", "memory": "2048Gi", "pods": "110", "nvidia.com/mig-1g.10gb": "56"});
+    spot["status"]["capacity"] = offers.clone();
+    spot["status"]["allocatable"] = offers;
+    let half = json!({"nvidia.com/mig-3g.40gb": "1"});
+    let pod = |number: u32| {
+        json!({
+            "apiVersion": "v1", "kind": "Pod", "status": {"phase": "Pending"},
+            "metadata": {"name": format!("half-{number}"), "namespace": "team",
+                "uid": format!("half-{number}"), "creationTimestamp": "2026-11-20T10:00:00Z"},
+            "spec": {"containers": [{"name": "c", "image": "i",
+                "resources": {"requests": half, "limits": half}}]}
+        })
+    };
+    [spot].into_iter().chain((0..4).map(pod)).collect()
+}
+
+/// What kube-state-metrics says of that node, beside what an exporter says of two of its GPUs.
+fn spot_series(query: &Query) -> Vec<Made> {
+    let labels = if query.text.contains("kube_node_info[") {
+        json!({"node": "n1", "provider_id": "aws:///us-east-1a/i-n1"})
+    } else if query.text.contains("kube_node_labels[") {
+        json!({
+            "node": "n1", "label_karpenter_sh_capacity_type": "spot",
+            "label_node_kubernetes_io_instance_type": "p5.48xlarge",
+            "label_topology_kubernetes_io_region": "us-east-1"
+        })
+    } else {
+        return two_gpus(query);
+    };
+    vec![(labels, Box::new(|_| Some(1.0)))]
+}
+
+/// The same of a node of which labels say more than the model: how it is bought, and that it is a
+/// machine of one's own. The commands that know the node take its price, and not its model's.
+#[test]
+fn a_spot_node_and_own_hardware_cost_the_same_in_every_command() {
+    let folder = Folder::new();
+    folder.write("dump.json", &dump(&spot_node_and_pods()));
+    let server = FakePrometheus::start(spot_series);
+    let of_nodes = "--from dump.json --at 2026-11-20T12:00:00Z";
+    let prices = |flags: &str| -> Vec<i64> {
+        let json = |command: &str| folder.json(&format!("{command} {flags}"));
+        let of_node = |command: &str| {
+            let found = json(&format!("{command} {of_nodes}"));
+            let price = &found["prices"][0]["usd_micros_per_gpu_hour"];
+            price.as_i64().unwrap_or_else(|| panic!("{command}: {found:#}"))
+        };
+        let usage = json(&format!("usage gpus --prometheus {} --period 2h --step 5m", server.url));
+        let usd = usage["prices"][0]["usd_per_gpu_hour"].as_f64().expect("a price");
+        // Two GPUs serve two pods each, which take six of seven slices.
+        let plan = json(&format!("partition plan {of_nodes}"));
+        assert_eq!(plan["accepted"], json!({"3g.40gb": 4}), "{plan:#}");
+        let month = plan["usd_per_month"].as_f64().expect("a price");
+        let of_plan = month * 7.0 / 12.0 / HOURS as f64;
+        let mut found =
+            ["cost --by node", "audit --fail-on never", "cost questions"].map(of_node).to_vec();
+        found.extend([usd, of_plan].map(|usd| (usd * 1e6).round() as i64));
+        found
+    };
+    let spot = prices("");
+    assert_eq!(spot, [spot[0]; 5]);
+    assert!(spot[0] < 6_880_000, "{spot:?} is no price of spot");
+    assert_eq!(prices("--gpu-price H100=4"), [4_000_000; 5]);
+    let hardware = "[[cost.hardware]]\ngpu_model = \"H100\"\ngpus = 8\ncapex_usd = \"280000\"\nyears = 4\n\
+                    watts = 10200\npue = \"1.4\"\nusd_per_kwh = \"0.12\"\n\
+                    nodes = [\"node.kubernetes.io/instance-type=p5.48xlarge\"]\n";
+    folder.write("dovetail.toml", hardware);
+    assert_eq!(prices(""), [1_213_058; 5]);
+    // Who names a provider or a purchase option asks for that price.
+    let plan = |flags: &str| {
+        let plan = folder.json(&format!("partition plan {of_nodes} {flags}"));
+        plan["usd_per_month"].as_f64().expect("a price") * 7.0 / 12.0 / HOURS as f64
+    };
+    assert!((plan("--provider aws") - 6.88).abs() < 1e-6);
+}
+
+/// The amounts of `audit` are those of the method `all-in`, whatever a bill is split by.
+#[test]
+fn an_audit_names_the_settings_of_a_bill_that_it_does_not_apply() {
+    let folder = folder();
+    let notes = |settings: &str| {
+        folder.write("dovetail.toml", &format!("[cost]\n{settings}"));
+        let call = "audit --fail-on never --from dump.json --at 2026-11-20T12:00:00Z";
+        folder.json(call)["notes"].to_string()
+    };
+    let all_in = notes("method = \"all-in\"\n");
+    assert!(!all_in.contains("no effect on `dovetail audit`"), "{all_in}");
+    let weights = notes("method = \"aws-split\"\n");
+    assert!(weights.contains("cost.method has no effect on `dovetail audit`"), "{weights}");
+    let parts = notes("usd_per_vcpu_hour = \"0.04\"\nusd_per_gib_hour = \"0.005\"\n");
+    let both = "cost.usd_per_vcpu_hour, cost.usd_per_gib_hour have no effect";
+    assert!(parts.contains(both), "{parts}");
 }

@@ -29,7 +29,6 @@ mod meta;
 mod namespace;
 mod node;
 mod object;
-mod owner_kind;
 mod persistent_volume;
 mod pod;
 mod pod_extended;
@@ -61,6 +60,7 @@ pub use devices::{
     TaintEffectOfDevice,
 };
 pub use disruption_budget::DisruptionBudget;
+pub use dovetail_model::{OwnerKind, owner_kind};
 pub use field_path::field_path;
 pub use fields::ReadFields;
 pub use gpu_labels::{GpuLabels, mig_of_product};
@@ -74,7 +74,6 @@ pub use meta::{Controller, Meta};
 pub use namespace::Namespace;
 pub use node::Node;
 pub use object::Object;
-pub use owner_kind::{OwnerKind, owner_kind};
 pub use persistent_volume::{ClaimReference, PersistentVolume};
 pub use pod::{Feature, HostPort, Pod, PodClaim, PodPhase, Unscheduled};
 pub use pod_extended::{ExtendedClaimStatus, ExtendedContainer, ExtendedMapping, ExtendedRequest};

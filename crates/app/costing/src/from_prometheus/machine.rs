@@ -10,6 +10,7 @@ use dovetail_inventory::facts::POOL_LABELS;
 use dovetail_metrics::exporter::{ObservedDevice, ObservedTime};
 use dovetail_metrics::kube_state::{KubeNode, KubeState, label};
 use dovetail_price::{PriceBook, node_place, place_labels};
+use dovetail_settings::Settings;
 use dovetail_sources::node_prices::NodeToPrice;
 
 use super::look::BillInputs;
@@ -137,11 +138,7 @@ fn machine(
         ..Machine::default()
     };
     let Some(node) = node else { return machine };
-    let keys = place_labels().chain(POOL_LABELS.iter().map(|(key, _)| *key)).chain([PRODUCT]);
-    let own = [sources.settings.prices.labels(), sources.settings.cost.hardware_labels()].concat();
-    let keys = keys.map(|key| -> &str { key }).chain(own.iter().map(String::as_str));
-    let known = keys.filter_map(|key| Some((key.to_owned(), label(&node.labels, key)?)));
-    machine.labels = known.collect();
+    machine.labels = known_labels(node, sources.settings);
     machine.provider_id.clone_from(&node.provider_id);
     (machine.cpu_milli, machine.memory_bytes) = (node.cpu_milli, node.memory_bytes);
     let pool = POOL_LABELS.iter().find_map(|(key, kind)| {
@@ -149,6 +146,14 @@ fn machine(
     });
     machine.pool = pool.unwrap_or_default();
     machine
+}
+
+/// Labels of a node that say which pool it is of, or decide its price, by their names in the API.
+pub(crate) fn known_labels(node: &KubeNode, settings: &Settings) -> Labels {
+    let keys = place_labels().chain(POOL_LABELS.iter().map(|(key, _)| *key)).chain([PRODUCT]);
+    let own = [settings.prices.labels(), settings.cost.hardware_labels()].concat();
+    let keys = keys.map(|key| -> &str { key }).chain(own.iter().map(String::as_str));
+    keys.filter_map(|key| Some((key.to_owned(), label(&node.labels, key)?))).collect()
 }
 
 /// What objects say, which are of the machine that has the name now.

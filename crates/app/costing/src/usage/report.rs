@@ -9,11 +9,11 @@ use dovetail_account::{Amount, Priced};
 use dovetail_console::plain::plain;
 use dovetail_console::table::{facts, number, table, whole, wrapped};
 use dovetail_metrics::exporter::{ObservedDevice, ObservedTime, RefusedSeries};
-use dovetail_sources::prices::Prices;
 use dovetail_units::amount::percent;
 use dovetail_units::duration::{duration, duration_of_seconds};
 use serde::Serialize;
 
+use super::device_prices::DevicePrices;
 use super::grouping::{Grouping, NOBODY, UNKNOWN};
 
 /// Where the samples come from.
@@ -45,7 +45,7 @@ pub struct GpuUsage<'a> {
     contradicting_samples: u64,
 }
 
-/// What a GPU-hour of a model costs; null where nobody knows.
+/// What a GPU-hour of a model costs on some of its nodes; null where nobody knows.
 #[derive(Debug, Serialize)]
 struct Price {
     gpu_model: String,
@@ -93,13 +93,13 @@ impl<'a> GpuUsage<'a> {
         (by, only): (Grouping, Option<&str>),
         time: &ObservedTime,
         refused: RefusedSeries,
-        prices: &Prices,
+        prices: &DevicePrices,
     ) -> Result<Self> {
         let mut groups: BTreeMap<(String, bool), DeviceTime<Amount>> = BTreeMap::new();
         let mut signals: BTreeMap<&'static str, i128> = BTreeMap::new();
         for device in &time.devices {
             for (key, account) in accounts(device, source.period, (by, only), time, &mut signals)? {
-                let price = prices.get(&device.model).unwrap_or(&Priced::Unknown);
+                let price = prices.of_device(device);
                 groups.entry(key).or_default().add(&account.priced(price));
             }
         }
@@ -122,7 +122,7 @@ impl<'a> GpuUsage<'a> {
             total: UsageRow::of("total", &total),
             rows,
             signals: signals.into_iter().map(|(name, time)| (name, hours(time))).collect(),
-            prices: prices.iter().map(Price::of).collect(),
+            prices: prices.by_model().into_iter().map(Price::of).collect(),
             series_without_device: refused.series_without_device,
             samples_without_reading: refused.samples,
             contradicting_samples: refused.contradictions,
@@ -342,7 +342,13 @@ mod tests {
         Series { labels, samples }
     }
 
-    fn report_of(prices: &Prices, show: impl Fn(&GpuUsage<'_>)) {
+    /// One price for all devices.
+    fn all_at(price: Priced) -> DevicePrices {
+        let kind = ("n1".to_owned(), Some("H100".to_owned()));
+        DevicePrices(BTreeMap::from([(kind, price)]))
+    }
+
+    fn report_of(prices: &DevicePrices, show: impl Fn(&GpuUsage<'_>)) {
         let mut observation = Observation::default();
         let all = vec![
             series("a", Some("ml"), [0.9, 0.0, 0.0, 0.0]),
@@ -373,8 +379,7 @@ mod tests {
             source: "a list".into(),
             assumed: false,
         };
-        let prices = Prices::from([(Some("H100".to_owned()), Priced::Known(known))]);
-        report_of(&prices, |report| {
+        report_of(&all_at(Priced::Known(known)), |report| {
             let total = &report.total;
             // The sample that is no number says who holds the GPU, and not what it does.
             assert_eq!((total.seen_gpu_hours, total.allocated_gpu_hours), (12.0, 8.0));
@@ -394,8 +399,7 @@ mod tests {
 
     #[test]
     fn an_unknown_price_is_a_dash_and_says_what_to_do() {
-        let prices = Prices::from([(Some("H100".to_owned()), Priced::Unknown)]);
-        report_of(&prices, |report| {
+        report_of(&all_at(Priced::Unknown), |report| {
             assert_eq!((report.total.idle_usd, report.total.priced_percent), (None, Some(0.0)));
             let text = report.table();
             assert!(text.contains("--gpu-price") && !text.contains("$0"), "{text}");

@@ -3,7 +3,7 @@
 //! All of these rest on [`crate::Facts::usage`]; a workload that nobody measured triggers none of
 //! them.
 
-use dovetail_model::labels;
+use dovetail_model::{MigProfile, labels};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -12,10 +12,11 @@ use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_units::amount::{gib, percent};
 use dovetail_units::duration::{duration, duration_at_least};
 
+use super::profile_names::ProfileNames;
 use super::{View, mend, node_ref, pod_ref};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
-use crate::facts::{ObjectRef, Pod, Workload, WorkloadClass};
+use crate::facts::{Node, ObjectRef, Pod, Workload, WorkloadClass};
 use crate::finding::Finding;
 use crate::remedy::PatchChange;
 use crate::usage::GpuUse;
@@ -27,19 +28,6 @@ const WHOLE: &str = labels::NVIDIA_GPU;
 const SHARED: &str = labels::NVIDIA_SHARED;
 const GPU_MEMORY: &str = labels::NVIDIA_MEMORY;
 const REPLICAS: &str = labels::NVIDIA_REPLICAS;
-
-/// A slice of a GPU: compute slices, name, GiB of memory.
-type Profile = (u32, &'static str, u64);
-
-/// Slices of GPUs, smallest first, by a part of the model's name and its number of compute slices.
-/// NVIDIA, Multi-Instance GPU User Guide r580, supported profiles.
-const PROFILES: [(&str, u32, [Profile; 3]); 5] = [
-    ("A30", 4, [(1, "1g.6gb", 6), (2, "2g.12gb", 12), (4, "4g.24gb", 24)]),
-    ("A100-SXM4-40GB", 7, [(1, "1g.5gb", 5), (2, "2g.10gb", 10), (3, "3g.20gb", 20)]),
-    ("A100", 7, [(1, "1g.10gb", 10), (2, "2g.20gb", 20), (3, "3g.40gb", 40)]),
-    ("H100", 7, [(1, "1g.10gb", 10), (2, "2g.20gb", 20), (3, "3g.40gb", 40)]),
-    ("H200", 7, [(1, "1g.18gb", 18), (2, "2g.35gb", 35), (3, "3g.71gb", 71)]),
-];
 
 /// Workloads with GPUs, with their number and their pods that were measured for long enough.
 fn measured<'a>(view: &View<'a>) -> impl Iterator<Item = (u32, &'a Workload, Vec<&'a Pod>)> {
@@ -172,6 +160,7 @@ pub(super) fn never_used(view: &View<'_>, check: &'static Check, found: &mut Vec
 }
 
 pub(super) fn fits_a_slice(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let names = ProfileNames::of(view.facts);
     for (number, workload, pods) in measured(view) {
         let is_one = workload.gpus_per_pod() == BTreeMap::from([(WHOLE, 1)]);
         let is_gang = workload.class == Some(WorkloadClass::Training) && workload.replicas > 1;
@@ -185,9 +174,9 @@ pub(super) fn fits_a_slice(view: &View<'_>, check: &'static Check, found: &mut V
         let (busy, memory) = (busy.into_iter().max(), memory.into_iter().max());
         let (Some(busy), Some(memory)) = (busy, memory) else { continue };
         let is_used = uses().any(|used| used.active_ms > 0);
-        let slice = smallest_slice(view, &pods, busy, memory).filter(|_| is_used);
+        let slice = smallest_slice(view, &names, &pods, (busy, memory)).filter(|_| is_used);
         let Some((name, slices, of)) = slice else { continue };
-        let resource = format!("nvidia.com/mig-{name}");
+        let resource = format!("{}{name}", labels::NVIDIA_MIG);
         let mut finding = Finding::new(check, &workload.owner)
             .with("95th percentile of activity", percent(f64::from(busy) / 1e8))
             .with("peak memory", gib(memory))
@@ -201,28 +190,36 @@ pub(super) fn fits_a_slice(view: &View<'_>, check: &'static Check, found: &mut V
     }
 }
 
-/// The smallest slice of the model that all pods are on with enough compute and memory: its name,
-/// its compute slices, and of how many.
-fn smallest_slice(
+/// The smallest slice of the model that all pods are on with enough compute and memory, of those
+/// that a GPU has room for twice: its name on nodes of the model, its compute slices, and of how
+/// many.
+fn smallest_slice<'n>(
     view: &View<'_>,
+    names: &'n ProfileNames<'_>,
     pods: &[&Pod],
-    busy_micro_percent: u32,
-    memory_bytes: u64,
-) -> Option<(&'static str, i64, i64)> {
-    let models = pods.iter().map(|pod| {
-        let node = view.node_of.get(pod.node.as_deref()?)?;
-        node.gpus.get(WHOLE)?.model.as_deref()
-    });
-    let models: BTreeSet<Option<&str>> = models.collect();
-    let [Some(model)] = models.into_iter().collect::<Vec<_>>()[..] else { return None };
-    let (_, of, profiles) = PROFILES.iter().find(|(name, ..)| model.contains(name))?;
+    (busy_micro_percent, memory_bytes): (u32, u64),
+) -> Option<(&'n str, i64, i64)> {
+    let nodes = pods.iter().map(|pod| view.node_of.get(pod.node.as_deref()?).copied());
+    let nodes: Vec<&Node> = nodes.collect::<Option<_>>()?;
+    let (&node, others) = nodes.split_first()?;
+    if others.iter().any(|&other| names.model(other) != names.model(node)) {
+        return None;
+    }
+    let table = names.table(node)?;
+    let of = u64::from(table.compute_slices);
     let percent = view.facts.thresholds.slice_busy_percent;
-    let fits = |(slices, _, gib): &&Profile| {
-        let compute = u64::from(*slices) * percent * 1_000_000 / u64::from(*of);
-        u64::from(busy_micro_percent) <= compute && memory_bytes <= gib << 30
+    let fits = |profile: &MigProfile| {
+        let compute = u64::from(profile.compute_slices) * percent * 1_000_000 / of;
+        let has_memory = profile.named_gb().is_some_and(|gb| memory_bytes <= gb << 30);
+        // Of what a GPU has room for once, the rest saves nothing unless smaller work fills it.
+        let is_several = profile.starts.len() > 1 && !profile.has_media();
+        is_several && has_memory && u64::from(busy_micro_percent) <= compute
     };
-    let (slices, name, _) = profiles.iter().find(fits)?;
-    (slices < of).then_some((*name, i64::from(*slices), i64::from(*of)))
+    let fitting = table.profiles.iter().enumerate().filter(|&(_, profile)| fits(profile));
+    let (place, smallest) =
+        fitting.min_by_key(|(_, profile)| (profile.memory_slices, profile.compute_slices))?;
+    let slices = (smallest.compute_slices, table.compute_slices);
+    Some((names.name_at(node, place)?, i64::from(slices.0), i64::from(slices.1)))
 }
 
 /// Pods whose GPUs all stand still for longer than so long until the end of the period, with the

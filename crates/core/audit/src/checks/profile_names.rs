@@ -37,6 +37,11 @@ impl<'f> ProfileNames<'f> {
         Self { tables: MigTable::all().collect(), models, shown }
     }
 
+    /// The model of a node's GPUs; `None` if they cannot be cut.
+    pub(super) fn model(&self, node: &Node) -> Option<&'static str> {
+        self.models.get(&model_of(node)?).map(|(model, _)| *model)
+    }
+
     /// How the GPUs of a node can be cut; `None` if they cannot be.
     pub(super) fn table<'s>(&'s self, node: &'s Node) -> Option<&'s MigTable> {
         self.models.get(&model_of(node)?).map(|(_, table)| table)
@@ -74,7 +79,7 @@ impl<'f> ProfileNames<'f> {
     }
 
     /// The name of the profile at a place of the table of a node's GPUs.
-    fn name_at<'s>(&'s self, node: &'s Node, place: usize) -> Option<&'s str> {
+    pub(super) fn name_at<'s>(&'s self, node: &'s Node, place: usize) -> Option<&'s str> {
         let (model, table) = self.models.get(&model_of(node)?)?;
         Some(self.shown.offered((&*node.node.name, *model), table, place))
     }

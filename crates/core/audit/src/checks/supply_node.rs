@@ -90,7 +90,6 @@ pub(super) fn nodes<'f>(view: &View<'f>, names: &ProfileNames<'f>) -> Vec<Supply
     nodes.collect()
 }
 
-/// How many pods have GPUs on each node.
 fn gpu_pods_by_node<'f>(view: &View<'f>) -> BTreeMap<&'f str, usize> {
     let mut pods = BTreeMap::new();
     for pod in view.gpu_workloads().flat_map(|workload| &workload.pods) {

@@ -17,6 +17,7 @@ mod scaled;
 mod seen;
 mod shared;
 mod sharing;
+mod slices;
 mod staying;
 mod thresholds;
 

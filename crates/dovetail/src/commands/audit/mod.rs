@@ -208,6 +208,7 @@ fn audited(app: &App, flags: &AuditFlags) -> Result<Document> {
     let mut document = Document::of(sources, &gathered, &found, prices, old.as_ref());
     document.notes.extend(measured);
     document.notes.extend(ignore_file::without_effect(&policy, &found));
+    document.notes.extend(app.settings.cost.without_effect_on_audit());
     let document = flags.ledger.held_against(app, &gathered, document)?;
     let mut document = document.with_doubt(old.as_ref(), gathered.facts.now_ms);
     if let Some(namespace) = flags.namespace.only() {

@@ -40,15 +40,25 @@ pub struct Compared {
     /// Longest time from dovetail's decision to the pod's node, or to now, in milliseconds.
     pub longest_ms: u64,
     /// GPU-time that stood free from dovetail's decision to the pod's node, its end, or now, in
-    /// GPU-milliseconds by GPU model; an empty model is not known.
-    pub idle_gpu_ms: BTreeMap<String, u128>,
+    /// GPU-milliseconds by node.
+    pub idle_gpu_ms: BTreeMap<IdleNode, u128>,
+}
+
+/// A node with GPUs that stood free, as far as it decides what they cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct IdleNode {
+    /// Model of its GPUs; empty where it is not known.
+    pub gpu_model: String,
+    pub labels: BTreeMap<String, String>,
+    /// Its `spec.providerID`.
+    pub provider_id: String,
 }
 
 #[derive(Clone, Debug)]
 struct Open {
     bind: Arc<Bind>,
     gpus: u128,
-    model: String,
+    node: IdleNode,
     decided_ms: u64,
 }
 
@@ -68,10 +78,12 @@ impl Comparison {
     pub fn decided(&mut self, bind: &Arc<Bind>, world: &World, now_ms: u64) {
         let Some(pod) = world.pods().pod(&bind.pod.namespace, &bind.pod.name) else { return };
         let gpus = pod.requests.extended.get(&world.rules().device_resource).copied();
+        let gpu_model = world.nodes().gpu_model(&bind.node).to_owned();
+        let (labels, provider_id) = world.nodes().price_facts(&bind.node);
         let open = Open {
             bind: Arc::clone(bind),
             gpus: gpus.and_then(|gpus| u128::try_from(gpus).ok()).unwrap_or(0),
-            model: world.nodes().gpu_model(&bind.node).to_owned(),
+            node: IdleNode { gpu_model, labels, provider_id },
             decided_ms: now_ms,
         };
         let PodKey { namespace, name, .. } = &bind.pod;
@@ -127,7 +139,7 @@ impl Comparison {
         let span_ms = now_ms.saturating_sub(open.decided_ms);
         self.compared.longest_ms = self.compared.longest_ms.max(span_ms);
         if open.gpus > 0 {
-            let idle = self.compared.idle_gpu_ms.entry(open.model.clone()).or_default();
+            let idle = self.compared.idle_gpu_ms.entry(open.node.clone()).or_default();
             *idle += open.gpus * u128::from(span_ms);
         }
     }

@@ -28,7 +28,7 @@ mod restarts;
 mod resumes;
 mod scheduler;
 
-pub use comparison::{Compared, Comparison};
+pub use comparison::{Compared, Comparison, IdleNode};
 pub use forecasts::{ForecastEnd, StartForecast};
 pub use gpu_time::{GpuMeter, GpuTime};
 pub use news::{Evicted, EvictionRefused, News, Preempts};

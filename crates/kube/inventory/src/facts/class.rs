@@ -57,7 +57,7 @@ const GANG_LABELS: [&str; 7] = [
 const GANG_SCHEDULERS: [&str; 4] = ["kai-scheduler", "runai-scheduler", "volcano", "yunikorn"];
 
 /// Annotations that name a pod group.
-pub(super) const GANG_ANNOTATIONS: [&str; 2] = ["pod-group-name", labels::VOLCANO_GROUP[0]];
+pub(super) const GANG_ANNOTATIONS: [&str; 2] = [labels::KAI_GROUP, labels::VOLCANO_GROUP[0]];
 
 /// What the workload does. `dovetail.dev/class` on its pods says it; else the kinds of its owners
 /// from the nearest to the top, else the images.

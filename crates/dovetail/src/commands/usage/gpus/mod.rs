@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use dovetail_console::app::App;
+use dovetail_costing::usage::device_prices::DevicePrices;
 use dovetail_costing::usage::grouping::Grouping;
 use dovetail_costing::usage::report::{GpuUsage, SampleSource};
 use dovetail_settings::form::Output;
@@ -32,10 +33,9 @@ pub(crate) fn run(app: &App, flags: &GpusFlags) -> Result<()> {
     let output = app.output("usage gpus")?;
     let mut asker = flags.server.asker(&flags.prometheus)?;
     let ObservedPeriod { observation, time, .. } = asker.observe()?;
+    let prices = DevicePrices::of(&mut asker, &time, &flags.prices, &app.settings)?;
     asker.tell_warnings(app);
     let (period, step_ms) = (asker.period, asker.step_ms);
-    let models = time.devices.iter().map(|device| device.model.clone()).collect();
-    let prices = flags.prices.of_models(models, &app.settings)?;
     let source = SampleSource { server: asker.client.server().to_owned(), period, step_ms };
     let report = GpuUsage::of(
         &source,

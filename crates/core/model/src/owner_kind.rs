@@ -1,5 +1,5 @@
 //! Kinds of owners of pods, and what their pods do, as far as a kind tells: the one table of kinds
-//! that train, form gangs or end.
+//! that train, form gangs, end or can be suspended.
 
 /// What is known of the pods of a kind of owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,38 +13,52 @@ pub struct OwnerKind {
     pub ends: bool,
     /// Their number stands by role in the fields of a training operator.
     pub has_replica_roles: bool,
+    /// The fields that lead to the one by which an object is suspended: while it is `true`, the
+    /// controller deletes the pods and makes none. Empty for a kind that has none.
+    pub suspend: &'static [&'static str],
 }
 
-const NONE: OwnerKind =
-    OwnerKind { name: "", trains: false, gangs: false, ends: false, has_replica_roles: false };
+/// Where most kinds have it.
+const IN_SPEC: &[&str] = &["spec", "suspend"];
+
+const NONE: OwnerKind = OwnerKind {
+    name: "",
+    trains: false,
+    gangs: false,
+    ends: false,
+    has_replica_roles: false,
+    suspend: &[],
+};
 
 /// A kind whose pods start together, train and end.
 const fn training(name: &'static str) -> OwnerKind {
-    OwnerKind { name, trains: true, gangs: true, ends: true, ..NONE }
+    OwnerKind { name, trains: true, gangs: true, ends: true, suspend: IN_SPEC, ..NONE }
 }
 
 /// A kind of the training operator.
 const fn operator(name: &'static str) -> OwnerKind {
-    OwnerKind { has_replica_roles: true, ..training(name) }
+    let suspend: &[&str] = &["spec", "runPolicy", "suspend"];
+    OwnerKind { has_replica_roles: true, suspend, ..training(name) }
 }
 
 /// All that are known, by name.
 const KINDS: [OwnerKind; 16] = [
     operator("JAXJob"),
     // The pods of a Job need not start together, and nobody knows what they do.
-    OwnerKind { name: "Job", ends: true, ..NONE },
+    OwnerKind { name: "Job", ends: true, suspend: IN_SPEC, ..NONE },
     training("JobSet"),
     OwnerKind { name: "LeaderWorkerSet", gangs: true, ..NONE },
     operator("MPIJob"),
     OwnerKind { name: "MXJob", trains: true, ..NONE },
     operator("PaddleJob"),
     operator("PyTorchJob"),
-    OwnerKind { name: "RayCluster", gangs: true, ..NONE },
+    OwnerKind { name: "RayCluster", gangs: true, suspend: IN_SPEC, ..NONE },
     training("RayJob"),
     operator("TFJob"),
     training("TrainJob"),
     OwnerKind { name: "TrainingJob", trains: true, ..NONE },
     OwnerKind { name: "VolcanoJob", trains: true, ..NONE },
+    // A Workflow that is suspended starts no further step, and its pods go on.
     OwnerKind { name: "Workflow", ends: true, ..NONE },
     operator("XGBoostJob"),
 ];
