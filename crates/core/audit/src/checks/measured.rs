@@ -194,7 +194,7 @@ pub(super) fn fits_a_slice(view: &View<'_>, check: &'static Check, found: &mut V
 /// that a GPU has room for twice: its name on nodes of the model, its compute slices, and of how
 /// many.
 fn smallest_slice<'n>(
-    view: &View<'_>,
+    view: &View<'n>,
     names: &'n ProfileNames<'_>,
     pods: &[&Pod],
     (busy_micro_percent, memory_bytes): (u32, u64),
