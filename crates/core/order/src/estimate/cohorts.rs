@@ -14,8 +14,8 @@ use dovetail_model::cohort::{CohortTable, Cohorts as Plain};
 use super::chances;
 use super::gittins::{BUCKETS, Lengths};
 
-/// A job that comes so long after the one before it of its kind begins a cohort.
-const GAP_MS: u64 = 3_600_000;
+/// A job that comes so long after the one before it of its kind begins a cohort, in ms.
+pub const COHORT_GAP_MS: u64 = 3_600_000;
 /// One job, in millionths.
 const ONE: u64 = 1_000_000;
 /// What an end of a kind counts after the next one, in hundredths.
@@ -133,14 +133,14 @@ impl Cohorts {
         self.stale.insert(cohort);
     }
 
-    /// The cohort of a kind whose jobs were submitted within [`GAP_MS`] of a time; the newest one
-    /// where there are several.
+    /// The cohort of a kind whose jobs were submitted within [`COHORT_GAP_MS`] of a time; the newest
+    /// one where there are several.
     fn submitted_within(&self, kind: u32, submit_ms: u64) -> Option<u32> {
         let cohorts = self.tables.get(&kind)?.cohorts.iter().copied();
         let spans = cohorts.filter_map(|cohort| Some((self.tables[&cohort].submitted_ms?, cohort)));
         let near = spans.filter(|((first_ms, last_ms), _)| {
-            submit_ms < last_ms.saturating_add(GAP_MS)
-                && *first_ms < submit_ms.saturating_add(GAP_MS)
+            submit_ms < last_ms.saturating_add(COHORT_GAP_MS)
+                && *first_ms < submit_ms.saturating_add(COHORT_GAP_MS)
         });
         near.max_by_key(|((_, last_ms), cohort)| (*last_ms, *cohort)).map(|(_, cohort)| cohort)
     }

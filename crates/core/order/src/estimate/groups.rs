@@ -15,9 +15,14 @@ pub(super) fn of(job: &Job) -> [RunTimeGroup; 5] {
         RunTimeGroup::default(),
         RunTimeGroup { gpus, ..RunTimeGroup::default() },
         RunTimeGroup { owner: owner.clone(), ..RunTimeGroup::default() },
-        RunTimeGroup { owner: owner.clone(), gpus, ..RunTimeGroup::default() },
+        of_owner_and_size(job),
         RunTimeGroup { owner, gpus, work, stated: false },
     ]
+}
+
+/// The jobs of the same owner and size.
+pub fn of_owner_and_size(job: &Job) -> RunTimeGroup {
+    RunTimeGroup { owner: Some(owner(job)), gpus: Some(size(job)), ..RunTimeGroup::default() }
 }
 
 /// The groups of a job that states its run time, the widest first: all such jobs, and those of its

@@ -44,7 +44,8 @@ use dovetail_model::job::EstimateSource;
 use dovetail_model::{Estimate, Job, RunTimeCounts, RunTimeGroup, RunTimeTables};
 use serde::{Deserialize, Serialize};
 
-pub use cohorts::Cohorts;
+pub use cohorts::{COHORT_GAP_MS, Cohorts};
+pub use groups::of_owner_and_size;
 pub use limits::{RunTimesError, check, check_cohorts};
 pub use overdue::raised_ms;
 use stated::Ratios;

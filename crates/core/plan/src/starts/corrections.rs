@@ -30,8 +30,9 @@ impl StartCorrections {
         let Some(by) = self.0.iter().min_by_key(|by| by.octave.abs_diff(octave)) else {
             return expected_ms;
         };
+        let p90_ms = p90_ms.map(|ms| times(ms, by.p90_permille));
         let p50_ms = times(p50_ms, by.p50_permille);
-        [Some(p50_ms), p90_ms.map(|ms| times(ms, by.p90_permille).max(p50_ms))]
+        [Some(p90_ms.map_or(p50_ms, |p90_ms| p50_ms.min(p90_ms))), p90_ms]
     }
 }
 

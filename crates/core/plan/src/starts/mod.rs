@@ -3,8 +3,9 @@
 //! The engine plays forward a copy of itself, made from its own snapshot: running jobs end when
 //! their run times say, and the copy decides as the engine would, with its order, reservations and
 //! preemptions. One play takes the median run time of every job; it says which nodes a job is given
-//! and which jobs leave them before. Further plays draw each run time at random from what is known
-//! of it; the 50th and 90th percentile of a job's start over these are its expected start.
+//! and which jobs leave them before. Further plays draw run times at random from what is known of
+//! them, with one number for all jobs of a burst; the 50th and 90th percentile of a job's start over
+//! these are its expected start.
 //!
 //! Nobody is submitted in a play, no node fails and nothing is learned from it: what comes later
 //! and goes first is not in these figures. Where every run time is exact and nobody goes first, a
@@ -16,11 +17,13 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `bursts` | jobs that share what is drawn for their run times |
 //! | `chance` | what is known of a run time, and draws from it |
 //! | `play` | one play |
 //! | `corrections` | factors by which expected starts are corrected |
 //! | `past` | what earlier forecasts say of new ones |
 
+mod bursts;
 mod chance;
 mod corrections;
 mod past;
@@ -90,6 +93,11 @@ impl Foresight {
             true => world.jobs.iter().map(|job| (job.id, chance::number_of(&job.name))).collect(),
             false => BTreeMap::new(),
         };
+        let first_of = bursts::first_of_burst(&world.jobs);
+        let number = |job: JobId| {
+            let first = first_of.get(&job).copied().unwrap_or(job);
+            names.get(&first).copied().unwrap_or(first.0)
+        };
         let draws = if chances.are_certain() { 0 } else { u64::from(self.draws) };
         let most_steps = self.max_steps / (draws + 1);
         let play = |shares: &dyn Fn(JobId) -> f64| {
@@ -110,7 +118,7 @@ impl Foresight {
             0 => take(&medians),
             _ => (0..draws).for_each(|draw| {
                 let seed = chance::mixed(self.seed, draw);
-                take(&play(&|job| chance::share(seed, names.get(&job).copied().unwrap_or(job.0))));
+                take(&play(&|job| chance::share(seed, number(job))));
             }),
         }
         let plays = draws.max(1);
@@ -150,7 +158,11 @@ impl Foresight {
         let chances = Chances::of(&world, &engine.books.run_times);
         let is_certain = chances.are_certain();
         let seed = chance::mixed(self.seed, draw);
-        let share = |job: JobId| if is_certain { 0.5 } else { chance::share(seed, job.0) };
+        let first_of = bursts::first_of_burst(&world.jobs);
+        let share = |job: JobId| match first_of.get(&job) {
+            Some(first) if !is_certain => chance::share(seed, first.0),
+            _ => 0.5,
+        };
         let run_ms = |job: JobId| chances.run_ms(job, share(job));
         let Some(copy) = copy_of(engine, &world) else { return OnePlay::default() };
         let played = Play::new(copy, &world, &run_ms, self.max_steps).run();

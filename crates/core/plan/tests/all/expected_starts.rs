@@ -27,6 +27,29 @@ fn starts_have_the_quantiles_that_run_times_have() {
     }
 }
 
+/// A job that needs all GPUs starts when the last of eight jobs ends. They came together, so they
+/// run for about as long as each other: the last of them is no later than any.
+#[test]
+fn jobs_of_a_burst_run_for_about_as_long() {
+    let (p50_ms, p90_ms) = (3_600_000, 10_000_000);
+    let nodes = vec![Node::plain("n0", 64_000, 1_000, 8, "H100")];
+    let mut world = World::of(&Snapshot { nodes, ..Snapshot::default() });
+    let stated = |job: &mut Job| {
+        job.estimate = Some(Estimate { p50_ms, p90_ms, source: EstimateSource::User });
+    };
+    for _ in 0..8 {
+        assert_eq!(placed(&world.submit(stated, asks(whole(1)))).len(), 1);
+    }
+    assert_eq!(placed(&world.submit(stated, asks(whole(8)))).len(), 0);
+    let foresight = Foresight { draws: 500, ..Foresight::default() };
+    let starts = foresight.expected_starts(&world.engines[0]);
+    let [start] = starts.as_slice() else { panic!("{starts:?}") };
+    for (expected, stated) in [(start.p50_ms, p50_ms), (start.p90_ms, p90_ms)] {
+        let part = expected.expect("it is known") as f64 / stated as f64;
+        assert!((0.85..1.15).contains(&part), "{start:?}");
+    }
+}
+
 /// A forecast of a job that starts so long after it.
 fn came_true(past: &mut PastForecasts, job: u64, expected_ms: [Option<u64>; 2], after_ms: u64) {
     past.forecast(vec![(JobId(job), expected_ms)], 0);
@@ -58,6 +81,25 @@ fn starts_that_came_twice_as_late_double_the_next_median() {
     // percentile of the ratios to the expected one is 1.
     assert_eq!(p90_ms, Some(2_200_000));
     assert_eq!(corrections.corrected([None, None]), [None, None]);
+}
+
+/// Three of ten came true by their median: that may be chance.
+#[test]
+fn a_median_is_corrected_only_where_few_or_most_came_true_by_it() {
+    let expected = [Some(1_000_000), Some(4_000_000)];
+    let corrected = |came_true_in_time: u64| {
+        let mut past = PastForecasts::default();
+        for job in 0..100 {
+            let after_ms = if job < came_true_in_time { 500_000 } else { 2_000_000 };
+            came_true(&mut past, job, expected, after_ms);
+        }
+        past.corrections(2_000_000).corrected(expected)
+    };
+    assert_eq!(corrected(10), [Some(2_000_000), expected[1]]);
+    assert_eq!(corrected(30), expected);
+    assert_eq!(corrected(70), expected);
+    // The 90th percentile never gets earlier.
+    assert_eq!(corrected(90), [Some(500_000), expected[1]]);
 }
 
 /// Half of the jobs start when they were expected to. The others are still pending after four times

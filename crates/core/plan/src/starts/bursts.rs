@@ -1,0 +1,38 @@
+//! Which jobs share the numbers that are drawn for their run times.
+//!
+//! Users submit in bursts: jobs of one owner and size that come one after the other mostly run for
+//! about as long. If each of them got a number of its own, long and short runs would cancel each
+//! other out, and the starts of the plays would differ too little. So all jobs of a burst get the
+//! number of its first job.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::{Job, JobId, RunTimeGroup};
+use dovetail_order::estimate::{COHORT_GAP_MS, of_owner_and_size};
+
+/// The first job of the burst of each job: jobs of one owner and size, each submitted within
+/// [`COHORT_GAP_MS`] of the one before.
+pub(super) fn first_of_burst(jobs: &[Job]) -> BTreeMap<JobId, JobId> {
+    // By name before the number: the next leader knows the same jobs by other numbers.
+    let mut by_group: BTreeMap<RunTimeGroup, Vec<(u64, &str, JobId)>> = BTreeMap::new();
+    for job in jobs {
+        let place = (job.submit_ms, job.name.as_ref(), job.id);
+        by_group.entry(of_owner_and_size(job)).or_default().push(place);
+    }
+    let mut first_of = BTreeMap::new();
+    for mut jobs in by_group.into_values() {
+        jobs.sort_unstable();
+        let mut burst: Option<(JobId, u64)> = None;
+        for (submit_ms, _, job) in jobs {
+            let first = match burst {
+                Some((first, last_ms)) if submit_ms < last_ms.saturating_add(COHORT_GAP_MS) => {
+                    first
+                }
+                _ => job,
+            };
+            burst = Some((first, submit_ms));
+            first_of.insert(job, first);
+        }
+    }
+    first_of
+}
