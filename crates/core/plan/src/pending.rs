@@ -77,6 +77,16 @@ pub(crate) enum ByQueues {
     First,
 }
 
+impl ByQueues {
+    /// What the priority of a job counts before its queue.
+    pub(crate) fn priority_of(self, place: OrderKey) -> Reverse<i32> {
+        match self {
+            Self::First => Reverse(0),
+            Self::No | Self::WithinPriority => place.0,
+        }
+    }
+}
+
 /// All waiting jobs.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
@@ -183,14 +193,6 @@ impl Pending {
         (self.order, self.by_queues)
     }
 
-    /// What the priority of a job counts before its queue.
-    pub(crate) fn priority_of(&self, place: OrderKey) -> Reverse<i32> {
-        match self.by_queues {
-            ByQueues::First => Reverse(0),
-            ByQueues::No | ByQueues::WithinPriority => place.0,
-        }
-    }
-
     /// Queues of which jobs wait for what others hold: not those that only their own bounds stop,
     /// nor those for which nothing is the right kind of node.
     pub(crate) fn waiting_queues(&self) -> BTreeSet<QueueName> {
@@ -216,7 +218,7 @@ impl Pending {
                 .iter()
                 .filter_map(|(queue, awake)| Some((queue, awake.first_key_value()?)))
         };
-        let priority = |place: &OrderKey| self.priority_of(*place);
+        let priority = |place: &OrderKey| self.by_queues.priority_of(*place);
         let first = heads().map(|(_, (place, _))| priority(place)).min()?;
         let among = heads().filter(|(_, (place, _))| priority(place) == first);
         let next = match self.awake_in.len() {

@@ -133,8 +133,8 @@ impl Cohorts {
         self.stale.insert(cohort);
     }
 
-    /// The cohort of a kind whose jobs were submitted within [`COHORT_GAP_MS`] of a time; the newest
-    /// one where there are several.
+    /// The cohort of a kind whose jobs were submitted within [`COHORT_GAP_MS`] of a time; the
+    /// newest one where there are several.
     fn submitted_within(&self, kind: u32, submit_ms: u64) -> Option<u32> {
         let cohorts = self.tables.get(&kind)?.cohorts.iter().copied();
         let spans = cohorts.filter_map(|cohort| Some((self.tables[&cohort].submitted_ms?, cohort)));

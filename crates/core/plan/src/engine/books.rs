@@ -86,7 +86,8 @@ impl Books {
             }
             false => Rank::new(),
         };
-        Some((jobs.pending.priority_of(place), rank, place))
+        let (_, by_queues) = jobs.pending.order();
+        Some((by_queues.priority_of(place), rank, place))
     }
 
     /// Time goes on: until now queues held what they hold.

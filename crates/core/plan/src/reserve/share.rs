@@ -65,7 +65,6 @@ pub(super) fn beyond_share(
     beyond
 }
 
-/// What is reserved for a job.
 fn reserved_for(books: &Books, job: JobId) -> OnNodes {
     let claim = books.kept.reserved.get(job);
     let Some((claim, record)) = claim.zip(books.jobs.records.get(&job)) else {

@@ -4,8 +4,8 @@
 //! their run times say, and the copy decides as the engine would, with its order, reservations and
 //! preemptions. One play takes the median run time of every job; it says which nodes a job is given
 //! and which jobs leave them before. Further plays draw run times at random from what is known of
-//! them, with one number for all jobs of a burst; the 50th and 90th percentile of a job's start over
-//! these are its expected start.
+//! them, with one number for all jobs of a burst; the 50th and 90th percentile of a job's start
+//! over these are its expected start.
 //!
 //! Nobody is submitted in a play, no node fails and nothing is learned from it: what comes later
 //! and goes first is not in these figures. Where every run time is exact and nobody goes first, a
