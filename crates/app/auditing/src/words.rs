@@ -44,30 +44,55 @@ impl Document {
         self.headline_words(" of the bill")
     }
 
+    /// The same in whole sentences where a shorter text is wanted: without what the sentence about
+    /// the bill says too, then without what is missing data, until it fits.
+    pub fn short_first_line(&self, fits: impl Fn(&str) -> bool) -> String {
+        if self.headline.installed_gpus == 0.0 {
+            return self.first_line();
+        }
+        let [paid, waste, unpriced, unread] = self.headline_sentences("");
+        let shortest = paid + &waste;
+        let (without_amounts, full) =
+            (shortest.clone() + &unread, shortest.clone() + &unpriced + &unread);
+        [full, without_amounts].into_iter().find(|text| fits(text)).unwrap_or(shortest)
+    }
+
     /// `of` follows the share of the bill.
     fn headline_words(&self, of: &str) -> String {
-        let head = &self.headline;
-        if head.installed_gpus == 0.0 {
-            let unread = self.unread_objects().map(|unread| format!(", and {unread}"));
-            let elsewhere = (head.gpus_not_included > 0.0).then(|| {
-                format!(
-                    ", and pods use {} of nodes that were not read",
-                    gpu_count(head.gpus_not_included)
-                )
-            });
-            let pending = (head.pending_gpu_pods > 0).then(|| {
-                let verb = if head.pending_gpu_pods == 1 { "is" } else { "are" };
-                let pods = counted(head.pending_gpu_pods, "pod");
-                format!(", and {pods} with GPU requests {verb} pending")
-            });
-            let known: Vec<String> = [unread, elsewhere, pending].into_iter().flatten().collect();
-            let end = if known.is_empty() {
-                "nothing to audit; if nodes have GPUs, check that their device plugin or DRA driver runs."
-            } else {
-                "whether GPUs are wasted is unknown."
-            };
-            return format!("No node has allocatable GPUs{}: {end}", known.concat());
+        match self.headline.installed_gpus {
+            0.0 => self.without_gpus(),
+            _ => self.headline_sentences(of).concat(),
         }
+    }
+
+    /// The headline of a cluster without GPUs.
+    fn without_gpus(&self) -> String {
+        let head = &self.headline;
+        let unread = self.unread_objects().map(|unread| format!(", and {unread}"));
+        let elsewhere = (head.gpus_not_included > 0.0).then(|| {
+            format!(
+                ", and pods use {} of nodes that were not read",
+                gpu_count(head.gpus_not_included)
+            )
+        });
+        let pending = (head.pending_gpu_pods > 0).then(|| {
+            let verb = if head.pending_gpu_pods == 1 { "is" } else { "are" };
+            let pods = counted(head.pending_gpu_pods, "pod");
+            format!(", and {pods} with GPU requests {verb} pending")
+        });
+        let known: Vec<String> = [unread, elsewhere, pending].into_iter().flatten().collect();
+        let end = if known.is_empty() {
+            "nothing to audit; if nodes have GPUs, check that their device plugin or DRA driver runs."
+        } else {
+            "whether GPUs are wasted is unknown."
+        };
+        format!("No node has allocatable GPUs{}: {end}", known.concat())
+    }
+
+    /// What is paid, what of it is wasted, how much has no price, and what was not read; all but
+    /// the first with the space before it, and the last two empty where there is nothing to say.
+    fn headline_sentences(&self, of: &str) -> [String; 4] {
+        let head = &self.headline;
         let gpus = gpu_count(head.installed_gpus);
         let which = if head.installed_gpus == 1.0 {
             "its price is unknown"
@@ -100,7 +125,8 @@ impl Document {
                 gpu_count(gpus)
             ),
         };
-        format!("{paid} {}{}{unknown}", self.waste_sentence(of), self.unpriced_sentence())
+        let waste = format!(" {}", self.waste_sentence(of));
+        [paid, waste, self.unpriced_sentence(), unknown]
     }
 
     /// Whether what allocated GPUs do was not measured at all: then only allocation is known, and

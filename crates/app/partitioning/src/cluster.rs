@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use dovetail_console::app::App;
 use dovetail_control::status::WAITING_FOR_QUOTA;
-use dovetail_gpus::{GpuUnits, NodeGpus, discovered_gpus, node_gpus};
+use dovetail_gpus::{CountSource, GpuCount, GpuUnits, NodeGpus, discovered_gpus, node_gpus};
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_MIG_CONFIG};
 use dovetail_model::{MigProfile, MigTable, ShownProfiles, lacks_memory_size};
 use dovetail_objects::{Pod, Unscheduled};
@@ -113,12 +113,17 @@ struct Reader<'o> {
 }
 
 /// Why it is not clear how many GPUs a node has that offers so many whole ones, if it is not.
-fn contradiction(seen: &SeenNode, whole: i64, gpus: i64) -> Option<&'static str> {
-    if whole > gpus {
+fn contradiction(seen: &SeenNode, whole: i64, count: &GpuCount) -> Option<&'static str> {
+    if whole > count.gpus {
         return Some("instances are advertised as whole GPUs (MIG strategy `single`)");
     }
-    let is_less = (1..gpus).contains(&discovered_gpus(&seen.node.meta.labels));
-    is_less.then_some("its instances need more GPUs than its label nvidia.com/gpu.count states")
+    let is_less = (1..count.gpus).contains(&discovered_gpus(&seen.node.meta.labels));
+    is_less.then_some(match count.by {
+        CountSource::Provider(_) | CountSource::InstanceType(_) => {
+            "its label nvidia.com/gpu.count states fewer GPUs than the machine has"
+        }
+        _ => "its instances need more GPUs than its label nvidia.com/gpu.count states",
+    })
 }
 
 impl Reader<'_> {
@@ -179,7 +184,7 @@ impl Reader<'_> {
         let config = seen.node.meta.labels.get(NVIDIA_MIG_CONFIG);
         let lost = if config.is_some_and(|config| config != NO_MIG) { 0 } else { gpus.missing };
         let cut = (gpus.count.gpus - whole - lost).max(0);
-        if let Some(why) = contradiction(seen, whole, gpus.count.gpus) {
+        if let Some(why) = contradiction(seen, whole, &gpus.count) {
             return self.leave(name, why, gpus.count.gpus);
         }
         let table_place = self.place_of(table);

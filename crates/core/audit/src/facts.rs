@@ -89,6 +89,8 @@ pub struct Node {
     pub scale_down_held_by: Option<String>,
     /// Since when it takes no new pods; `None` if it does.
     pub cordoned_since_ms: Option<u64>,
+    /// Whether nobody knows since when it is cordoned: then that is the time at which it joined.
+    pub cordon_is_undated: bool,
     /// Why it needs a repair, or has one in progress, as its conditions and annotations report:
     /// what its taints tell is not repeated here.
     pub repair_marks: Vec<String>,
@@ -163,6 +165,7 @@ impl Node {
             gpus: BTreeMap::new(),
             scale_down_held_by: None,
             cordoned_since_ms: None,
+            cordon_is_undated: false,
             repair_marks: Vec::new(),
             is_being_removed: false,
             is_spot: None,
@@ -491,6 +494,9 @@ pub struct PodTemplate {
     pub eviction_held_by: Vec<String>,
     /// Whether it has a volume that lives and dies with its node.
     pub has_local_data: bool,
+    /// Whether one of these is a directory of the node (hostPath): what is in it outlives the pod,
+    /// and only there.
+    pub has_host_path: bool,
     /// Whether it has a volume that outlives the pod.
     pub has_lasting_volume: bool,
     /// Whether it says how it saves its progress (`dovetail.dev/checkpoint-interval`).
@@ -530,6 +536,9 @@ pub struct Container {
     /// It sees GPUs without asking for them, by this: `NVIDIA_VISIBLE_DEVICES=all`, a mounted
     /// device.
     pub sees_gpus_by: Option<String>,
+    /// The argument by which its command says how many processes it starts on its GPUs, if it does:
+    /// `--nproc_per_node`.
+    pub processes_by: Option<&'static str>,
 }
 
 impl Container {

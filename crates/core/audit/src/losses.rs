@@ -27,10 +27,12 @@ pub(crate) fn lost_by_drain(workload: &Workload) -> Option<String> {
     let template = &workload.template;
     // kubectl counts emptyDir volumes in memory, too.
     let has_files = template.has_local_data || template.shared_memory.is_some();
+    let volumes = if template.has_host_path { "emptyDir and hostPath" } else { "emptyDir" };
     let of_volume = has_files.then(|| {
-        "files in emptyDir and hostPath volumes are lost, and kubectl evicts pods with emptyDir volumes only with \
-         --delete-emptydir-data"
-            .to_owned()
+        format!(
+            "files in {volumes} volumes are lost, and kubectl evicts pods with emptyDir volumes only with \
+             --delete-emptydir-data (the Cluster Autoscaler only with --skip-nodes-with-local-storage=false)"
+        )
     });
     let is_alone = workload.owner.kind == "Pod";
     let of_drain =

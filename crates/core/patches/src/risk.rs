@@ -191,9 +191,21 @@ fn of_pods(facts: &FactsByOwner<'_>, finding: &Finding, change: &PatchChange) ->
             "a container that does use GPUs, to compile or to warm up for example, may fail with fewer"
                 .to_owned(),
         ),
-        PatchChange::Gpus { count, .. } if class == Some(WorkloadClass::Training) => Some(format!(
-            "a launcher that starts one process per GPU must start {count}: also change --nproc_per_node or the equivalent"
-        )),
+        PatchChange::Gpus { container, count, .. } if *count > 0 => {
+            let containers = workload.into_iter().flat_map(|of| &of.template.containers);
+            let mut by = containers.filter(|of| of.name == *container);
+            match by.find_map(|of| of.processes_by) {
+                Some(argument) => Some(format!(
+                    "its command starts as many processes as {argument} states, and processes without a GPU fail: also \
+                     change {argument} to fit {count}"
+                )),
+                None if class == Some(WorkloadClass::Training) => Some(format!(
+                    "a launcher that starts one process per GPU must start {count}: also change --nproc_per_node or \
+                     the equivalent"
+                )),
+                None => None,
+            }
+        }
         PatchChange::Stop => Some(stopped(workload, class, &finding.object)),
         PatchChange::DropAnnotation { .. } => Some(format!(
             "the autoscaler may then evict its pods at any time: {}",

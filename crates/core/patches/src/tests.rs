@@ -379,6 +379,23 @@ fn pods_that_may_be_evicted_are_at_risk_by_what_they_do() {
     assert!(risk.contains("since the last checkpoint"), "{risk}");
 }
 
+/// A launcher with more processes than GPUs fails, whatever the workload is.
+#[test]
+fn a_command_that_counts_processes_is_a_risk_of_fewer_gpus() {
+    for kind in ["Deployment", "StatefulSet", "Job", "PyTorchJob"] {
+        for class in [None, Some(WorkloadClass::Inference), Some(WorkloadClass::Training)] {
+            let mut launched = of_kind(kind, class);
+            launched.template.containers[0].processes_by = Some("--tensor-parallel-size");
+            let risk = risks(launched, two_gpus()).concat();
+            assert!(risk.contains("also change --tensor-parallel-size to fit 2"), "{kind}: {risk}");
+        }
+    }
+    // Of another command nothing is known, and training mostly has one process for each GPU.
+    assert_eq!(risks(of_kind("Deployment", None), two_gpus()), [""; 0]);
+    let training = risks(of_kind("Job", Some(WorkloadClass::Training)), two_gpus()).concat();
+    assert!(training.contains("must start 2"), "{training}");
+}
+
 /// The risk of a budget that lets the pods of a workload go one by one.
 fn risk_of_letting_go(protected: Workload) -> String {
     let budget = Budget {

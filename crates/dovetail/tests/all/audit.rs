@@ -460,6 +460,27 @@ fn waste_so_far_stands_beside_no_amount_of_nothing() {
     assert!(told.contains("have wasted $110 so far") && !told.contains("$0.00"), "{told}");
 }
 
+/// A taint that was edited by hand lacks its time, and a cordon does not end by itself.
+#[test]
+fn a_cordon_of_unknown_start_is_extrapolated_to_a_month() {
+    let told = |created: &str| {
+        let folder = unused(|node| {
+            node["metadata"]["creationTimestamp"] = json!(created);
+            node["spec"]["unschedulable"] = json!(true);
+            node["spec"]["taints"] =
+                json!([{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]);
+        });
+        let told = audit(&folder, "").out;
+        let line = told.lines().find(|line| line.contains("draining or cordoned"));
+        (line.expect("a line of its GPUs").to_owned(), told.contains("  AUT-06"))
+    };
+    let (line, is_found) = told("2026-11-01T00:00:00Z");
+    assert!(line.ends_with("$39,600") && is_found, "{line}");
+    // It joined an hour ago, so the cordon is no older.
+    let (line, is_found) = told("2026-11-20T11:00:00Z");
+    assert!(!line.contains('$') && !is_found, "{line}");
+}
+
 /// Every amount rests on how many GPUs there are.
 #[test]
 fn who_counts_other_gpus_is_told_in_the_short_answer() {
@@ -469,6 +490,31 @@ fn who_counts_other_gpus_is_told_in_the_short_answer() {
     assert!(told.lines().any(|told| told.starts_with(line)), "{told}");
     let folder = unused(|_| ());
     assert!(!audit(&folder, "").out.contains("GPU counts disagree"));
+}
+
+/// Many models without a price, and a pod on a node that was not read: the sentence about amounts
+/// gives way, because the first one says it too.
+#[test]
+fn a_long_headline_is_shortened_by_whole_sentences() {
+    let folder = Folder::new();
+    let mut system = pod("proxy", 0, "g1");
+    system["metadata"]["namespace"] = json!("kube-system");
+    let mut objects = vec![node("g1", 8), system, pod("ghost", 4, "gone")];
+    for (place, model) in ["H200", "L40S", "GH200-480GB", "B200", "B300"].into_iter().enumerate() {
+        let name = format!("x{place}");
+        let mut unpriced = node(&name, 8);
+        unpriced["metadata"]["labels"] = json!({
+            "kubernetes.io/hostname": name, "nvidia.com/gpu.product": format!("NVIDIA-{model}")});
+        unpriced["spec"] = json!({});
+        objects.push(unpriced);
+    }
+    folder.write("dump.json", &list(&objects));
+    let told = audit(&folder, "").out;
+    let text = told.replace("\n    ", " ");
+    let unread =
+        "4 GPUs more are not included in any figure because their nodes or pods were not read.";
+    assert!(text.contains(unread) && !text.contains("Amounts leave out"), "{told}");
+    assert!(told.lines().count() <= 25, "{told}");
 }
 
 /// Ages at such a moment mean nothing.

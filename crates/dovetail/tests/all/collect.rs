@@ -20,7 +20,8 @@ fn folder() -> Folder {
     serve["metadata"]["labels"]["dovetail.dev/class"] = json!("inference");
     serve["spec"]["containers"][0]["image"] = json!("registry.corp/prod/vllm:1");
     serve["spec"]["containers"][0]["command"] = json!(["canary-command"]);
-    serve["spec"]["containers"][0]["args"] = json!(["--model", "canary-model-8b", "--key=canary"]);
+    serve["spec"]["containers"][0]["args"] =
+        json!(["--model", "canary-model-8b", "--key=canary", "--tensor-parallel-size=4"]);
     serve["spec"]["containers"][0]["envFrom"] = json!([{"secretRef": {"name": "canary-secret"}}]);
     serve["spec"]["containers"][0]["livenessProbe"] =
         json!({"exec": {"command": ["canary-probe"]}});
@@ -64,6 +65,8 @@ fn a_collection_is_enough_for_an_audit_and_holds_no_secret() {
     collect(&folder, "--output kept.json");
     let kept = folder.read("kept.json");
     assert!(!kept.contains("canary"), "{kept}");
+    // An argument that counts processes is named, without its number.
+    assert!(kept.contains("\"--tensor-parallel-size\""), "{kept}");
     let full = audit(&folder, "dump.json");
     assert_eq!(audit(&folder, "kept.json"), full);
     // Of the model's name its size is known, and nothing else.

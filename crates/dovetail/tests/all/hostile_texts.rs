@@ -13,5 +13,8 @@ fn nothing_that_was_read_acts_where_it_is_shown() {
         markdown("its pods (1): $240, :smile: $x$"),
         r"its pods (1): $240, &#58;smile: \$x\$"
     );
+    // People read the source of an index, too.
+    let plain = "a toleration for nvidia.com/gpu:NoSchedule to Deployment ml/tr at 12:00:00Z; a:b";
+    assert_eq!(markdown(plain), plain);
     assert_eq!(sarif("{0} [a](1)"), r"{{0}} \[a\](1)");
 }

@@ -28,8 +28,11 @@ const PROVIDERS: [(&str, &str, &[&str]); 3] = [
 const REGION: [&str; 2] = [labels::REGION, labels::OLD_REGION];
 const INSTANCE_TYPE: [&str; 2] = [labels::INSTANCE_TYPE, labels::OLD_INSTANCE_TYPE];
 
+/// Any value but none.
+const ANY: &str = "";
+
 /// Labels, with the value in lower case, that say how a node is bought.
-const PURCHASES: [(&str, &str, Purchase); 8] = [
+const PURCHASES: [(&str, &str, Purchase); 9] = [
     (labels::KARPENTER_CAPACITY_TYPE, "spot", Purchase::Spot),
     (labels::KARPENTER_CAPACITY_TYPE, "reserved", Purchase::Committed),
     (labels::EKS_CAPACITY_TYPE_LOWER, "spot", Purchase::Spot),
@@ -37,6 +40,8 @@ const PURCHASES: [(&str, &str, Purchase); 8] = [
     (labels::GKE_SPOT, "true", Purchase::Spot),
     (labels::GKE_PREEMPTIBLE, "true", Purchase::Spot),
     ("cloud.google.com/reservation-affinity", "specific", Purchase::Committed),
+    // A reservation is billed whether its machines run or not.
+    ("cloud.google.com/reservation-name", ANY, Purchase::Committed),
     (labels::AZURE_PRIORITY, "spot", Purchase::Spot),
 ];
 
@@ -63,7 +68,11 @@ pub fn node_place(labels: &BTreeMap<String, String>, provider_id: &str) -> NodeP
     };
     let bought = |(key, value, purchase): &(&str, &str, Purchase)| {
         let found = labels.iter().find(|(label, _)| label.eq_ignore_ascii_case(key));
-        found.filter(|(_, is)| is.eq_ignore_ascii_case(value)).map(|_| *purchase)
+        let is_meant = |is: &str| match *value {
+            ANY => !is.is_empty(),
+            value => is.eq_ignore_ascii_case(value),
+        };
+        found.filter(|(_, is)| is_meant(is)).map(|_| *purchase)
     };
     NodePlace {
         provider: by_id.or_else(by_label).map(|(name, ..)| *name),
@@ -103,6 +112,9 @@ mod tests {
         let reserved =
             place(&[("karpenter.sh/capacity-type", "reserved")], "aws:///us-east-1a/i-0");
         assert_eq!((reserved.provider, reserved.purchase), (Some("aws"), Purchase::Committed));
+        let of_gke = |name: &str| place(&[("cloud.google.com/reservation-name", name)], "gce://x");
+        assert_eq!(of_gke("h100-block").purchase, Purchase::Committed);
+        assert_eq!(of_gke("").purchase, Purchase::OnDemand);
         let azure = place(&[("kubernetes.azure.com/scalesetpriority", "regular")], "azure:///x");
         assert_eq!((azure.provider, azure.purchase), (Some("azure"), Purchase::OnDemand));
         assert_eq!(

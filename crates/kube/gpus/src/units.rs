@@ -114,6 +114,10 @@ pub fn node_gpus(node: &Node, hami: Option<&str>) -> Option<NodeGpus> {
         stated.extend(stated_of_intel(of));
     }
     let main = found.main_gpus();
+    if let Some(place) = reader.whole_machine(&stated, &found) {
+        let of_machine = stated.remove(place);
+        stated.insert(0, of_machine);
+    }
     let (by, counted) = match stated.first().cloned() {
         Some((by, counted)) if counted >= main => (by, counted),
         _ if found.cut.is_some() => (CountSource::Layouts, main),
@@ -243,6 +247,20 @@ impl<'n> UnitReader<'n> {
         let is_intel = |name: &str| name.starts_with(labels::INTEL);
         let mut offered = self.offered();
         self.intel.is_some() && offered.all(|(name, _, count)| count == 0 || is_intel(name))
+    }
+
+    /// The place of the provider's count where GPU Feature Discovery and the plugin both find fewer
+    /// GPUs than the machine has: the label counts what works, so the others are lost. Replicas
+    /// that no label counts say nothing of the GPUs behind them.
+    fn whole_machine(&self, stated: &[(CountSource, i64)], found: &FoundUnits) -> Option<usize> {
+        let (CountSource::Discovery, discovered) = stated.first()? else { return None };
+        let is_guessed = found.units.iter().any(|of| of.is_shared) && self.replicas == 1;
+        let is_more = |of: &(CountSource, i64)| {
+            matches!(of.0, CountSource::Provider(_) | CountSource::InstanceType(_))
+                && of.1 > *discovered
+        };
+        let beyond = stated.iter().position(is_more);
+        beyond.filter(|_| !is_guessed && found.main_gpus() <= *discovered)
     }
 
     fn offered(&self) -> impl Iterator<Item = (&'n str, i64, i64)> + use<'n> {

@@ -113,6 +113,7 @@ mod tests {
                 pods: Vec::new(),
                 is_daemon: false,
                 has_neighbors: false,
+                has_host_path: false,
             }
         }
     }

@@ -44,6 +44,10 @@ pub(super) enum Unchecked {
     Room,
     /// Whether the volumes of the pods can be used there: these were not read.
     Volumes,
+    /// Whether what is in directories of their nodes is there.
+    HostPath,
+    /// Whether any node takes a new pod: as their objects are, the engine places none.
+    Unplaced,
     /// Whether the pods there let them run beside them.
     Neighbors,
 }
@@ -52,15 +56,15 @@ impl Unchecked {
     /// What is not known of the nodes that pods of a group could move to.
     pub(super) fn of(reach: &PatchReach, group: &PodGroup) -> Option<Self> {
         let volumes = &reach.volumes;
-        // A pod that runs has its claims: they were not read.
-        let lacks_volumes = || {
-            let lacking = dovetail_translate::pod(&group.pod, volumes, &rules()).err();
-            matches!(lacking, Some(NotYet::ClaimMissing { .. } | NotYet::VolumeMissing { .. }))
-        };
         match () {
             () if reach.lacks_pods => Some(Self::Room),
             () if group.has_neighbors => Some(Self::Neighbors),
-            () => lacks_volumes().then_some(Self::Volumes),
+            () if group.has_host_path => Some(Self::HostPath),
+            () => match dovetail_translate::pod(&group.pod, volumes, &rules()).err()? {
+                // A pod that runs has its claims: they were not read.
+                NotYet::ClaimMissing { .. } | NotYet::VolumeMissing { .. } => Some(Self::Volumes),
+                _ => Some(Self::Unplaced),
+            },
         }
     }
 
@@ -73,6 +77,15 @@ impl Unchecked {
             Self::Volumes => {
                 "their PersistentVolumeClaims were not read. 1. run the audit with persistentvolumeclaims and \
                  persistentvolumes; 2. apply the patch of that audit"
+            }
+            Self::HostPath => {
+                "they use directories of their nodes (hostPath volumes), whose files are on no other node. 1. copy \
+                 the files, or use a volume that other nodes can mount; 2. change the manifest manually"
+            }
+            Self::Unplaced => {
+                "the state of their claims or their requests does not let dovetail determine the nodes that accept \
+                 new pods. 1. check the claims (kubectl get pvc,resourceclaims) and make sure that the new nodes can \
+                 use their volumes; 2. change the manifest manually"
             }
             Self::Neighbors => {
                 "they have required pod affinity or anti-affinity, hard spread constraints or host ports, which \

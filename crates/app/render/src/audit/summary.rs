@@ -15,7 +15,7 @@ use super::states::{money_of, state_label};
 const LINES: usize = 25;
 /// Checks that it lists.
 const FIXES: usize = 5;
-/// Lines of the headline.
+/// Lines of the headline, if whole sentences fit.
 const HEAD_LINES: usize = 4;
 /// Kinds of missing data that it names.
 const MISSING: usize = 4;
@@ -25,8 +25,7 @@ pub fn summary(document: &Document, style: Style) -> String {
     if document.headline.installed_gpus == 0.0 {
         return wrapped(&document.first_line(), 0);
     }
-    let mut head = lines(&document.first_line());
-    head.truncate(HEAD_LINES);
+    let mut head = lines(&document.short_first_line(|text| lines(text).len() <= HEAD_LINES));
     if let Some(line) = head.first_mut() {
         *line = style.strong(line);
     }

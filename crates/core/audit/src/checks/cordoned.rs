@@ -41,8 +41,12 @@ pub(super) fn cordoned_for_long(view: &View<'_>, check: &'static Check, found: &
     for of in &cordoned {
         let name = &*of.node.node.name;
         let length_ms = view.facts.now_ms.saturating_sub(of.since_ms);
+        let told = match of.node.cordon_is_undated {
+            true => format!("{name} since an unknown time: its taint has no timeAdded"),
+            false => format!("{name} for {}", duration_at_least(length_ms)),
+        };
         let mut finding = Finding::new(check, &of.node.pool)
-            .with("cordoned", format!("{name} for {}", duration_at_least(length_ms)))
+            .with("cordoned", told)
             .affecting([node_ref(of.node)]);
         for mark in of.marks.iter().take(MOST_NAMED) {
             finding = finding.with("probable reason", format!("{mark} on {name}"));

@@ -12,6 +12,7 @@ use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_units::amount::{gib, percent};
 use dovetail_units::duration::{duration, duration_at_least};
 
+use super::fewer_pods::{fewer_replicas, no_pods};
 use super::profile_names::ProfileNames;
 use super::{View, mend, node_ref, pod_ref};
 use crate::catalogue::Check;
@@ -122,6 +123,9 @@ pub(super) fn half_used(view: &View<'_>, check: &'static Check, found: &mut Vec<
             finding = finding
                 .for_example(format!("resources: {{limits: {{{resource}: {most}}}}}"))
                 .mended_in(workload, mend::gpus(workload, resource, most as i64));
+        } else {
+            let example = format!("fewer GPUs in its limits: no pod used more than {most}");
+            finding = finding.for_example(example);
         }
         finding.claims = idle_claims(view, number, unused, (1, 1));
         found.push(finding.affecting(pods.iter().map(|pod| pod_ref(workload, pod))));
@@ -153,6 +157,9 @@ pub(super) fn never_used(view: &View<'_>, check: &'static Check, found: &mut Vec
             ),
             false => stopped(finding, view, workload),
         };
+        if finding.examples.is_empty() {
+            finding = finding.for_example(no_pods(&workload.owner));
+        }
         let units = still.iter().flat_map(|pod| all_units(pod));
         finding.claims = idle_claims(view, number, units, (1, 1));
         found.push(finding.affecting(still.iter().map(|pod| pod_ref(workload, pod))));
@@ -303,7 +310,7 @@ pub(super) fn idle_replicas(view: &View<'_>, check: &'static Check, found: &mut 
         let finding = Finding::new(check, &workload.owner)
             .with("idle replicas", format!("{} of {placed}", idle.len()))
             .with("measured", period(view));
-        let finding = scaled(finding, view, workload);
+        let finding = fewer_replicas(finding, view, workload, idle.len());
         found.push(with_idle(finding, view, (workload, number), &idle));
     }
 }
@@ -321,18 +328,6 @@ fn stopped(mut finding: Finding, view: &View<'_>, workload: &Workload) -> Findin
     finding.with("replicas set by", &of).for_example(format!(
         "annotations: {{autoscaling.keda.sh/paused-replicas: \"0\"}}  # of {of}, which would start the pods \
          again; or delete it first"
-    ))
-}
-
-/// Names the autoscaler of a workload, which would undo another number of replicas.
-fn scaled(finding: Finding, view: &View<'_>, workload: &Workload) -> Finding {
-    let mut autoscalers = view.facts.autoscalers.iter();
-    let Some(by) = autoscalers.find(|by| workload.is_made_by(&by.scales)) else { return finding };
-    let ObjectRef { kind, namespace, name } = &by.object;
-    let field = if by.starts_from_zero() { "minReplicaCount" } else { "minReplicas" };
-    let of = format!("{kind} {namespace}/{name}");
-    finding.with("replicas set by", &of).for_example(format!(
-        "{field}: 2  # of {of}, which sets the number of replicas; or a higher target of its metrics"
     ))
 }
 

@@ -9,6 +9,7 @@ mod cut_gpus;
 mod drained;
 mod empty;
 mod emptying;
+mod fewer_pods;
 mod governance;
 mod growing;
 mod idle;

@@ -161,6 +161,15 @@ impl Hosts {
     }
 }
 
+/// Whether a pod that moves leaves files behind that it may need. What is in an emptyDir volume is
+/// gone, and only work with GPUs that is no server keeps anything there that somebody misses.
+fn leaves_files(of: &RunningPod<'_>, loses_work: bool) -> bool {
+    let is_server = of.workload.class == Some(WorkloadClass::Inference);
+    let is_missed = loses_work || of.gpus > 0 && !is_server;
+    let template = &of.workload.template;
+    template.has_host_path || template.has_local_data && is_missed
+}
+
 fn places_by_name(facts: &Facts) -> FxHashMap<&str, usize> {
     let nodes = facts.nodes.iter().enumerate();
     nodes.map(|(place, node)| (&*node.node.name, place)).collect()
@@ -204,7 +213,7 @@ impl<'f> ResourceCluster<'f> {
             && !limits.is_some_and(|limits| limits.iter().any(is_held))
             && template.claimed_gpus.is_empty()
             && template.shares_gpus_by.is_none()
-            && !template.has_local_data
+            && !leaves_files(of, loses_work)
             && !template.has_lasting_volume
             && of.workload.rejected_by.is_none()
             && !of.workload.is_bound_by_name
@@ -214,19 +223,21 @@ impl<'f> ResourceCluster<'f> {
             && of.pod.should_be_gone_ms.is_none()
     }
 
-    /// Whether so many pods that wait, each with so many GPUs, would all start if the pods of these
-    /// nodes that can move were placed again, everybody else where he is.
-    pub(super) fn would_pack(
+    /// The moves with which so many pods that wait, each with so many GPUs, would all start: the
+    /// pods of these nodes that can move are placed again, everybody else where he is. `None` if
+    /// the engine finds none.
+    pub(super) fn packed(
         &self,
         nodes: &BTreeSet<&'f str>,
         (workload, gpus): (&'f Workload, i64),
         pods: usize,
-    ) -> bool {
-        let Some(first) = nodes.first() else { return false };
+    ) -> Option<Vec<Move>> {
+        let first = nodes.first()?;
         let mut world = self.world(&BTreeSet::new());
-        let mut moved = BTreeSet::new();
+        let (mut movable, mut moved) = (Vec::new(), BTreeSet::new());
         for (place, of) in self.standing.iter().enumerate() {
             if of.gpus > 0 && nodes.contains(of.node) && self.can_move(of) {
+                movable.push(place);
                 moved.insert(HoldingId(place as u64 + 1));
                 let id = JobId(place as u64);
                 let requirement = Arc::new(self.requirement(of));
@@ -247,7 +258,36 @@ impl<'f> ResourceCluster<'f> {
         for (place, job) in world.jobs.iter_mut().enumerate() {
             job.submit_ms = place as u64;
         }
-        placed(&world).len() == world.jobs.len()
+        let placed = placed(&world);
+        (placed.len() == world.jobs.len()).then(|| self.moves(&movable, &placed))
+    }
+
+    /// Which pods of these places are on another node then. Pods of one template are alike, so
+    /// none moves to a node that another one of them leaves.
+    fn moves(&self, places: &[usize], placed: &BTreeMap<JobId, String>) -> Vec<Move> {
+        let is_alike = |one: &usize, other: &usize| {
+            std::ptr::eq(self.standing[*one].workload, self.standing[*other].workload)
+        };
+        let mut moves = Vec::new();
+        for alike in places.chunk_by(is_alike) {
+            let to = alike.iter().filter_map(|place| placed.get(&JobId(*place as u64)));
+            let mut to: Vec<&String> = to.collect();
+            let mut leaving = Vec::new();
+            for of in alike.iter().map(|place| &self.standing[*place]) {
+                match to.iter().position(|node| *node == of.node) {
+                    Some(stays) => {
+                        to.remove(stays);
+                    }
+                    None => leaving.push(of),
+                }
+            }
+            moves.extend(leaving.into_iter().zip(to).map(|(of, to)| Move {
+                pod: ObjectRef::new("Pod", &of.workload.owner.namespace, &of.pod.name),
+                from: of.node.to_owned(),
+                to: to.clone(),
+            }));
+        }
+        moves
     }
 
     /// Places of the pods on a node.

@@ -17,7 +17,7 @@ use super::{Run, View, claims_on, mend, node_ref, pending, pod_ref, pods_of};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
 use crate::facts::{Node, NumaPolicy, ObjectRef, Scoring, Workload, WorkloadClass};
-use crate::finding::Finding;
+use crate::finding::{Finding, Move};
 use crate::moment::GangCounts;
 use crate::remedy::PatchChange;
 
@@ -47,6 +47,10 @@ const PRIORITISE: PatchChange =
 /// What fixes a pod that only nodes with unhealthy GPUs could take.
 const REPAIR_FIRST: &str =
     "tolerations: []  # none: the taints mark unhealthy nodes, which need a repair first";
+
+/// What starts pending pods once others have moved. An evicted pod alone could return to its node.
+const MOVE_AS_LISTED: &str = "cordon the nodes that the listed pods leave, evict these pods, and uncordon the nodes once \
+                              the pods run on the listed nodes; schedulerName: dovetail keeps whole nodes free";
 
 /// Whether a taint lets a workload have a resource. Where its key is the name of the resource,
 /// Kubernetes may add the toleration to pods whose containers ask for that; a pod without it that
@@ -403,25 +407,22 @@ impl<'f> Packing<'f> {
         Self { view, tries_left: MOST_TRIES }
     }
 
-    /// How many of at most so many pending pods would start: all that are asked about, one, or none
-    /// that is known.
+    /// How many of at most so many pending pods would start, all that are asked about, one, or none
+    /// that is known; and which pods move for that.
     fn started(
         &mut self,
         nodes: &BTreeSet<&'f str>,
         (workload, resource, gpus): (&'f Workload, &'f str, i64),
         most: usize,
-    ) -> usize {
+    ) -> (usize, Vec<Move>) {
         if !WHOLE.contains(&resource) || self.tries_left == 0 || most == 0 {
-            return 0;
+            return (0, Vec::new());
         }
         self.tries_left -= 1;
         let cluster = self.view.cluster(resource);
         let least = if workload.is_gang { most } else { 1 };
-        let counts = [most, least];
-        counts
-            .into_iter()
-            .find(|pods| cluster.would_pack(nodes, (workload, gpus), *pods))
-            .unwrap_or(0)
+        let packed = |pods| Some((pods, cluster.packed(nodes, (workload, gpus), pods)?));
+        [most, least].into_iter().find_map(packed).unwrap_or_default()
     }
 }
 
@@ -466,9 +467,15 @@ fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
                     claims.flat_map(|(node, _)| claims_on(node, None, &states, view.facts.period));
                 let nodes = pieces.iter().map(|(node, _)| &*node.node.name).collect();
                 let most = usize::try_from(pods.min(all / gpus.max(1))).unwrap_or(0);
-                let started = packing.started(&nodes, (workload, resource, gpus), most);
-                if started > 0 {
+                let (started, moves) = packing.started(&nodes, (workload, resource, gpus), most);
+                if started > 0 && !moves.is_empty() {
                     finding.claims = claims.collect();
+                    for Move { pod, to, .. } in &moves {
+                        finding = finding
+                            .with("moves", format!("{}/{} to {to}", pod.namespace, pod.name));
+                    }
+                    finding = finding.for_example(MOVE_AS_LISTED);
+                    finding.moves = moves;
                     let started = gpus.saturating_mul(started as i64);
                     finding.most_milli = Some(started.saturating_mul(WHOLE_DEVICE_MILLI));
                 } else {

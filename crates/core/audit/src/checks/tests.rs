@@ -474,7 +474,7 @@ const AUTOSCALING: [Case; 7] = [
         // Whose data stays on the node stays, too.
         |f| {
             consolidated::one_server_on_each_node(f);
-            f.workloads[SERVE].template.has_local_data = true;
+            f.workloads[SERVE].template.has_host_path = true;
         },
     ),
 ];

@@ -122,7 +122,12 @@ impl<'f> Times<'f> {
             FreeCause::Starting => Lasting { since_ms: node.joined_ms, goes_on: false },
             FreeCause::DrainingOrCordoned => {
                 let minutes = self.thresholds().cordoned_minutes;
-                Lasting::after(node.cordoned_since_ms, now_ms, minutes)
+                let lasting = Lasting::after(node.cordoned_since_ms, now_ms, minutes);
+                // When a node joined is not when it was cordoned.
+                match node.cordon_is_undated && lasting.goes_on {
+                    true => Lasting::ALWAYS,
+                    false => lasting,
+                }
             }
             FreeCause::LayoutRest if node.is_changing_layout() => {
                 Lasting { since_ms: None, goes_on: false }

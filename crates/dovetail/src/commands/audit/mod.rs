@@ -216,7 +216,9 @@ fn audited(app: &App, flags: &AuditFlags) -> Result<Document> {
         let known = gathered.facts.namespaces.iter().map(|of| &of.name).chain(pods);
         if !known.into_iter().any(|known| known == namespace) {
             let name = plain(namespace);
-            document.notes.push(format!("namespace {name} is not in the input: check its name"));
+            // Without it every other line would be about the wrong question.
+            let note = format!("namespace {name} is not in the input: check its name");
+            document.notes.insert(0, note);
         }
         document.keep_namespace(namespace);
     }

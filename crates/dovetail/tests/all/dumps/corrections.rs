@@ -199,7 +199,8 @@ fn a_namespace_without_pods_is_named() {
     let (out, _) = answer(&objects, "cost -n nosuch");
     assert!(out.contains("namespace nosuch has no pod"), "{out}");
     let (_, err) = answer(&objects, "audit -n nosuch");
-    assert!(err.contains("namespace nosuch is not in the input"), "{err}");
+    let first = err.lines().find(|line| line.starts_with("note:")).unwrap_or_default();
+    assert!(first.starts_with("note: namespace nosuch is not in the input"), "{err}");
     let (out, _) = answer(&objects, "cost -n ml");
     assert!(out.contains("rows and total include only pods of namespace ml"), "{out}");
     assert!(!out.contains("where you may list pods"), "{out}");

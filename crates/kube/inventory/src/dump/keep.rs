@@ -2,7 +2,7 @@
 //!
 //! Environment variables, arguments, commands, messages, Secrets and ConfigMaps are on no list. Of
 //! the environment one fact is kept: that a container is shown all GPUs; of command and arguments
-//! one: how large the model is that they name.
+//! two: how large the model is that they name, and by which argument they count processes.
 
 use dovetail_audit::names_a_repair;
 use dovetail_objects::labels;
@@ -15,6 +15,7 @@ use super::devices::{
     in_stable_shape, keep_known_of_devices, keep_known_of_requests, keep_known_of_selectors,
 };
 use super::fields::{CONTAINER, Fields, METADATA, OTHERS, OWNER, POD_SPEC, STATUS, paths};
+use crate::facts::launcher::count_of_processes;
 use crate::facts::layout_change;
 use crate::facts::model::{argument, model_of_words};
 use crate::facts::policy::{is_policy, speaks_of_gpus};
@@ -234,7 +235,7 @@ pub(super) fn keep_annotations(object: &Value, kept: &mut Value, is_wanted: impl
 }
 
 /// Of the environment one thing: that the container is shown all GPUs; of command and arguments
-/// one: how large its model is.
+/// two: how large its model is, and by which argument it counts its processes.
 pub(super) fn keep_told_of_containers(from: &Value, to: &mut Value) {
     let shows_all = |env: &Value| {
         env["name"] == "NVIDIA_VISIBLE_DEVICES"
@@ -254,8 +255,12 @@ pub(super) fn keep_told_of_containers(from: &Value, to: &mut Value) {
                 container.insert("env".to_owned(), env);
             }
             let words = ["command", "args"].into_iter().filter_map(|words| from[words].as_array());
-            if let Some(model) = model_of_words(words.flatten().filter_map(Value::as_str)) {
-                container.insert("args".to_owned(), json!([argument(model)]));
+            let words: Vec<&str> = words.flatten().filter_map(Value::as_str).collect();
+            let model = model_of_words(words.iter().copied()).map(argument);
+            let processes = count_of_processes(words.into_iter()).map(str::to_owned);
+            let told: Vec<String> = model.into_iter().chain(processes).collect();
+            if !told.is_empty() {
+                container.insert("args".to_owned(), json!(told));
             }
         }
     }

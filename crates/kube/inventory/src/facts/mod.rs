@@ -21,6 +21,7 @@ mod gathered;
 mod ignored;
 mod inventory;
 mod kills;
+pub(crate) mod launcher;
 pub(crate) mod layout_change;
 mod leaders;
 mod lenient;

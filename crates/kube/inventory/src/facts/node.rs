@@ -71,6 +71,11 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
     });
     let held_by = HELD_BY.iter().find(|key| detail.metadata.annotation(key) == Some("true"));
     let (is_being_removed, cordoned_ms) = leaving(object, detail);
+    // What sets the taint of a cordon adds the time; a removal ends soon, and a node without the
+    // taint was cordoned just now.
+    let has_taint = detail.spec.taints.iter().any(|taint| taint.key == CORDONED);
+    let is_undated =
+        object.unschedulable && has_taint && cordoned_ms.is_none() && !is_being_removed;
     let age_ms = now_ms.saturating_sub(created_ms);
     node.condition = condition(object, detail, age_ms, is_being_removed);
     let model = model_label(labels).map(str::to_owned);
@@ -104,9 +109,9 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
         node: Node {
             gpus,
             scale_down_held_by: held_by.map(|key| format!("{key}: true")),
-            // A node that does not say since when was cordoned just now, as far as anybody knows.
             cordoned_since_ms: (object.unschedulable || is_being_removed)
-                .then(|| cordoned_ms.unwrap_or(now_ms)),
+                .then(|| cordoned_ms.unwrap_or(if is_undated { created_ms } else { now_ms })),
+            cordon_is_undated: is_undated,
             repair_marks: repair_marks(detail),
             is_being_removed,
             layout_rest_milli,

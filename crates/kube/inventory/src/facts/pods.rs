@@ -208,6 +208,7 @@ pub(super) fn same_but_labels(one: &PodTemplate, other: &PodTemplate) -> bool {
         host_ports,
         eviction_held_by,
         has_local_data,
+        has_host_path,
         has_lasting_volume,
         saves_progress,
         grace_s,
@@ -228,6 +229,7 @@ pub(super) fn same_but_labels(one: &PodTemplate, other: &PodTemplate) -> bool {
         && *host_ports == other.host_ports
         && *eviction_held_by == other.eviction_held_by
         && *has_local_data == other.has_local_data
+        && *has_host_path == other.has_host_path
         && *has_lasting_volume == other.has_lasting_volume
         && *saves_progress == other.saves_progress
         && *grace_s == other.grace_s

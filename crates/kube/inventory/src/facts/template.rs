@@ -11,6 +11,7 @@ use dovetail_objects::{Labels, Pod};
 use dovetail_translate::ports;
 
 use super::detail::{AmountsDetail, ContainerDetail, PodDetail, PodSpecDetail, VolumeDetail};
+use super::launcher::count_of_processes;
 use super::model::model_of_words;
 
 /// Annotations by which a pod asks an autoscaler to leave it where it is, with the value that does.
@@ -77,6 +78,7 @@ pub(super) fn template_without_labels(pod: &Pod, detail: &PodDetail<'_>) -> PodT
         },
         eviction_held_by: HELD_BY.iter().filter_map(held_by).collect(),
         has_local_data: spec.volumes.iter().any(is_local),
+        has_host_path: spec.volumes.iter().any(|volume| volume.host_path.is_some()),
         has_lasting_volume: spec.volumes.iter().any(outlives_the_pod),
         saves_progress: detail.metadata.annotation(labels::CHECKPOINT_INTERVAL).is_some(),
         grace_s: spec.termination_grace_period_seconds.unwrap_or(DEFAULT_GRACE_S),
@@ -106,12 +108,14 @@ fn container(
     kind: ContainerKind,
     volumes: &[VolumeDetail<'_>],
 ) -> Container {
+    let words = detail.command.iter().chain(&detail.args).flatten();
     Container {
         name: (*detail.name).to_owned(),
         kind,
         requests: amounts(&detail.resources.requests),
         limits: amounts(&detail.resources.limits),
         sees_gpus_by: sees_gpus_by(detail, volumes),
+        processes_by: count_of_processes(words.map(|word| &**word)),
     }
 }
 

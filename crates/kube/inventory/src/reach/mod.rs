@@ -59,6 +59,8 @@ pub struct PodGroup {
     /// Whether other pods decide where its pods can run: by required affinity between pods, hard
     /// spread constraints or host ports.
     pub has_neighbors: bool,
+    /// Whether its pods have a directory of their node (hostPath): what is in it is on no other.
+    pub has_host_path: bool,
     /// What keeps its pods off the nodes of others.
     pub apart: Apart,
 }
@@ -136,6 +138,7 @@ impl PatchReach {
             pods,
             is_daemon,
             has_neighbors: has_neighbors(first),
+            has_host_path: workload.template.has_host_path,
             apart: Apart::of(first),
         });
     }
@@ -150,6 +153,8 @@ impl PatchReach {
             pods: vec![(String::new(), None)],
             is_daemon,
             has_neighbors: has_neighbors(template),
+            // Pods to come have nothing there yet.
+            has_host_path: false,
             apart: Apart::of(template),
         });
     }

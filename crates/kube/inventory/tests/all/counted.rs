@@ -81,6 +81,35 @@ fn only_what_a_node_has_and_does_not_offer_is_unavailable() {
     }
 }
 
+/// The label of GPU Feature Discovery and the plugin count the GPUs that work, and the bill is that
+/// of the machine.
+#[test]
+fn a_gpu_that_label_and_plugin_both_lack_is_unavailable() {
+    let of = |amounts: &[(&str, &str)], count: &str, more: &[(&str, &str)]| {
+        let label = [("nvidia.com/gpu.count", count)];
+        let found = gathered(&[with_amounts("n", amounts, &[more, &label[..]].concat())]);
+        (found.moment.nodes[0].gpus, found.facts.nodes[0].uncounted_gpus, states(found))
+    };
+    let p5 = ("node.kubernetes.io/instance-type", "p5.48xlarge");
+    for machine in [p5, ("karpenter.k8s.aws/instance-gpu-count", "8")] {
+        let (gpus, uncounted, states) = of(&[(GPU, "7")], "7", &[machine]);
+        assert_eq!((gpus, uncounted), (8, 1), "{machine:?}");
+        expect(&states, &[("free_no_demand", 7000), ("unavailable", 1000)]);
+    }
+    // The label counts replicas, too: seven GPUs are there.
+    let (gpus, _, lost) = of(&[(GPU, "28")], "7", &[p5, ("nvidia.com/gpu.replicas", "4")]);
+    assert_eq!(gpus, 8);
+    expect(&lost, &[("free_no_demand", 7000), ("unavailable", 1000)]);
+    // Replicas that no label counts share the GPUs of the label, whatever their name is.
+    for resource in [GPU, "nvidia.com/gpu.shared"] {
+        let (gpus, uncounted, _) = of(&[(resource, "16")], "4", &[p5]);
+        assert_eq!((gpus, uncounted), (4, 0), "{resource}");
+    }
+    // The number of GPUs of this type is no part of its name.
+    let n1 = ("node.kubernetes.io/instance-type", "n1-standard-8");
+    assert_eq!(of(&[(GPU, "1")], "1", &[n1]).0, 1);
+}
+
 /// A pod on a node that asks for these amounts.
 fn holding(node: &str, amounts: &[(&str, &str)]) -> Value {
     let mut made = pod("p", "", 0, node);
@@ -194,6 +223,20 @@ fn a_node_with_less_than_no_gpus_is_left_out_and_named() {
     let problem = "-8 GPUs: expected 0 or more";
     assert_eq!(told, [("Node bad", "status.capacity.nvidia.com/gpu", problem)]);
     assert_eq!((found.skipped_count, found.moment.nodes.len()), (1, 1));
+}
+
+/// A patch to fewer GPUs warns of it.
+#[test]
+fn the_argument_by_which_a_command_counts_processes_is_read() {
+    let read = |args: Value| {
+        let mut made = pod("p", "StatefulSet/p", 8, "g1");
+        made["spec"]["containers"][0]["command"] = json!(["torchrun"]);
+        made["spec"]["containers"][0]["args"] = args;
+        let found = gathered(&[node("g1", 8), made]);
+        found.facts.workloads[0].template.containers[0].processes_by
+    };
+    assert_eq!(read(json!(["--nproc_per_node=8", "train.py"])), Some("--nproc_per_node"));
+    assert_eq!(read(json!(["train.py"])), None);
 }
 
 /// KAI and Run:ai: one pod takes the GPU off the device plugin, and those who share it pay for it.

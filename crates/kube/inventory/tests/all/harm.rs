@@ -325,6 +325,56 @@ fn pods_whose_volumes_were_not_read_stay() {
     assert!(!is_written && orders.contains("PersistentVolumeClaims were not read"), "{orders}");
 }
 
+/// A pod without GPUs in a set on a node with GPUs, with these volumes and objects: whether its
+/// change is written, and why not.
+fn moved_with(volumes: Value, more: &[Value]) -> (bool, String) {
+    let mut db = pod("db-0", "StatefulSet/db", 0, "g1");
+    db["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+    db["spec"]["volumes"] = volumes;
+    let mut spec = db["spec"].clone();
+    spec.as_object_mut().expect("a map").remove("nodeName");
+    let set = json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": "db", "namespace": "research", "resourceVersion": "1"},
+        "spec": {"replicas": 1, "template": {"spec": spec}}});
+    let objects = [&[node("g1", 8), plain_node("c1"), db, set][..], more].concat();
+    let (findings, safe, _) = audited(&objects);
+    assert!(findings.contains(&"SCH-02 StatefulSet/db".to_owned()), "{findings:?}");
+    let orders: Vec<String> = safe.withheld.iter().map(|of| of.order.clone()).collect();
+    (safe.written.iter().any(|safe| safe.patch.checks.contains(&"SCH-02")), orders.join("; "))
+}
+
+/// What is in a directory of a node is on no other; a volume that ends with its pod is anywhere.
+#[test]
+fn pods_with_directories_of_their_node_stay() {
+    assert!(moved_with(json!([{"name": "tmp", "emptyDir": {}}]), &[]).0);
+    let path = json!({"path": "/var/lib/models", "type": "Directory"});
+    let (is_written, order) = moved_with(json!([{"name": "models", "hostPath": path}]), &[]);
+    assert!(!is_written && order.contains("hostPath"), "{order}");
+}
+
+/// The claim names its volume and lacks the annotation of the binder, so the engine gives its pod
+/// no node, although one runs.
+#[test]
+fn pods_that_the_engine_places_nowhere_stay() {
+    let named = |name: &str| json!({"name": name, "namespace": "research", "uid": name});
+    let claim = |annotations: Value| {
+        let mut meta = named("data");
+        meta["annotations"] = annotations;
+        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta,
+            "spec": {"volumeName": "v", "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}}}, "status": {"phase": "Bound"}})
+    };
+    let volume = json!({"apiVersion": "v1", "kind": "PersistentVolume",
+        "metadata": {"name": "v", "uid": "v"}, "status": {"phase": "Bound"},
+        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+            "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": "x"}, "claimRef": named("data")}});
+    let uses = json!([{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let bound = claim(json!({"pv.kubernetes.io/bind-completed": "yes"}));
+    assert!(moved_with(uses.clone(), &[bound, volume.clone()]).0);
+    let (is_written, order) = moved_with(uses, &[claim(json!({})), volume]);
+    assert!(!is_written && order.contains("state of their claims"), "{order}");
+}
+
 /// Six pods of a core each on a node with GPUs, and another node with so many cores.
 #[test]
 fn pods_are_moved_only_to_nodes_with_room_for_all_of_them() {

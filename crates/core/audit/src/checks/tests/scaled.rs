@@ -20,11 +20,58 @@ fn the_fix_of_idle_replicas_is_in_their_autoscaler() {
     let horizontal = "HorizontalPodAutoscaler";
     for scales in ["serve", "serve-predictor"] {
         let example = fix(horizontal, scales);
-        let start = "minReplicas: 2  # of HorizontalPodAutoscaler prod/serve, ";
+        // One of the two is busy.
+        let start = "minReplicas: 1  # of HorizontalPodAutoscaler prod/serve, ";
         assert!(example.starts_with(start), "{example}");
-        assert!(fix("ScaledObject", scales).starts_with("minReplicaCount: 2  # of ScaledObject "));
+        assert!(fix("ScaledObject", scales).starts_with("minReplicaCount: 1  # of ScaledObject "));
     }
-    assert!(fix(horizontal, "web").starts_with("spec: {replicas: 2}"));
+    assert!(fix(horizontal, "web").starts_with("spec: {replicas: 1}"));
+}
+
+/// By hand: two of six are idle, so four stay. Pods of another revision are replicas, too.
+#[test]
+fn an_example_leaves_as_many_replicas_as_are_busy() {
+    let fix = |has_autoscaler: bool| {
+        let mut facts = healthy();
+        still(&mut facts, WorkloadClass::Inference, 2, HOUR_MS + 1);
+        let mut other = facts.workloads[SERVE].clone();
+        other.pods = (0..4)
+            .map(|at| Pod { name: format!("new-{at}"), node: Some("g1".into()), ..Pod::default() })
+            .collect();
+        other.template.saves_progress = true;
+        let busy = facts.workloads[SERVE].pods[1].clone();
+        facts.workloads[SERVE].pods.push(Pod { name: "busy".into(), uses: Vec::new(), ..busy });
+        facts.workloads.push(other);
+        if !has_autoscaler {
+            facts.autoscalers.clear();
+        }
+        let found = audit(&facts);
+        let finding = found.iter().find(|finding| finding.check.id == "IDL-09").expect("one");
+        finding.fix_example()
+    };
+    // Two idle, one that nobody measured, four of the other revision.
+    assert!(fix(true).starts_with("minReplicas: 5  # of"), "{}", fix(true));
+    assert!(fix(false).starts_with("spec: {replicas: 5}"), "{}", fix(false));
+}
+
+/// `kubectl scale` knows no other kinds.
+#[test]
+fn a_workload_without_use_is_ended_by_what_its_kind_has() {
+    let fix = |kind: &str| {
+        let mut facts = healthy();
+        used(&mut facts, TRAIN, &[0; 4]);
+        facts.workloads[TRAIN].owner.kind = kind.into();
+        let found = audit(&facts);
+        let finding = found.iter().find(|finding| finding.check.id == "REQ-05").expect("one");
+        finding.fix_example()
+    };
+    let scaled = "kubectl scale --replicas=0 statefulset/train -n research  # ";
+    assert!(fix("StatefulSet").starts_with(scaled), "{}", fix("StatefulSet"));
+    assert!(fix("Job").starts_with("spec: {suspend: true}"));
+    assert!(fix("PyTorchJob").starts_with("spec: {runPolicy: {suspend: true}}"));
+    for kind in ["DaemonSet", "MyModel", "Pod", "Job", "CronJob"] {
+        assert!(!fix(kind).contains("kubectl scale"), "{kind}: {}", fix(kind));
+    }
 }
 
 /// By hand: an autoscaler of the part without GPUs of the same owner says nothing of the GPUs.

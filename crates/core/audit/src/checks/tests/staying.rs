@@ -85,12 +85,41 @@ fn pods_are_packed_only_beside_daemon_sets_and_host_ports() {
         facts.workloads.extend([part, big]);
         change(&mut facts);
         let found = finding(&facts, "SCH-08").expect("it is found");
+        // One of the two moves to the other; nothing is claimed without the moves.
+        let moves: Vec<_> = found.moves.iter().map(|of| (&*of.from, &*of.to)).collect();
+        let is_one = moves == [("g2", "g3")] || moves == [("g3", "g2")];
+        assert_eq!(found.most_milli.is_some(), is_one, "{moves:?}");
+        assert_eq!(found.claims.is_empty(), moves.is_empty(), "{moves:?}");
         found.most_milli == Some(8_000)
     };
     assert!(starts(&|_| {}));
     assert!(!starts(&|facts| requests(facts, EXPORTER, "cpu", 70_000)));
     let part = healthy().workloads.len();
     assert!(!starts(&|facts| with_host_port(facts, part)));
+}
+
+/// A drain deletes what is in an emptyDir volume, and a directory of the node stays there.
+#[test]
+fn an_empty_dir_keeps_no_node_and_a_host_path_does() {
+    let mut facts = empty_node_with_a_server();
+    facts.workloads[WEB].template.has_local_data = true;
+    let goes = finding(&facts, "AUT-03").expect("it is found");
+    assert!(goes.stays.is_empty() && !goes.claims.is_empty(), "{goes:?}");
+    let mut risks = goes.evidence.iter().filter(|of| of.what == "risk of the drain");
+    assert!(risks.any(|of| of.value.contains("--delete-emptydir-data")), "{:?}", goes.evidence);
+    facts.workloads[WEB].template.has_host_path = true;
+    let stays = finding(&facts, "AUT-03").expect("it is found");
+    assert!(!stays.stays.is_empty() && stays.claims.is_empty(), "{stays:?}");
+    // A server loads what it had there again; other work with GPUs may miss it.
+    let moves = |class: Option<WorkloadClass>| {
+        let mut facts = healthy();
+        one_server_on_each_node(&mut facts);
+        let serve = &mut facts.workloads[SERVE];
+        (serve.class, serve.template.has_local_data) = (class, true);
+        finding(&facts, "AUT-07").is_some()
+    };
+    assert!(moves(Some(WorkloadClass::Inference)));
+    assert!(!moves(Some(WorkloadClass::Interactive)) && !moves(None));
 }
 
 #[test]

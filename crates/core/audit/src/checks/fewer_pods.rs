@@ -1,0 +1,77 @@
+//! By which edit a workload gets fewer pods, or none. Numbers are those of the workload: an example
+//! that stops pods that work would be applied as it stands.
+
+use super::View;
+use crate::facts::{ObjectRef, Workload};
+use crate::finding::Finding;
+use crate::names::is_name;
+
+/// Kinds with a number of replicas that `kubectl scale` sets, as it names them.
+const SCALABLE: [(&str, &str); 6] = [
+    ("Deployment", "deployment"),
+    ("LeaderWorkerSet", "leaderworkerset"),
+    ("ReplicaSet", "replicaset"),
+    ("ReplicationController", "replicationcontroller"),
+    ("Rollout", "rollout"),
+    ("StatefulSet", "statefulset"),
+];
+
+/// What ends all pods of an object, or takes their GPUs from them.
+pub(super) fn no_pods(owner: &ObjectRef) -> String {
+    let ObjectRef { kind, namespace, name } = owner;
+    let resource = SCALABLE.iter().find(|(scalable, _)| scalable == kind);
+    match (kind.as_str(), resource) {
+        (_, Some((_, resource))) if is_name(owner) => format!(
+            "kubectl scale --replicas=0 {resource}/{name} -n {namespace}  # or request no GPU"
+        ),
+        (_, Some(_)) => "spec: {replicas: 0}  # or request no GPU".to_owned(),
+        ("CronJob", _) => {
+            "spec: {suspend: true}  # no more runs start; or request no GPU".to_owned()
+        }
+        ("Job" | "JobSet" | "RayCluster" | "RayJob", _) => {
+            "spec: {suspend: true}  # its pods end; or request no GPU".to_owned()
+        }
+        ("JAXJob" | "MPIJob" | "PaddleJob" | "PyTorchJob" | "TFJob" | "XGBoostJob", _) => {
+            "spec: {runPolicy: {suspend: true}}  # its pods end; or request no GPU".to_owned()
+        }
+        ("Pod", _) => "delete the pod, or create it again without GPUs".to_owned(),
+        _ => "request no GPU in its pod template, or delete it".to_owned(),
+    }
+}
+
+/// Names as many replicas as are busy where so many pods are idle, or the autoscaler that would
+/// undo another number.
+pub(super) fn fewer_replicas(
+    finding: Finding,
+    view: &View<'_>,
+    workload: &Workload,
+    idle: usize,
+) -> Finding {
+    let mut autoscalers = view.facts.autoscalers.iter();
+    let by = autoscalers.find(|by| workload.is_made_by(&by.scales));
+    let scaled = by.map_or(&workload.owner, |by| &by.scales);
+    // While a rollout goes on, pods of two templates are replicas of one object.
+    let replicas = view.facts.workloads.iter().filter(|of| of.is_made_by(scaled));
+    let replicas: usize = replicas.map(|of| of.pods.len()).sum();
+    let busy = replicas.saturating_sub(idle).max(1);
+    let Some(by) = by else {
+        let is_scalable = SCALABLE.iter().any(|(kind, _)| *kind == workload.owner.kind);
+        // Its replicas are groups of pods.
+        let is_of_pods = is_scalable && workload.owner.kind != "LeaderWorkerSet";
+        return finding.for_example(match is_of_pods {
+            true => {
+                format!("spec: {{replicas: {busy}}}  # as many as are busy; keep more for bursts")
+            }
+            false => {
+                format!("fewer replicas: {busy} of {replicas} pods are busy; keep more for bursts")
+            }
+        });
+    };
+    let ObjectRef { kind, namespace, name } = &by.object;
+    let field = if by.starts_from_zero() { "minReplicaCount" } else { "minReplicas" };
+    let of = format!("{kind} {namespace}/{name}");
+    finding.with("replicas set by", &of).for_example(format!(
+        "{field}: {busy}  # of {of}, which sets the number of replicas: as many as are busy; or a higher target of \
+         its metrics"
+    ))
+}
