@@ -47,7 +47,7 @@ use crate::{setup, setup_amd};
 pub use crate::asked::{AskedChange, WorkloadName};
 pub use document::{Document, text};
 use document::{NodeRow, PolicyRow};
-use policy_nodes::{roll_out_of, selected, step_word};
+use policy_nodes::{roll_out_of, selected, stays_words, step_word};
 use room::Room;
 use sender::Sender;
 
@@ -238,7 +238,7 @@ impl<'a> Apply<'a> {
                 self.check_new(Component::MigManager).await?;
                 let expected = expected.nodes(objects, spec.apply);
                 let planned = Planned::of_objects(objects, spec, self.tables, age, &expected)?;
-                Wanted { changes: planned.changes(), stays: Vec::new() }
+                planned.wanted(objects, spec)
             }
             Mode::AmdPartition => {
                 let by = Component::DeviceConfigManager;
@@ -253,63 +253,32 @@ impl<'a> Apply<'a> {
         })
     }
 
-    /// Plans under a policy and changes its nodes, as far as it and its budget allow; answers with
-    /// the change that is left to do, and whether one was tried. `expected`: what policies before
-    /// it have planned; what it plans is added.
+    /// Plans under a policy and changes its nodes, as far as it and its budget allow. `expected`:
+    /// what policies before it have planned; what it plans is added.
     async fn follow(
         &self,
         policy: &SharingPolicy,
         objects: &Objects,
         expected: &mut Expected,
         document: &mut Document,
-    ) -> Result<(Option<NextChange>, bool)> {
-        let mut has_changed = false;
-        let wanted = self.wanted(policy, objects, expected).await?;
-        // A record that cannot be read was told of before.
-        let is_news = |(node, _): &(String, String)| {
-            objects.nodes.get(node).is_none_or(|seen| seen.unreadable_record().is_none())
+    ) -> Result<Followed> {
+        let Wanted { changes, stays } = self.wanted(policy, objects, expected).await?;
+        // What became of a node in this call was told, and so was a record that cannot be read.
+        let told: BTreeSet<String> = document.nodes.iter().map(|row| row.node.clone()).collect();
+        let news = stays.iter().filter(|(node, _)| !told.contains(node));
+        let row = |(node, why): &(String, String)| NodeRow::stays(node.clone(), why.clone());
+        let rows: Vec<NodeRow> = news.map(row).collect();
+        // Where pods are planned for, any node may serve them: those that change come first.
+        let (first, last) = match policy.spec.mode {
+            Mode::Mig => (Vec::new(), rows),
+            _ => (rows, Vec::new()),
         };
-        let stays = wanted.stays.into_iter().filter(is_news);
-        document.nodes.extend(stays.map(|(node, why)| NodeRow::stays(node, why)));
-        let mut planned = wanted.changes.into_iter();
-        let mut mine = BTreeSet::new();
-        let mut room = Room::of(policy, objects, &mine);
-        if self.options.is_dry_run {
-            self.would_change(policy, planned, room, (expected, document)).await;
-            return Ok((None, false));
-        }
-        while let Some(change) = planned.next() {
-            if policy.spec.apply && room.left > 0 {
-                // Others may have changed nodes in the meantime.
-                room = room.with(Room::of(policy, &self.objects().await?, &mine));
-            }
-            if let Some(why) = held_back(policy, &room, &change) {
-                let why = &*why;
-                let next = NextChange {
-                    node: change.node.clone(),
-                    from: change.from.words(),
-                    to: change.to.words(),
-                    why: why.to_owned(),
-                };
-                let mut row = |change: NodeChange| {
-                    expected.add(&change, false);
-                    NodeRow::planned(change, why)
-                };
-                document.nodes.push(row(change));
-                document.nodes.extend(planned.map(row));
-                return Ok((Some(next), has_changed));
-            }
-            let table = self.table(&objects.nodes[&change.node]);
-            let row = self.change(policy, &change, table).await?;
-            room = room.after(&row);
-            if row.outcome != "refused" {
-                mine.insert(row.node.clone());
-            }
-            // Also what was undone, or refused, leaves the node otherwise than it was read.
-            has_changed = true;
-            document.nodes.push(row);
-        }
-        Ok((None, has_changed))
+        document.nodes.extend(first);
+        let into = (expected, &mut *document);
+        let followed = follow_changes(self, policy, objects, changes, into).await;
+        document.nodes.extend(last);
+        let (next, has_changed) = followed?;
+        Ok(Followed { next, stays: stays_words(&stays), has_changed })
     }
 
     /// What a call that is no dry run would do.
@@ -368,8 +337,11 @@ impl<'a> Apply<'a> {
         let seen = self.gpu_users().besides(seen, &pods, (&change.from, &change.to), table).await;
         let mut from = change.from.clone();
         match seen.asked(by) {
-            Some(name) if layouts.has(name) => name.clone_into(&mut from.config),
-            Some(name) if by != Component::MigManager => {
+            // The name of a layout that the node does not have is no way back to the one it has.
+            Some(name) if layouts.makes(name, &from) == Some(true) => {
+                name.clone_into(&mut from.config);
+            }
+            Some(name) if by != Component::MigManager && !layouts.has(name) => {
                 let (label, map) = (by.label(), by.config_map());
                 let why = format!("{label} is `{name}`, which ConfigMap {map} does not contain");
                 return Ok(NodeRow::refused(change, &why));
@@ -407,7 +379,7 @@ impl<'a> Apply<'a> {
         policy: &SharingPolicy,
         objects: &Objects,
         problem: Option<&Problem>,
-        next: Option<NextChange>,
+        Followed { next, stays, .. }: Followed,
     ) -> Result<()> {
         let selected = selected(objects, &policy.spec);
         let whole = fleet(objects, &policy.spec, self.tables, self.age());
@@ -438,7 +410,9 @@ impl<'a> Apply<'a> {
         };
         let receipts: Vec<Receipt> = records.map(receipt).collect();
         let has = |step: Step| receipts.iter().any(|one| one.outcome == step.word());
-        let step = match (has(Step::Stuck), has(Step::Emptying)) {
+        let under_way =
+            [Step::Emptying, Step::Tainted, Step::Clearing, Step::Applying, Step::Reverting];
+        let step = match (has(Step::Stuck), under_way.into_iter().any(has)) {
             (true, _) => "Stuck",
             (_, true) => "Changing",
             _ => step_word(policy, objects),
@@ -451,12 +425,75 @@ impl<'a> Apply<'a> {
             roll_out: roll_out_of(policy, objects),
             receipts,
             warnings: warnings(objects, &policy.spec),
+            stays,
         };
         match status_patch(report, problem, &policy.status, now_ms()) {
             Some(patch) => self.server.report(&policy.name, &patch).await,
             None => Ok(()),
         }
     }
+}
+
+/// What following a policy has left.
+#[derive(Default)]
+struct Followed {
+    /// The change that is left to do.
+    next: Option<NextChange>,
+    /// Why nodes stay as they are although they should change.
+    stays: Vec<String>,
+    /// Whether a change was tried.
+    has_changed: bool,
+}
+
+/// Changes the nodes of a policy, as far as it and its budget allow; answers with the change that
+/// is left to do, and whether one was tried.
+async fn follow_changes(
+    this: &Apply<'_>,
+    policy: &SharingPolicy,
+    objects: &Objects,
+    changes: Vec<NodeChange>,
+    (expected, document): (&mut Expected, &mut Document),
+) -> Result<(Option<NextChange>, bool)> {
+    let mut has_changed = false;
+    let mut planned = changes.into_iter();
+    let mut mine = BTreeSet::new();
+    let mut room = Room::of(policy, objects, &mine);
+    if this.options.is_dry_run {
+        this.would_change(policy, planned, room, (expected, document)).await;
+        return Ok((None, false));
+    }
+    while let Some(change) = planned.next() {
+        if policy.spec.apply && room.left > 0 {
+            // Others may have changed nodes in the meantime.
+            room = room.with(Room::of(policy, &this.objects().await?, &mine));
+        }
+        if let Some(why) = held_back(policy, &room, &change) {
+            let why = &*why;
+            let next = NextChange {
+                node: change.node.clone(),
+                from: change.from.words(),
+                to: change.to.words(),
+                why: why.to_owned(),
+            };
+            let mut row = |change: NodeChange| {
+                expected.add(&change, false);
+                NodeRow::planned(change, why)
+            };
+            document.nodes.push(row(change));
+            document.nodes.extend(planned.map(row));
+            return Ok((Some(next), has_changed));
+        }
+        let table = this.table(&objects.nodes[&change.node]);
+        let row = this.change(policy, &change, table).await?;
+        room = room.after(&row);
+        if row.outcome != "refused" {
+            mine.insert(row.node.clone());
+        }
+        // Also what was undone, or refused, leaves the node otherwise than it was read.
+        has_changed = true;
+        document.nodes.push(row);
+    }
+    Ok((None, has_changed))
 }
 
 /// Why a change does not begin now, after its outcome; `None` if it begins.

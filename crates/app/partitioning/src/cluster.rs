@@ -8,12 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use dovetail_console::app::App;
+use dovetail_console::plain::plain;
 use dovetail_control::status::WAITING_FOR_QUOTA;
 use dovetail_gpus::{CountSource, GpuCount, GpuUnits, NodeGpus, discovered_gpus, node_gpus};
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_MIG_CONFIG};
 use dovetail_model::{MigProfile, MigTable, ShownProfiles, lacks_memory_size};
 use dovetail_objects::{Pod, Unscheduled};
 use dovetail_partition::{Change, Gpu, Instance, layouts_of_counts};
+use dovetail_settings::errors::BadInput;
 use dovetail_sharing::guard::other_master;
 use dovetail_sharing::names::{NO_MIG, TAINT};
 use dovetail_sharing::{Component, PolicySpec};
@@ -32,6 +34,18 @@ use crate::waiting::{SeveralInstances, WaitingPods};
 
 pub use crate::waiting::YOUNG_MS;
 
+/// Why nothing is planned for a pod yet.
+const YOUNG: &str = "pending for less than a minute";
+const GATED: &str = "has scheduling gates";
+const NO_QUOTA: &str = "waits for the quota of its queue";
+/// Why nothing is planned for it under a policy, before the profile.
+const NOT_LISTED: &str = "the policy does not list the profile";
+
+/// Whether nothing is planned for a pod because of the nodes: another layout could serve it.
+pub(crate) fn is_for_lack_of_nodes(why: &str) -> bool {
+    ![YOUNG, GATED, NO_QUOTA].contains(&why) && !why.starts_with(NOT_LISTED)
+}
+
 /// The objects that flags name.
 ///
 /// # Errors
@@ -47,6 +61,16 @@ pub(crate) fn objects(app: &App, flags: &ObjectFlags) -> Result<(Objects, u64)> 
         check(&complete)?;
     }
     objects.tell_skipped(app);
+    if let Some(first) = objects.skipped.first()
+        && objects.nodes.is_empty()
+        && flags.server().is_none()
+    {
+        let told = format!(
+            "no node could be read: {first}: create the file with `kubectl get nodes,pods -A -o \
+             json`"
+        );
+        return Err(BadInput(plain(&told)).into());
+    }
     Ok((objects, now_ms))
 }
 
@@ -405,7 +429,7 @@ impl Reader<'_> {
             let waiting_ms = self.age.now_ms.saturating_sub(pod.meta.created_ms);
             let is_due = waiting_ms >= self.age.young_ms;
             if !is_due {
-                self.not_planned("pending for less than a minute".to_owned());
+                self.not_planned(YOUNG.to_owned());
             }
             match wanted.only_instance() {
                 Some(profile) => {
@@ -498,10 +522,10 @@ impl Reader<'_> {
             return None;
         }
         if pod.gated {
-            return Some(Err("has scheduling gates".to_owned()));
+            return Some(Err(GATED.to_owned()));
         }
         if !needs_room(pod) {
-            return Some(Err("waits for the quota of its queue".to_owned()));
+            return Some(Err(NO_QUOTA.to_owned()));
         }
         Some(instances(&asked, &self.fleet, profiles))
     }
@@ -526,7 +550,7 @@ fn instances(
 /// Why nothing is planned for a pod that asks for a profile which may not be created, if no
 /// instance of it is left for the pod.
 pub(crate) fn not_listed_words(profile: &str) -> String {
-    format!("the policy does not list the profile `{profile}`")
+    format!("{NOT_LISTED} `{profile}`")
 }
 
 /// Why it is not known how the GPUs of a node are cut.

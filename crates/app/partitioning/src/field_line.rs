@@ -12,6 +12,11 @@ use serde_saphyr::{Spanned, with_deserializer_from_str};
 /// lacks it.
 pub(crate) fn line_of(text: &str, is_json: bool, field: &str) -> u64 {
     let keys: Vec<&str> = field.split(['.', '[', ']']).filter(|key| !key.is_empty()).collect();
+    line_at(text, is_json, &keys)
+}
+
+/// The same of a field with these keys and numbers on the way to it: a key may have dots.
+pub(crate) fn line_at(text: &str, is_json: bool, keys: &[&str]) -> u64 {
     let line = |length: usize| match is_json {
         true => in_json(text, &keys[..length]),
         false => in_yaml(text, &keys[..length]),

@@ -1,5 +1,7 @@
 //! What is planned for a fleet: without moves first, and with them where a policy allows it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use anyhow::Result;
 use dovetail_console::app::App;
 use dovetail_console::connection::connection_runtime;
@@ -11,13 +13,14 @@ use dovetail_sources::objects::ObjectFlags;
 use dovetail_sources::prometheus::{ServerChoice, WayFlags};
 
 use crate::changes::{NodeChange, changes};
-use crate::cluster::{Age, fleet_beside, objects, selects_none};
+use crate::cluster::{Age, fleet_beside, is_for_lack_of_nodes, objects, selects_none};
 use crate::expected::ExpectedNodes;
 use crate::fleet::{Fleet, bad_world, table_of};
 use crate::gpu_users::GpuUsers;
 use crate::moves::{Moved, with_moves};
 use crate::objects::Objects;
 use crate::price_facts::PriceFacts;
+use crate::replicas::Wanted;
 use crate::several::plan_with_several;
 
 /// A fleet and what is planned for it.
@@ -58,6 +61,33 @@ impl Planned {
     /// The nodes of the cluster whose GPUs are in the plan, by name.
     pub fn nodes_to_price(&self) -> impl Iterator<Item = (&str, NodeToPrice<'_>)> {
         self.price_facts.iter().map(PriceFacts::to_price)
+    }
+
+    /// What changes under a policy. If pods need instances that the plan does not provide, the
+    /// other nodes of the policy say why they stay as they are.
+    pub(crate) fn wanted(mut self, objects: &Objects, policy: &PolicySpec) -> Wanted {
+        let stays = match self.lacks_instances() {
+            true => std::mem::take(&mut self.fleet.stays),
+            false => BTreeMap::new(),
+        };
+        let changes = self.changes();
+        let changed: BTreeSet<&str> = changes.iter().map(|change| &*change.node).collect();
+        let is_left = |(node, _): &(String, String)| {
+            let seen = objects.nodes.get(node).filter(|_| !changed.contains(&**node));
+            seen.is_some_and(|seen| policy.selects(|key| seen.node.meta.labels.get(key)))
+        };
+        let stays = stays.into_iter().filter(is_left).collect();
+        Wanted { changes, stays }
+    }
+
+    /// Whether pods need instances that the plan does not provide.
+    fn lacks_instances(&self) -> bool {
+        let plan = self.moved.as_ref().map_or(&self.plan, |moved| &moved.plan);
+        let asked = self.fleet.world.demand.iter().zip(&plan.accepted);
+        // Without an age they are not waited for yet.
+        let mut due = asked.filter(|(demand, _)| demand.waiting_ms > 0);
+        due.any(|(demand, served)| *served < demand.count)
+            || self.fleet.not_planned.keys().any(|why| is_for_lack_of_nodes(why))
     }
 
     /// Node by node, with the one for which pods move.
@@ -102,4 +132,81 @@ pub fn read(
     let planned = Planned::of_objects(&objects, policy, tables, age, &ExpectedNodes::new())?;
     let price_facts = PriceFacts::all_of(&objects, &planned.fleet);
     Ok(Planned { price_facts, ..planned })
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_objects::Pod;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::objects::SeenNode;
+    use crate::stays::IN_USE;
+
+    /// A node with one GPU in small instances.
+    fn node(name: &str, more: &Value) -> (String, SeenNode) {
+        let mut labels = json!({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
+            "nvidia.com/gpu.count": "1", "pool": "a"});
+        for (key, value) in more.as_object().expect("labels") {
+            labels[key] = value.clone();
+        }
+        let offers =
+            json!({"nvidia.com/mig-1g.10gb": "7", "cpu": "8", "memory": "64Gi", "pods": "110"});
+        let object = json!({"metadata": {"name": name, "labels": labels},
+            "status": {"allocatable": offers, "capacity": offers,
+                "conditions": [{"type": "Ready", "status": "True"}]}});
+        (name.to_owned(), SeenNode::read(&object).expect("a node"))
+    }
+
+    fn pod(name: &str, node: &str, profile: &str) -> ((String, String), Pod) {
+        let limits = json!({format!("nvidia.com/mig-{profile}"): "1"});
+        let phase = if node.is_empty() { "Pending" } else { "Running" };
+        let object = json!({"metadata": {"name": name, "namespace": "n"},
+            "spec": {"nodeName": node,
+                "containers": [{"name": "c", "resources": {"limits": limits}}]},
+            "status": {"phase": phase}});
+        let key = ("n".to_owned(), name.to_owned());
+        (key, serde_json::from_value(object).expect("a pod"))
+    }
+
+    fn wanted(objects: &Objects) -> Wanted {
+        let node_selector = BTreeMap::from([("pool".to_owned(), "a".to_owned())]);
+        let policy = PolicySpec { node_selector, ..PolicySpec::default() };
+        let tables: Vec<MigTable> = MigTable::all().collect();
+        let age = Age { now_ms: 1_000_000, young_ms: 0 };
+        let none = ExpectedNodes::new();
+        let planned = Planned::of_objects(objects, &policy, &tables, age, &none);
+        planned.expect("a plan").wanted(objects, &policy)
+    }
+
+    #[test]
+    fn nodes_say_why_they_stay_where_pods_wait_for_instances() {
+        let nodes = [
+            node("busy", &json!({})),
+            node("failed", &json!({"nvidia.com/mig.config.state": "failed"})),
+            node("nos", &json!({"nos.nebuly.com/gpu-partitioning": "mig"})),
+            node("other", &json!({"pool": "b"})),
+        ];
+        let pods = BTreeMap::from([pod("runs", "busy", "1g.10gb"), pod("waits", "", "3g.40gb")]);
+        let nodes = nodes.into_iter().collect();
+        let mut objects = Objects { nodes, pods, ..Objects::default() };
+        let left = wanted(&objects);
+        assert!(left.changes.is_empty());
+        let expected = [
+            ("busy", IN_USE),
+            ("failed", "mig-manager reports `failed` (nvidia.com/mig.config.state)"),
+            ("nos", "nos shares the GPUs of the node (nos.nebuly.com/gpu-partitioning)"),
+        ];
+        let expected = expected.map(|(node, why)| (node.to_owned(), why.to_owned()));
+        assert_eq!(left.stays, expected);
+        // A node that changes for the pod leaves nothing to say of the others.
+        objects.nodes.extend([node("free", &json!({}))]);
+        let served = wanted(&objects);
+        assert_eq!(served.changes.len(), 1);
+        assert!(served.stays.is_empty(), "{:?}", served.stays);
+        // Nobody waits.
+        objects.pods.remove(&("n".to_owned(), "waits".to_owned()));
+        let idle = wanted(&objects);
+        assert!(idle.changes.is_empty() && idle.stays.is_empty(), "{:?}", idle.stays);
+    }
 }

@@ -102,6 +102,9 @@ fn from_yaml(name: &str, text: &str) -> Result<Object, String> {
     serde_saphyr::from_str(text).map_err(|error| {
         let line = error.location().map_or(1, |at| at.line());
         let place = FilePosition::line(name, line.max(1));
+        if matches!(error.without_snippet(), serde_saphyr::Error::MultipleDocuments { .. }) {
+            return format!("{place}: several YAML documents: write each policy to its own file");
+        }
         // The reader of YAML knows the line, and that of its value the field.
         let value = serde_saphyr::from_str::<serde_json::Value>(text).ok();
         match value.map(serde_path_to_error::deserialize::<_, Object>) {
@@ -224,6 +227,9 @@ mod tests {
         std::fs::write(&file, yaml("cut")).expect("a file");
         let refused = read(&file, &[]).expect_err("no mode").to_string();
         assert!(refused.contains("policy.json:6: field `spec.mode`: unknown variant"), "{refused}");
+        std::fs::write(&file, format!("{}---\n{}", yaml("mig"), yaml("mig"))).expect("a file");
+        let refused = read(&file, &[]).expect_err("two policies").to_string();
+        assert!(refused.contains(": several YAML documents: write each policy"), "{refused}");
         std::fs::write(&file, "kind: [SharingPolicy\n").expect("a file");
         let refused = read(&file, &[]).expect_err("no YAML").to_string();
         assert!(refused.contains(": invalid YAML: "), "{refused}");

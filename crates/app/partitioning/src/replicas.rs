@@ -92,7 +92,7 @@ pub(crate) fn shown_replicas(seen: &SeenNode) -> Option<Replicas> {
     }
 }
 
-/// What a policy of these modes wants.
+/// What a policy wants.
 #[derive(Default)]
 pub(crate) struct Wanted {
     /// Nodes that can change now.

@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
+use dovetail_console::plain::plain;
 use dovetail_model::labels::NVIDIA_GPU;
 use dovetail_model::{MigTable, Taint, TaintEffect};
 use dovetail_sharing::config_map::Layouts;
-use dovetail_sharing::names::{MIG_CONFIG_MAP, SHARING_CONFIG_MAP, TAINT};
+use dovetail_sharing::names::{DEFAULT_CONFIG_MAP, MIG_CONFIG_MAP, SHARING_CONFIG_MAP, TAINT};
 use dovetail_sharing::{Component, GpuLayout, NodeLayout, PolicySpec, Side, Tolerations};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use serde_json::{Value, json};
@@ -96,20 +97,54 @@ pub(crate) fn patch(default: &str, cluster_policy: Option<&Value>) -> Value {
     }})
 }
 
+/// The layouts of dovetail's ConfigMap for a component, with those of the ConfigMap that it reads
+/// now (`read_now`), and whether dovetail's ConfigMap exists. Nodes are labelled with the names
+/// that the component reads now, so each of them means the same afterwards.
+pub(crate) async fn kept(
+    app: &App,
+    server: &Server,
+    by: Component,
+    read_now: Option<&str>,
+) -> Result<(Layouts, bool)> {
+    let (mut layouts, is_there) = server.layouts(by).await?;
+    let ours = by.config_map();
+    let Some(theirs) = read_now.filter(|name| !name.is_empty() && *name != ours) else {
+        return Ok((layouts, is_there));
+    };
+    if let Some(read_now) = server.layouts_in(by, theirs).await? {
+        let changed = layouts.take_over(read_now);
+        if is_there && !changed.is_empty() {
+            let (names, component) = (plain(&changed.join(", ")), by.words());
+            app.note(&format!(
+                "ConfigMaps {theirs}, which {component} reads now, and {ours} define {names} \
+                 differently: the output contains the definitions of {theirs}"
+            ));
+        }
+    }
+    Ok((layouts, is_there))
+}
+
+/// The ConfigMap that mig-manager reads by a ClusterPolicy.
+fn read_by_mig_manager(cluster_policy: &Value) -> &str {
+    let name = cluster_policy["spec"]["migManager"]["config"]["name"].as_str();
+    name.filter(|name| !name.is_empty()).unwrap_or(DEFAULT_CONFIG_MAP)
+}
+
 /// Settings of the device plugin, those that it reads now among them, and the name of those for
 /// nodes without a label: nothing changes by the patch alone.
-async fn settings(server: &Server, cluster_policy: Option<&Value>) -> Result<(Layouts, String)> {
+async fn settings(
+    app: &App,
+    server: &Server,
+    cluster_policy: Option<&Value>,
+) -> Result<(Layouts, String)> {
     let by = Component::DevicePlugin;
     let config = cluster_policy.map(|policy| &policy["spec"]["devicePlugin"]["config"]);
     let text = |key: &str| config.and_then(|config| config[key].as_str()).unwrap_or_default();
-    let (mut layouts, is_there) = server.layouts(by).await?;
-    if !is_there && !text("name").is_empty() {
-        let read_now = server.layouts_in(by, text("name")).await?;
-        layouts = read_now.map_or(layouts, Layouts::for_new);
-    }
+    let (mut layouts, is_there) = kept(app, server, by, Some(text("name"))).await?;
     let whole = Side::whole(1, None);
     layouts.add(&whole, now_ms());
-    if !is_there {
+    // The plugin is started anew when it is to read another ConfigMap.
+    if !is_there || config.is_some() && text("name") != by.config_map() {
         layouts.mounted_at_start();
     }
     let default = Some(text("default")).filter(|name| layouts.has(name));
@@ -155,15 +190,17 @@ pub async fn document(
     let objects = Objects::of(app, connection, &[]).await?;
     let now_ms = now_ms();
     let fleet = fleet(&objects, &PolicySpec::default(), tables, Age { now_ms, young_ms: YOUNG_MS });
-    let (mut layouts, is_there) = server.layouts(Component::MigManager).await?;
+    let cluster_policy = server.cluster_policy().await?;
+    let by = Component::MigManager;
+    let read_now = cluster_policy.as_ref().map(read_by_mig_manager);
+    let (mut layouts, is_there) = kept(app, &server, by, read_now).await?;
     add_alike(&mut layouts, &fleet, now_ms);
-    if !is_there {
+    if !is_there || read_now.is_some_and(|name| name != by.config_map()) {
         layouts.mounted_at_start();
     }
     let namespace = &server.operator_namespace;
-    let cluster_policy = server.cluster_policy().await?;
-    let (settings, default) = settings(&server, cluster_policy.as_ref()).await?;
-    let (amd_maps, device_patches) = setup_amd::parts(&server, &objects).await?;
+    let (settings, default) = settings(app, &server, cluster_policy.as_ref()).await?;
+    let (amd_maps, device_patches) = setup_amd::parts(app, &server, &objects).await?;
     let name = cluster_policy.as_ref().and_then(|policy| policy["metadata"]["name"].as_str());
     // A cluster whose only operator is AMD's needs nothing for NVIDIA's.
     let is_amd_alone = cluster_policy.is_none() && !device_patches.is_empty();

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
+use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_model::labels::AMD_PRODUCT;
 use dovetail_model::{Taint, gpu_model};
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use crate::amd_gpus::side;
 use crate::objects::{Objects, SeenNode};
 use crate::server::Server;
-use crate::setup::{repartition, tolerates, tolerations};
+use crate::setup::{kept, repartition, tolerates, tolerations};
 
 const BY: Component = Component::DeviceConfigManager;
 
@@ -183,6 +184,7 @@ fn selects(config: &Value, seen: &SeenNode) -> bool {
 /// The ConfigMap for Device Config Manager, with every profile that the nodes of the cluster can
 /// have, and the patches; nothing where AMD's operator is not installed.
 pub(crate) async fn parts(
+    app: &App,
     server: &Server,
     objects: &Objects,
 ) -> Result<(Vec<Value>, Vec<DevicePatch>)> {
@@ -192,7 +194,10 @@ pub(crate) async fn parts(
     }
     apart(configs, objects)?;
     let now_ms = now_ms();
-    let (mut layouts, is_there) = server.layouts(BY).await?;
+    let names =
+        || configs.iter().filter_map(|one| one["spec"]["configManager"]["config"]["name"].as_str());
+    let theirs = names().find(|name| *name != BY.config_map());
+    let (mut layouts, is_there) = kept(app, server, BY, theirs).await?;
     for seen in objects.nodes.values() {
         let Some(model) = seen.node.meta.labels.get(AMD_PRODUCT).and_then(gpu_model) else {
             continue;
@@ -203,7 +208,7 @@ pub(crate) async fn parts(
                 .add(&Side::partitioned(layout.0.len(), AmdDevices { partition, ..amd }), now_ms);
         }
     }
-    if !is_there {
+    if !is_there || names().all(|name| name != BY.config_map()) {
         layouts.mounted_at_start();
     }
     let map = layouts.object(&server.namespace(BY).await?, now_ms);

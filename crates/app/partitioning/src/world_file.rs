@@ -10,12 +10,13 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use dovetail_console::plain::plain;
 use dovetail_model::MigTable;
-use dovetail_partition::{Change, Demand, Gpu, Instance, PartitionInput};
+use dovetail_partition::{Change, Demand, Gpu, Instance, PartitionInput, WorldError};
 use dovetail_settings::errors::BadInput;
-use dovetail_units::place::bad_json;
+use dovetail_units::place::{FilePosition, bad_json};
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use crate::field_line::line_at;
 use crate::fleet::{Fleet, model_of};
 
 /// The name of the nodes of a world without nodes.
@@ -77,16 +78,33 @@ fn once<'de, D: Deserializer<'de>>(input: D) -> Result<BTreeMap<String, u32>, D:
     input.deserialize_map(Counts)
 }
 
+/// A field, as keys and numbers on the way to it, and what is wrong with it.
+type Wrong = (Vec<String>, String);
+
+/// The words for a field: ``field `gpus[0][1]` ``. A profile is the last key.
+fn named(keys: &[String]) -> String {
+    match keys {
+        [first, numbers @ ..] if first == "gpus" => {
+            let numbers: String = numbers.iter().map(|number| format!("[{number}]")).collect();
+            format!("field `{first}{numbers}`")
+        }
+        _ => format!("field `{}`", keys.first().map_or("", String::as_str)),
+    }
+}
+
 /// # Errors
 /// The first key that means nothing.
-fn check_keys(text: &str) -> Result<(), String> {
+fn check_keys(text: &str) -> Result<(), Wrong> {
     let keys: BTreeMap<String, IgnoredAny> =
-        serde_json::from_str(text).map_err(|error| error.to_string())?;
+        serde_json::from_str(text).map_err(|error| (Vec::new(), error.to_string()))?;
     let is_known = |key: &&String| {
         KEYS.contains(&&***key) || RESULTS.contains(&&***key) || key.starts_with(BOUND)
     };
     match keys.keys().find(|key| !is_known(key)) {
-        Some(key) => Err(format!("unknown field `{key}`: expected {}", KEYS.join(", "))),
+        Some(key) => {
+            let why = format!("unknown field `{key}`: expected {}", KEYS.join(", "));
+            Err((vec![key.clone()], why))
+        }
         None => Ok(()),
     }
 }
@@ -99,15 +117,23 @@ pub fn read(path: &Path, tables: &[MigTable]) -> Result<Fleet> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("{}: cannot be read", path.display()))?;
     let name = path.display().to_string();
-    let wrong = |problem: String| BadInput(format!("{name}: {}", plain(&problem)));
+    let wrong = |(keys, problem): Wrong| {
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let place = FilePosition::line(&name, line_at(&text, true, &keys));
+        BadInput(plain(&format!("{place}: {problem}")))
+    };
     if text.trim_start().starts_with('[') {
         let problem = "a list: write each world to a separate file".to_owned();
-        return Err(wrong(problem).into());
+        return Err(wrong((Vec::new(), problem)).into());
     }
     let mut json = serde_json::Deserializer::from_str(&text);
     let world: WorldJson = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let field = error.path().to_string();
-        let what = format!("field `{field}`");
+        // Without a field, the text itself is wrong, or lacks one.
+        let what = match (error.path().to_string().as_str(), error.inner().is_data()) {
+            ("." | "?", true) => "not a world".to_owned(),
+            ("." | "?", false) => "invalid JSON".to_owned(),
+            (field, _) => format!("field `{field}`"),
+        };
         BadInput(plain(&bad_json(&name, 1, &what, &error.into_inner().to_string())))
     })?;
     let after =
@@ -117,52 +143,66 @@ pub fn read(path: &Path, tables: &[MigTable]) -> Result<Fleet> {
     fleet(world, tables).map_err(|problem| wrong(problem).into())
 }
 
-fn fleet(world: WorldJson, tables: &[MigTable]) -> Result<Fleet, String> {
+/// The model of a world and its table: the first that has all profiles, unless the file says more.
+fn model<'t>(world: &WorldJson, tables: &'t [MigTable]) -> Result<(String, &'t MigTable), Wrong> {
     let names = world.gpus.iter().flatten().map(|(name, _)| name).chain(world.demand.keys());
     let names: Vec<&String> = names.collect();
     let has_all = |table: &&MigTable| names.iter().all(|name| table.named(name, tables).is_some());
-    let (model, table) = match &world.model {
-        Some(model) => model_of(tables, model).ok_or_else(|| {
-            format!(
+    if let Some(model) = &world.model {
+        return model_of(tables, model).ok_or_else(|| {
+            let why = format!(
                 "field `model`: the MIG profiles of `{model}` are unknown; check the name, or \
                  describe it under `[[mig.table]]` in dovetail.toml"
-            )
-        })?,
-        None => tables.iter().find(has_all).map(|table| (table.name.clone(), table)).ok_or_else(
-            || {
-                "no known GPU model has all profiles in this file: correct the profile names, or \
-                 describe the model under `[[mig.table]]` in dovetail.toml"
-                    .to_owned()
-            },
-        )?,
-    };
-    let place = |name: &str, field: String| {
-        table
-            .named(name, tables)
-            .ok_or_else(|| format!("{field}: {} has no profile `{name}`", table.name))
+            );
+            (vec!["model".to_owned()], why)
+        });
+    }
+    let found = tables.iter().find(has_all).map(|table| (table.name.clone(), table));
+    found.ok_or_else(|| {
+        let why = "no known GPU model has all profiles in this file: correct the profile names, or \
+                   describe the model under `[[mig.table]]` in dovetail.toml";
+        (Vec::new(), why.to_owned())
+    })
+}
+
+fn fleet(world: WorldJson, tables: &[MigTable]) -> Result<Fleet, Wrong> {
+    let (model, table) = model(&world, tables)?;
+    let place = |name: &str, keys: &[&str]| {
+        table.named(name, tables).ok_or_else(|| {
+            let keys: Vec<String> = keys.iter().copied().map(str::to_owned).collect();
+            let why = format!("{}: {} has no profile `{name}`", named(&keys), table.name);
+            (keys, why)
+        })
     };
     let mut gpus = Vec::new();
     for (number, held) in world.gpus.iter().enumerate() {
         let held = held.iter().enumerate().map(|(slot, (name, start))| {
-            let profile = place(name, format!("field `gpus[{number}][{slot}]`"))?;
+            let profile = place(name, &["gpus", &number.to_string(), &slot.to_string()])?;
             Ok(Instance { profile, start: *start })
         });
-        let held = held.collect::<Result<Vec<Instance>, String>>()?;
+        let held = held.collect::<Result<Vec<Instance>, Wrong>>()?;
         let (idle, change) = (Vec::new(), Change::Idle);
         gpus.push(Gpu { table: 0, pool: 0, is_whole: false, held, idle, change });
     }
     let demand = world.demand.iter().map(|(name, count)| {
-        let profile = place(name, "field `demand`".to_owned())?;
+        let profile = place(name, &["demand", name])?;
         let profile = table.profiles[profile].name.clone();
         let (priority, waiting_ms, pools) = (0, i64::MAX, None);
         Ok(Demand { profile, count: *count, priority, waiting_ms, pools })
     });
-    let demand = demand.collect::<Result<Vec<Demand>, String>>()?;
+    let demand = demand.collect::<Result<Vec<Demand>, Wrong>>()?;
     let names = (0..gpus.len()).map(|number| (NODE.to_owned(), number)).collect();
     let starts_known = vec![true; gpus.len()];
     let models = vec![model; gpus.len()];
     let world = PartitionInput { tables: vec![table.clone()], gpus, demand };
-    world.check().map_err(|error| error.to_string())?;
+    world.check().map_err(|error| {
+        let (WorldError::Impossible { gpu, .. }
+        | WorldError::Unknown { gpu }
+        | WorldError::Whole { gpu }) = &error;
+        let keys = vec!["gpus".to_owned(), gpu.to_string()];
+        let why = format!("{}: {error}", named(&keys));
+        (keys, why)
+    })?;
     let gpus = models.len();
     Ok(Fleet { world, names, models, starts_known, gpus, ..Fleet::default() })
 }

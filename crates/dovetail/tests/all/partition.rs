@@ -389,17 +389,29 @@ fn bad_worlds_end_with_exit_code_three_and_name_the_field() {
         ),
         (
             "w.json",
-            r#"{"gpus": [[["1g.5gb", 0], ["7g.40gb", 0]]], "demand": {}}"#,
+            "{\"gpus\": [\n[],\n[[\"1g.5gb\", 0], [\"7g.40gb\", 0]]], \"demand\": {}}",
             "--world w.json",
-            "w.json: GPU number 0: `7g.40gb` at memory slice 0",
+            "w.json:3: field `gpus[1]`: GPU number 1: `7g.40gb` at memory slice 0",
+        ),
+        (
+            "w.json",
+            "{\"model\": \"A30\", \"gpus\": [],\n\"demand\": {\"1g.6gb\": 1,\n\"7g.40gb\": 1}}",
+            "--world w.json",
+            "w.json:3: field `demand`: A30 has no profile `7g.40gb`",
+        ),
+        (
+            "w.json",
+            r#"{"gpus": []}"#,
+            "--world w.json",
+            "w.json:1:12: not a world: missing field `demand`",
         ),
         (
             "w.json",
             r#"{"gpus": [], "demand": {"9g.99gb": 1}}"#,
             "--world w.json",
-            "w.json: no known GPU model has all profiles",
+            "w.json:1: no known GPU model has all profiles",
         ),
-        ("w.json", "[{}]", "--world w.json", "w.json: a list: write each"),
+        ("w.json", "[{}]", "--world w.json", "w.json:1: a list: write each"),
         (
             "w.json",
             r#"{"model": "A30", "gpus": [], "demand": {}} more"#,
@@ -408,9 +420,9 @@ fn bad_worlds_end_with_exit_code_three_and_name_the_field() {
         ),
         (
             "w.json",
-            r#"{"gpus": [[]], "demand": {"1g.5gb": 1}, "modle": "A100-40GB"}"#,
+            "{\"gpus\": [[]], \"demand\": {\"1g.5gb\": 1},\n\"modle\": \"A100-40GB\"}",
             "--world w.json",
-            "w.json: unknown field `modle`: expected gpus, demand, model",
+            "w.json:2: unknown field `modle`: expected gpus, demand, model",
         ),
         (
             "w.json",

@@ -325,7 +325,7 @@ fn points_the_operator_at_our_layouts(setting: &Setting) {
         "{manifest}"
     );
     assert!(manifest.contains("all-balanced"), "a standard name is missing: {manifest}");
-    setting.set_up();
+    keeps_layouts_that_mig_manager_reads_already(setting);
     // Pods of the plugin that do not tolerate the taint of a change would not come back in it.
     let object = ["patch", "clusterpolicies.nvidia.com/cluster-policy", "--type=merge", "-p"];
     let tolerations = setting.setup()["patch"]["spec"]["daemonsets"]["tolerations"].clone();
@@ -343,6 +343,31 @@ fn points_the_operator_at_our_layouts(setting: &Setting) {
     assert!(refused.code == Some(1) && refused.err.contains(says), "{refused:?}");
     assert!(dry.code == Some(1) && dry.err.contains(says), "{dry:?}");
     setting.set_up();
+}
+
+/// A layout as mig-manager reads it: so many instances on each GPU.
+fn all(count: u32) -> Value {
+    json!([{"devices": "all", "mig-enabled": true, "mig-devices": {"1g.10gb": count}}])
+}
+
+/// mig-manager reads a ConfigMap of its owner's: its names stay, and mean what they meant.
+fn keeps_layouts_that_mig_manager_reads_already(setting: &Setting) {
+    let configs = json!({"team-layout": all(3), "all-balanced": all(6)});
+    let config = json!({"version": "v1", "mig-configs": configs}).to_string();
+    setting.create(&json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "custom-mig", "namespace": "gpu-operator"},
+        "data": {"config.yaml": config}}));
+    let custom = json!({"spec": {"migManager": {"config": {"name": "custom-mig"}}}});
+    let object = ["patch", "clusterpolicies.nvidia.com/cluster-policy", "--type=merge", "-p"];
+    setting.kubectl(&[&object[..], &[&custom.to_string()]].concat());
+    setting.set_up();
+    let map = setting.get(&["configmap", "dovetail-mig", "-n", "gpu-operator"]);
+    let layouts = map["data"]["config.yaml"].as_str().expect("a text");
+    assert!(layouts.contains("team-layout:"), "{layouts}");
+    // Names are in order.
+    let (_, balanced) = layouts.split_once("all-balanced:").expect("a standard name");
+    let (balanced, _) = balanced.split_once("all-disabled:").expect("a standard name");
+    assert!(balanced.contains(": 6") && !balanced.contains("2g.20gb"), "{layouts}");
 }
 
 /// Without `apply: true` it only reports.

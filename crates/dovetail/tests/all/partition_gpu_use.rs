@@ -49,7 +49,10 @@ fn a_gpu_changes_while_a_pod_uses_another_one_of_its_node() {
     let why = "pods use GPUs of the node, and the API does not show which";
     assert_eq!(blind["left_alone"], json!({why: 2}), "{blind}");
     let unknown = setting.apply("");
-    assert_eq!(unknown["nodes"], json!([]), "which GPU is in use is not known: {unknown}");
+    let row = &unknown["nodes"][0];
+    assert_eq!((&row["outcome"], &row["problem"]), (&json!("stays"), &json!(why)), "{unknown}");
+    let shared = setting.get(&["sharingpolicy", "shared"]);
+    assert_eq!(shared["status"]["stays"], json!([format!("n0: {why}")]), "{shared}");
 
     let of_busy = |devices: &[(String, Option<String>)]| {
         devices.iter().any(|(_, pod)| pod.as_deref() == Some("default/busy"))

@@ -79,7 +79,18 @@ fn nodes_are_shared_by_replicas_and_returned_under_the_rights_of_the_manifest() 
     assert_eq!(returned["nodes"][1]["outcome"], "Done", "{returned}");
     offers(&setting, "n0", "0", "2", "none");
     offers(&setting, "n1", "0", "2", "none");
+    rolls_back_what_can_be_rolled_back(&setting);
     assert_eq!(setting.refused(), BTreeSet::new());
+}
+
+/// A node that is refused keeps no other, and each has a row.
+fn rolls_back_what_can_be_rolled_back(setting: &Setting) {
+    let both = "partition rollback --node nope --node n1 --dry-run --output json";
+    let both = setting.folder.call(&format!("{both} --kubeconfig {}", setting.kubeconfig));
+    assert!(both.code == Some(1) && both.err.contains("the cluster has no node nope"), "{both:?}");
+    let told: Value = serde_json::from_str(&both.out).expect("JSON");
+    let outcome = |place: usize| told["nodes"][place]["outcome"].clone();
+    assert_eq!((outcome(0), outcome(1)), (json!("refused"), json!("planned")), "{told}");
 }
 
 /// Settings that the plugin reads now stay, and so do those of nodes without a label.

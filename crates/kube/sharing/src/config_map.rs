@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::component::Component;
 use crate::config_text::{Named, data, read};
+use crate::named_layout::makes;
 use crate::names::{NO_MIG, WRITTEN};
 use crate::record::Record;
 use crate::side::Side;
@@ -66,6 +67,29 @@ impl Layouts {
     /// Whether a layout of this name is there.
     pub fn has(&self, name: &str) -> bool {
         self.named.contains_key(name)
+    }
+
+    /// Whether its component makes the layout of a side where this name is asked for; `None` if
+    /// that depends on the PCI device IDs of the GPUs.
+    pub fn makes(&self, name: &str, side: &Side) -> Option<bool> {
+        match self.named.get(name) {
+            Some(content) => makes(self.of, content, side),
+            None => Some(false),
+        }
+    }
+
+    /// Adds what the component reads now from another ConfigMap: each name means here what it means
+    /// there. Answers with the names that meant something else here.
+    pub fn take_over(&mut self, read_now: Self) -> Vec<String> {
+        let mut changed = Vec::new();
+        for (name, content) in read_now.named {
+            if self.named.get(&name).is_some_and(|known| *known != content) {
+                changed.push(name.clone());
+            }
+            self.named.insert(name, content);
+        }
+        self.others.extend(read_now.others);
+        changed
     }
 
     /// Adds a layout under its two names; whether any was new.
@@ -190,6 +214,32 @@ mod tests {
                 .unwrap_err()
                 .contains("no mapping `mig-configs`")
         );
+    }
+
+    /// So many instances on each GPU.
+    fn all(count: u32) -> Value {
+        json!([{"devices": "all", "mig-enabled": true, "mig-devices": {"1g.10gb": count}}])
+    }
+
+    /// mig-manager reads `custom`, and its names keep their meaning.
+    #[test]
+    fn what_a_component_reads_now_is_taken_over_whatever_its_names_meant_before() {
+        let of = Component::MigManager;
+        let map = |configs: Value| {
+            let config = json!({"version": "v1", "mig-configs": configs});
+            json!({"metadata": {"resourceVersion": "7"}, "data": {CONFIG_KEY: config.to_string()}})
+        };
+        let shipped = map(json!({"all-1g.10gb": all(7), "all-balanced": all(2)}));
+        let custom = map(json!({"all-1g.10gb": all(4), "team-layout": all(1)}));
+        let mut layouts = Layouts::read(of, &shipped).expect("layouts").for_new();
+        let changed = layouts.take_over(Layouts::read(of, &custom).expect("layouts"));
+        assert_eq!(changed, ["all-1g.10gb"]);
+        assert!(layouts.has("team-layout") && layouts.has("all-balanced"));
+        assert_eq!(layouts.named["all-1g.10gb"], all(4));
+        // It is of another object.
+        assert_eq!(layouts.object("gpu-operator", 0)["metadata"].get("resourceVersion"), None);
+        let again = layouts.take_over(Layouts::read(of, &custom).expect("layouts"));
+        assert!(again.is_empty(), "{again:?}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_model::labels::NVIDIA_MIG_STATE;
 use dovetail_objects::labels::{HAMI_REGISTER, VOLCANO_REGISTER};
 
 use crate::component::Component;
@@ -34,12 +35,23 @@ pub fn other_master<'l>(
     let key = record.by.label();
     let now = label(key);
     let told = |name: &str| format!("another client changed {key} to `{name}`");
-    if record.step != Step::Abandoned {
+    if !record.step.is_over() {
         return (now != record.asked.as_deref()).then(|| told(now.unwrap_or("nothing")));
     }
-    // It is theirs until they remove the label, or write what it was.
-    let foreign = now.filter(|name| !record.knows(name))?;
-    Some(told(foreign) + ": to let dovetail manage the node again, remove the label")
+    // It is theirs until they remove the label or write what it was, or until mig-manager, which
+    // says itself that it has begun, reports that the node has their layout.
+    let foreign = foreign_name(&label, record)?;
+    let is_made = record.by == Component::MigManager && label(NVIDIA_MIG_STATE) == Some("success");
+    (!is_made).then(|| told(foreign) + ": to let dovetail manage the node again, remove the label")
+}
+
+/// The layout that another client has asked for since a change was over; `None` if the label is
+/// gone, or names a layout of the change.
+pub fn foreign_name<'l>(
+    label: impl Fn(&str) -> Option<&'l str>,
+    record: &Record,
+) -> Option<&'l str> {
+    label(record.by.label()).filter(|name| record.step.is_over() && !record.knows(name))
 }
 
 /// The taint by which another client partitions the GPUs of a node, in words; `None` if there is
@@ -68,7 +80,8 @@ pub fn rests<'l>(
         if !record.step.is_over() {
             return Some("its layout is changing".to_owned());
         }
-        if dwells(record, now_ms) {
+        let is_foreign = foreign_name(&label, record).is_some();
+        if dwells(record, now_ms) || is_foreign && now_ms < record.since_ms + DWELL_MS {
             let what = if record.was_given_up() { "change was given up" } else { "layout changed" };
             return Some(format!("its {what} less than 30 minutes ago"));
         }
@@ -76,7 +89,11 @@ pub fn rests<'l>(
     let reported = |by: Component| {
         let key = by.state_label()?;
         let state = label(key).filter(|state| *state != "success")?;
-        Some(format!("{} reports `{state}` ({key})", by.words()))
+        // A failure to make a layout that nobody asks for any more.
+        let is_past = state == by.failure()
+            && label(by.label()).is_none()
+            && record.is_some_and(|record| record.by == by);
+        (!is_past).then(|| format!("{} reports `{state}` ({key})", by.words()))
     };
     Component::ALL.into_iter().find_map(reported)
 }
@@ -86,7 +103,8 @@ pub(crate) fn dwells(record: &Record, now_ms: u64) -> bool {
     (record.has_changed() || record.has_moves()) && now_ms < record.since_ms + DWELL_MS
 }
 
-/// How many more of so many nodes may change today.
+/// How many more of so many nodes may change today. A change that is not over counts however long
+/// ago it began.
 pub fn left_today<'r>(
     nodes: usize,
     percent_per_day: u32,
@@ -94,13 +112,15 @@ pub fn left_today<'r>(
     now_ms: u64,
 ) -> usize {
     let a_day = (nodes * percent_per_day as usize / 100).max(1);
-    let today = |record: &&Record| record.has_changed() && now_ms < record.since_ms + DAY_MS;
+    let today = |record: &&Record| {
+        record.takes_budget() && (!record.step.is_over() || now_ms < record.since_ms + DAY_MS)
+    };
     a_day.saturating_sub(records.filter(today).count())
 }
 
 #[cfg(test)]
 mod tests {
-    use dovetail_model::labels::{NVIDIA_MIG_CONFIG, NVIDIA_MIG_STATE};
+    use dovetail_model::labels::NVIDIA_MIG_CONFIG;
 
     use super::*;
     use crate::layout::NodeLayout;
@@ -143,7 +163,9 @@ mod tests {
         assert_eq!(other_master(&none, ours, Some(&done)), None);
         // Each component has its own label.
         let plugin = Record { by: Component::DevicePlugin, ..done.clone() };
-        assert!(other_master(&none, ours, Some(&plugin)).is_some());
+        let of_plugin = label(Component::DevicePlugin.label(), "x");
+        assert!(other_master(&none, of_plugin, Some(&plugin)).is_some());
+        assert_eq!(other_master(&none, of_plugin, Some(&done)), None);
         let foreign = other_master(&none, label(NVIDIA_MIG_CONFIG, "all-1g.5gb"), Some(&done));
         assert!(foreign.is_some_and(|why| why.contains("all-1g.5gb")));
         // After that it is theirs until they give it back.
@@ -154,6 +176,9 @@ mod tests {
             assert_eq!(other_master(&none, label(NVIDIA_MIG_CONFIG, name), Some(&left)), None);
         }
         assert_eq!(other_master(&none, |_| None, Some(&left)), None);
+        // While a change is under way, only its own label is right.
+        let under_way = record(Step::Applying, 1_000);
+        assert!(other_master(&none, |_| None, Some(&under_way)).is_some());
 
         assert!(rests(|_| None, Some(&done), 1_000 + DWELL_MS - 1).is_some());
         assert_eq!(rests(|_| None, Some(&done), 1_000 + DWELL_MS), None);
@@ -170,6 +195,43 @@ mod tests {
         assert_eq!(rests(label(NVIDIA_MIG_STATE, "success"), None, 0), None);
         let failed = label("dcm.amd.com/gpu-config-profile-state", "failure");
         assert!(rests(failed, None, 0).is_some_and(|why| why.contains("Device Config Manager")));
+    }
+
+    /// Nobody has to remove the annotation of a node that was labelled by hand.
+    #[test]
+    fn a_node_that_was_labelled_since_changes_again_after_a_rest() {
+        let none = BTreeMap::new();
+        let by_hand = |state: Option<&'static str>| {
+            move |key: &str| match key {
+                NVIDIA_MIG_CONFIG => Some("all-1g.10gb"),
+                NVIDIA_MIG_STATE => state,
+                _ => None,
+            }
+        };
+        for step in [Step::Done, Step::Undone, Step::Abandoned] {
+            let over = record(step, 1_000);
+            let master = |state| other_master(&none, by_hand(state), Some(&over));
+            for state in [None, Some("pending"), Some("failed")] {
+                let why = master(state).expect("it is theirs");
+                assert!(why.ends_with("remove the label"), "{why}");
+            }
+            assert_eq!(master(Some("success")), None);
+            assert_eq!(other_master(&none, |_| None, Some(&over)), None);
+            let why = rests(by_hand(Some("success")), Some(&over), DWELL_MS + 999);
+            assert_eq!(why.as_deref(), Some("its layout changed less than 30 minutes ago"));
+            assert_eq!(rests(by_hand(Some("success")), Some(&over), DWELL_MS + 1_000), None);
+        }
+        // Nothing was asked for yet when they came.
+        let left = Record { attempt: 0, ..record(Step::Abandoned, 1_000) };
+        assert!(rests(by_hand(Some("success")), Some(&left), 2_000).is_some());
+        assert_eq!(rests(|_| None, Some(&left), 2_000), None);
+        // mig-manager keeps reporting what failed after its label is gone.
+        let undone = record(Step::Undone, 0);
+        let failed = |key: &str| (key == NVIDIA_MIG_STATE).then_some("failed");
+        assert_eq!(rests(failed, Some(&undone), DWELL_MS), None);
+        assert!(rests(by_hand(Some("failed")), Some(&undone), DWELL_MS).is_some());
+        let works = |key: &str| (key == NVIDIA_MIG_STATE).then_some("pending");
+        assert!(rests(works, Some(&undone), DWELL_MS).is_some());
     }
 
     #[test]
@@ -192,5 +254,10 @@ mod tests {
         assert_eq!(left_today(30, 10, done.iter(), 2_000), 1);
         assert_eq!(left_today(30, 10, done.iter(), 1_000 + DAY_MS), 3);
         assert_eq!(left_today(1, 10, [].iter(), 0), 1);
+        // One that waits for pods after a layout was asked for.
+        let waits = [record(Step::Applying, 1_000)];
+        assert_eq!(left_today(30, 10, waits.iter(), 1_000 + 2 * DAY_MS), 2);
+        let tainted = [Record { attempt: 0, ..record(Step::Tainted, 1_000) }];
+        assert_eq!(left_today(30, 10, tainted.iter(), 2_000), 3);
     }
 }

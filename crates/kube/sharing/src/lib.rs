@@ -9,7 +9,7 @@
 //! | `replicas` | how many pods share a whole GPU, as the device plugin reads it |
 //! | `component` | mig-manager, the device plugin, Device Config Manager: who changes a node |
 //! | `side` | a layout before or after a change |
-//! | `config_map`, `config_text` | the ConfigMaps that they read |
+//! | `config_map`, `config_text`, `named_layout` | the ConfigMaps that they read; whether what one has under a name is the layout of a node |
 //! | `mixed` | pods that should not share a GPU |
 //! | `guard` | nodes whose GPUs belong to another system, and nodes that must rest |
 //! | `watch` | latency after a change: until when it is watched, what came of it |
@@ -47,6 +47,7 @@ mod layout;
 mod mixed;
 mod movable;
 mod moving;
+mod named_layout;
 pub mod names;
 mod node_state;
 mod node_write;
@@ -98,6 +99,6 @@ pub use requests_record::{RequestsRecord, RequestsStep};
 pub use requests_write::{RequestsWrite, apply_query, fragment};
 pub use side::{AmdDevices, Side};
 pub use status::{NextChange, PolicyReport, Receipt, status_patch};
-pub use step::{Next, Refused, Timing, begin, give_back, next, revert, stuck_remedy};
+pub use step::{Next, Refused, Timing, begin, give_back, is_for_pods, next, revert, stuck_remedy};
 pub use verdict::{GpuNode, Problem, of_spec, problems};
 pub use workload::{Workload, workloads};

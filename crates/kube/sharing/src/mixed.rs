@@ -24,18 +24,29 @@ pub fn mixed(spec: &PolicySpec, pods: &[&Pod]) -> Option<String> {
         true => method == Method::TimeSlicing && class == INFERENCE,
         false => !is_named(class),
     };
+    let classes: BTreeSet<String> = pods().filter_map(|pod| class(pod)).collect();
+    let several = (method == Method::TimeSlicing && classes.len() > 1).then(|| {
+        let classes: Vec<String> = classes.into_iter().collect();
+        format!("pods of several classes share GPUs: {}", classes.join(", "))
+    });
     for pod in pods() {
         if let Some(class) = class(pod).filter(|class| is_wrong(class)) {
             let (namespace, name) = (&pod.meta.namespace, &pod.meta.name);
+            let why = match spec.classes.is_empty() {
+                true => {
+                    "its latency grows with each neighbor, so it needs a policy that lists the class \
+                         in spec.classes"
+                }
+                false => "spec.classes does not list the class",
+            };
+            let also = several.map(|several| format!("; {several}")).unwrap_or_default();
             return Some(format!(
-                "pod {namespace}/{name} of class {class} shares GPUs, and spec.classes does not name it"
+                "pod {namespace}/{name} of class {class} shares GPUs: {why}{also}"
             ));
         }
     }
-    let classes: BTreeSet<String> = pods().filter_map(|pod| class(pod)).collect();
-    if method == Method::TimeSlicing && classes.len() > 1 {
-        let classes: Vec<String> = classes.into_iter().collect();
-        return Some(format!("pods of several classes share GPUs: {}", classes.join(", ")));
+    if several.is_some() {
+        return several;
     }
     let namespaces: BTreeSet<&str> = pods().map(|pod| &*pod.meta.namespace).collect();
     if method == Method::Mps && namespaces.len() > 1 {
@@ -76,7 +87,18 @@ mod tests {
         let sliced = spec("time-slicing", &[]);
         assert_eq!(of(&sliced, &[&a, &a]), "");
         assert!(of(&sliced, &[&a, &b]).ends_with("several classes share GPUs: batch, interactive"));
-        assert!(of(&sliced, &[&service]).starts_with("pod x/p of class inference shares GPUs"));
+        let alone = of(&sliced, &[&service]);
+        assert!(
+            alone.starts_with("pod x/p of class inference shares GPUs: its latency"),
+            "{alone}"
+        );
+        assert!(alone.ends_with("needs a policy that lists the class in spec.classes"), "{alone}");
+        // The classes that it meets are named, too.
+        let both = of(&sliced, &[&a, &service]);
+        assert!(both.starts_with("pod x/p of class inference"), "{both}");
+        assert!(both.ends_with("; pods of several classes share GPUs: batch, inference"), "{both}");
+        let listed = of(&spec("time-slicing", &["batch"]), &[&b]);
+        assert!(listed.ends_with("shares GPUs: spec.classes does not list the class"), "{listed}");
         assert_eq!(of(&spec("time-slicing", &["inference"]), &[&service]), "");
         assert_eq!(of(&spec("mps", &[]), &[&service]), "");
         assert!(of(&spec("mps", &["batch"]), &[&b]).starts_with("pod y/p of class interactive"));

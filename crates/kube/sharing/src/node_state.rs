@@ -125,6 +125,11 @@ impl Seen {
         self.states.get(&by).map(String::as_str)
     }
 
+    /// Whether another client has changed or removed the label since the recorded change set it.
+    pub(crate) fn is_relabelled(&self, record: &Record) -> bool {
+        self.asked(record.by) != record.asked.as_deref()
+    }
+
     /// Whether everything of a layout is offered, and nothing else.
     pub fn has(&self, side: &Side) -> bool {
         // Replicas have one name whatever the method is, and so have partitions of some plugins.

@@ -82,9 +82,21 @@ fn event(
     (reason, message, is_warning): (&'static str, String, bool),
     now_ms: u64,
 ) -> Value {
-    let Record { started_ms, attempt, step, .. } = record;
-    let said = format!("{} {started_ms} {reason} {attempt} {}", seen.uid, step.word());
+    let said = said(seen, record, reason);
     event_about(&seen.about(), (reason, &message, is_warning), &said, now_ms)
+}
+
+/// What an event is about: which step of which change. A process that dies before the first write
+/// of a change leaves no time of its beginning: it is the change between these layouts that follows
+/// the one before.
+fn said(seen: &Seen, record: &Record, reason: &str) -> String {
+    let Record { started_ms, attempt, step, from, to, .. } = record;
+    let before_ms = seen.record.as_ref().map(|before| before.started_ms);
+    let change = match before_ms {
+        Some(before_ms) if before_ms == *started_ms => started_ms.to_string(),
+        _ => format!("{} {} {}", before_ms.unwrap_or(0), from.words(), to.words()),
+    };
+    format!("{} {change} {reason} {attempt} {}", seen.uid, step.word())
 }
 
 /// An event about an object: reason, message and whether it is a warning. `said`: what makes it

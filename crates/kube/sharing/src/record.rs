@@ -110,6 +110,12 @@ impl Record {
         self.step.is_over() && (has_asked || self.was_given_up())
     }
 
+    /// Whether it counts for the budget of its policy: something was asked for, whether or not that
+    /// is over.
+    pub fn takes_budget(&self) -> bool {
+        self.has_changed() || !self.step.is_over() && self.attempt > 0
+    }
+
     /// Whether it ended while the pods of the operator left the GPUs, before anything was asked
     /// for.
     pub(crate) fn was_given_up(&self) -> bool {

@@ -28,6 +28,9 @@ pub(crate) struct Status {
     /// What came of the layouts that the policy asks for.
     #[serde(skip_serializing_if = "Option::is_none")]
     roll_out: Option<RollOut>,
+    /// Why nodes do not change although pods, or the mode, need another layout.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    stays: Vec<String>,
     /// The last change of each node.
     receipts: Vec<Receipt>,
     /// Pods that should not share GPUs; a nodeSelector without nodes.
@@ -61,7 +64,7 @@ pub struct NextChange {
 pub struct Receipt {
     /// The node.
     pub node: String,
-    /// Done, Undone, Abandoned or Stuck.
+    /// Done, Undone, Abandoned or Stuck; the step of a change that is not over.
     pub outcome: String,
     /// Seconds from the taint to the end.
     #[schemars(with = "i64")]
@@ -104,6 +107,8 @@ pub struct PolicyReport {
     pub roll_out: Option<RollOut>,
     pub receipts: Vec<Receipt>,
     pub warnings: Vec<String>,
+    /// Reasons, each with its nodes.
+    pub stays: Vec<String>,
 }
 
 /// The merge patch that makes a policy report this; `None` if it does already. `known` is its
@@ -125,11 +130,12 @@ pub fn status_patch(
     let message = problem.map(ToString::to_string).unwrap_or_default();
     let message = harmless(&message).to_string();
     let condition = Condition { r#type: "Ready", status, reason, message, last_transition_time };
-    let PolicyReport { nodes, layouts, next, step, roll_out, receipts, warnings } = report;
+    let PolicyReport { nodes, layouts, next, step, roll_out, receipts, warnings, stays } = report;
     let (has_next, has_warnings) = (next.is_some(), !warnings.is_empty());
-    let has_roll_out = roll_out.is_some();
+    let (has_roll_out, has_stays) = (roll_out.is_some(), !stays.is_empty());
     let conditions = vec![condition];
-    let status = Status { nodes, layouts, next, step, roll_out, receipts, warnings, conditions };
+    let status =
+        Status { nodes, layouts, next, step, roll_out, stays, receipts, warnings, conditions };
     let mut status = json!(status);
     if status == *known {
         return None;
@@ -142,6 +148,9 @@ pub fn status_patch(
     }
     if !has_warnings {
         status["warnings"] = Value::Null;
+    }
+    if !has_stays {
+        status["stays"] = Value::Null;
     }
     Some(json!({"status": status}))
 }

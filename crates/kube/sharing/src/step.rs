@@ -99,6 +99,13 @@ pub enum Refused {
     /// It does not offer what the plan was made for.
     #[error("node {node}: it offers {offers}, not {planned}: run the command again")]
     Changed { node: String, offers: String, planned: String },
+    /// Another client has asked for another layout since.
+    #[error(
+        "node {node}: another client changed {label} to `{now}` since dovetail set it to `{asked}`, and the node no \
+         longer offers {to}: to roll back, first set the label to `{asked}` and wait until the node offers this \
+         layout; otherwise, leave the node as it is: `dovetail partition apply` plans with its present layout"
+    )]
+    Relabelled { node: String, label: &'static str, now: String, asked: String, to: String },
     /// There is nothing to go back to.
     #[error("node {node}: dovetail has recorded no change that can be rolled back")]
     NothingToRevert { node: String },
@@ -125,8 +132,13 @@ pub fn begin(
 /// # Errors
 /// Why a node must not change now, whatever pods are on it.
 pub(crate) fn may_begin(seen: &Seen, from: &Side, now_ms: u64) -> Result<(), Refused> {
-    let of = |key: &str| Component::ALL.into_iter().find(|by| by.state_label() == Some(key));
-    let label = |key: &str| seen.state(of(key)?);
+    let label = |key: &str| {
+        Component::ALL.into_iter().find_map(|by| match by.state_label() {
+            Some(state) if state == key => seen.state(by),
+            _ if by.label() == key => seen.asked(by),
+            _ => None,
+        })
+    };
     if let Some(why) = rests(label, seen.record.as_ref(), now_ms) {
         return Err(Refused::Rests { node: seen.node.clone(), why });
     }
@@ -163,6 +175,7 @@ pub fn revert(seen: &Seen, now_ms: u64) -> Result<Write, Refused> {
     match record.step {
         Step::Done => {
             in_use(seen, record.by)?;
+            is_as_made(seen, record)?;
             let back = fresh(seen, record.by, record.to.clone(), record.from.clone(), now_ms);
             Ok(taint_for(seen, Record { watch: next.watch, ..back }, now_ms))
         }
@@ -189,6 +202,22 @@ pub fn revert(seen: &Seen, now_ms: u64) -> Result<Write, Refused> {
     }
 }
 
+/// # Errors
+/// Where another client has labelled the node since, and it no longer has the layout of the change:
+/// what the label says then, and the way back.
+fn is_as_made(seen: &Seen, record: &Record) -> Result<(), Refused> {
+    if !seen.is_relabelled(record) || seen.has(&record.to) {
+        return Ok(());
+    }
+    Err(Refused::Relabelled {
+        node: seen.node.clone(),
+        label: record.by.label(),
+        now: seen.asked(record.by).unwrap_or("nothing").to_owned(),
+        asked: record.asked.clone().unwrap_or_default(),
+        to: words(&record.to.offers()),
+    })
+}
+
 const ON_REQUEST: &str = "rolled back on request";
 const CALLED_OFF: &str = "its rollback was canceled on request";
 
@@ -197,7 +226,9 @@ fn taint_again(seen: &Seen, record: &Record, now_ms: u64) -> Write {
     let event = retried(record, Step::Reverting, ON_REQUEST, "");
     let (step, then) = (Step::Tainted, Some(Step::Reverting));
     let problem = ON_REQUEST.to_owned();
-    let next = Record { step, then, since_ms: now_ms, problem, ..record.clone() };
+    // Those who repaired it may have labelled it.
+    let asked = seen.asked(record.by).map(str::to_owned);
+    let next = Record { step, then, since_ms: now_ms, problem, asked, ..record.clone() };
     Write::new(seen, next, Changed { is_tainted: true, clears: None, asked: None, event }, now_ms)
 }
 
@@ -224,7 +255,7 @@ pub fn give_back(seen: &Seen, now_ms: u64) -> Option<Write> {
         (Step::Undone, true) if !dwells(record, now_ms) => (&record.from, &record.to),
         _ => return None,
     };
-    if seen.other_master.is_some() {
+    if seen.other_master.is_some() || seen.is_relabelled(record) {
         return None;
     }
     let record = fresh(seen, record.by, from.clone(), to.clone(), now_ms);
@@ -529,6 +560,12 @@ fn in_the_way(seen: &Seen, record: &Record, why: &str, timing: &Timing, now_ms: 
     let event = Some(("RepartitionWaiting", why, true));
     let changed = Changed { is_tainted: true, clears: None, asked: None, event };
     Next::Write(Box::new(Write::new(seen, next, changed, now_ms)))
+}
+
+/// Whether a change waits for pods to finish by themselves, and its record says so: another call
+/// can go on with it. `why`: that of the wait.
+pub fn is_for_pods(record: &Record, why: &str) -> bool {
+    !why.is_empty() && record.problem == why
 }
 
 /// Asks for a layout; where the pods of an operator must leave the GPUs first, they are evicted.

@@ -118,7 +118,7 @@ pub fn of_spec(spec: &PolicySpec, tables: &[MigTable]) -> Option<Problem> {
     }
     if !is_shared && (spec.replicas.is_some() || !spec.classes.is_empty()) {
         let field = if spec.replicas.is_some() { "replicas" } else { "classes" };
-        return wrong(field, format!("mode {mode} does not use replicas: remove the field"));
+        return wrong(field, format!("mode {mode} does not use {field}: remove the field"));
     }
     if spec.mode != Mode::Mig && !spec.profiles.is_empty() {
         return wrong("profiles", format!("mode {mode} does not use profiles: remove the field"));
@@ -259,7 +259,10 @@ mod tests {
         };
         wrong(json!({"mode": "mps"}), "spec.replicas: mode mps needs");
         wrong(json!({"mode": "mps", "replicas": 49}), "spec.replicas: 49: must be 2 to 48");
-        wrong(json!({"mode": "mig", "classes": ["batch"]}), "spec.classes: mode mig does not use");
+        wrong(
+            json!({"mode": "mig", "classes": ["batch"]}),
+            "spec.classes: mode mig does not use classes: remove the field",
+        );
         wrong(
             json!({"mode": "time-slicing", "replicas": 4, "profiles": ["1g.10gb"]}),
             "spec.profiles: mode time-slicing does not use",

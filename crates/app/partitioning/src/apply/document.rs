@@ -69,7 +69,8 @@ pub struct NodeRow {
     pub served: BTreeMap<String, u64>,
     /// Pods that move off the node first, or have moved.
     pub moves: Vec<MoveRow>,
-    /// Done, Undone, Abandoned or Stuck; Emptying: pods have to finish or to move first; planned,
+    /// Done, Undone, Abandoned or Stuck; Emptying: pods have to finish or to move first; Clearing,
+    /// Applying or Reverting: the change waits for pods that came in spite of the taint; planned,
     /// refused; stays: it should change and cannot now.
     pub outcome: String,
     pub problem: String,
@@ -92,7 +93,7 @@ impl NodeRow {
             outcome: outcome.to_owned(),
             problem: record.problem.clone(),
             seconds: record.seconds(),
-            is_changed: record.has_changed(),
+            is_changed: record.takes_budget(),
             is_conflict: false,
         }
     }
@@ -141,6 +142,13 @@ impl NodeRow {
 
     pub(super) fn refused(change: &NodeChange, why: &str) -> Self {
         Self::planned(change.clone(), &format!("refused: {why}"))
+    }
+
+    /// A node that is not rolled back. What is wrong names it, as the row does.
+    pub(super) fn not_rolled_back(node: &str, error: &anyhow::Error) -> Self {
+        let why = format!("{error:#}");
+        let problem = why.strip_prefix(&format!("node {node}: ")).unwrap_or(&why).to_owned();
+        Self { outcome: "refused".to_owned(), ..Self::stays(node.to_owned(), problem) }
     }
 }
 

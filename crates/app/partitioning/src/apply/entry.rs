@@ -6,13 +6,13 @@ use dovetail_console::clock::now_ms;
 use dovetail_console::plain::plain;
 use dovetail_model::MigTable;
 use dovetail_settings::errors::UsageError;
-use dovetail_sharing::{Next, NextChange, Problem, SharingPolicy, problems, revert};
+use dovetail_sharing::{Next, Problem, Record, SharingPolicy, problems, revert};
 
 use super::classes::annotate_classes;
 use super::document::{Document, NodeRow, PolicyRow};
 use super::replace::settle;
 use super::workloads::Workloads;
-use super::{Apply, Options};
+use super::{Apply, Followed, Options};
 use crate::asked::WorkloadName;
 use crate::expected::Expected;
 use crate::objects::Objects;
@@ -62,12 +62,12 @@ pub async fn apply(
     let mut expected = Expected::default();
     for (policy, problem) in policies.iter().zip(&problems) {
         let mut problem = problem.clone();
-        let mut next = None;
+        let mut followed = Followed::default();
         if problem.is_none() {
             match judge_and_follow(&this, policy, &mut objects, (&mut expected, &mut document))
                 .await
             {
-                Ok(found) => (problem, next) = found,
+                Ok(found) => (problem, followed) = found,
                 // The other policies are followed all the same.
                 Err(error) => {
                     problem = Some(Problem::Failed(format!("{error:#}")));
@@ -84,7 +84,7 @@ pub async fn apply(
             warnings: warnings(&objects, &policy.spec),
         });
         if is_of_server && !options.is_dry_run {
-            let reported = this.report(policy, &objects, problem.as_ref(), next).await;
+            let reported = this.report(policy, &objects, problem.as_ref(), followed).await;
             reported.unwrap_or_else(|error| document.failed(error));
         }
     }
@@ -92,30 +92,31 @@ pub async fn apply(
 }
 
 /// Gives the verdicts that are due under a policy, and changes its nodes; answers with what is
-/// wrong with the policy, and with the change that is left to do.
+/// wrong with the policy, and with what is left to do.
 async fn judge_and_follow(
     this: &Apply<'_>,
     policy: &SharingPolicy,
     objects: &mut Objects,
     (expected, document): (&mut Expected, &mut Document),
-) -> Result<(Option<Problem>, Option<NextChange>)> {
+) -> Result<(Option<Problem>, Followed)> {
     let problem = this.judge(policy, objects, document).await?;
     // Verdicts decide about the nodes that follow.
     if policy.spec.guard.is_some() {
         *objects = this.objects().await?;
     }
-    let (next, has_changed) = this.follow(policy, objects, expected, document).await?;
-    if has_changed {
+    let followed = this.follow(policy, objects, expected, document).await?;
+    if followed.has_changed {
         *objects = this.objects().await?;
     }
-    Ok((problem, next))
+    Ok((problem, followed))
 }
 
 /// Takes nodes back to the layout that they had before their last change, and workloads to what
-/// they asked for.
+/// they asked for. What one of them is refused for does not keep the others, and is an error of the
+/// document.
 ///
 /// # Errors
-/// As [`apply`]; a node that cannot go back.
+/// As [`apply`].
 pub async fn rollback(
     app: &App,
     options: &Options,
@@ -130,28 +131,51 @@ pub async fn rollback(
         let (policies, _) = this.policies().await?;
         let mut all = Workloads::new(&this, policies.iter().collect(), &mut objects);
         for workload in workloads {
-            document.workloads.push(all.roll_back(workload).await?);
+            match all.roll_back(workload).await {
+                Ok(row) => document.workloads.push(row),
+                Err(error) => document.failed(error),
+            }
         }
     }
     for node in nodes {
-        let seen = objects.nodes.get(node);
-        let seen = seen.with_context(|| format!("the cluster has no node {}", plain(node)))?;
-        let table = this.table(seen);
-        let now = this.seen(node, table).await?;
-        let write = revert(&now, now_ms())?;
-        this.check(write.record.by).await?;
-        if options.is_dry_run {
-            document.nodes.push(NodeRow::of(node, &write.record, "planned"));
-            continue;
-        }
-        if let Some(record) = &now.record {
-            settle(&this.server, record, &Next::Over).await?;
-        }
-        if !this.sender().write(node, &write).await? {
-            bail!("node {node} changed while it was read: run the command again");
-        }
-        let record = this.run_to_end(node, table).await?;
-        document.nodes.push(NodeRow::ended(node, &record));
+        let table = objects.nodes.get(node).and_then(|seen| this.table(seen));
+        let row = match begin_return(&this, &objects, node).await {
+            Err(error) => {
+                let row = NodeRow::not_rolled_back(node, &error);
+                document.failed(error);
+                row
+            }
+            Ok(record) if options.is_dry_run => NodeRow::of(node, &record, "planned"),
+            Ok(record) => match this.run_to_end(node, table).await {
+                Ok(record) => NodeRow::ended(node, &record),
+                Err(error) => {
+                    let row = NodeRow::of(node, &record, record.step.word());
+                    let row = NodeRow { problem: format!("{error:#}"), ..row };
+                    document.failed(error);
+                    row
+                }
+            },
+        };
+        document.nodes.push(row);
     }
     Ok(document)
+}
+
+/// Begins the way back of a node, except in a dry run; answers with the record of its first step.
+async fn begin_return(this: &Apply<'_>, objects: &Objects, node: &str) -> Result<Record> {
+    let seen = objects.nodes.get(node);
+    let seen = seen.with_context(|| format!("the cluster has no node {}", plain(node)))?;
+    let now = this.seen(node, this.table(seen)).await?;
+    let write = revert(&now, now_ms())?;
+    this.check(write.record.by).await?;
+    if this.options.is_dry_run {
+        return Ok(write.record);
+    }
+    if let Some(record) = &now.record {
+        settle(&this.server, record, &Next::Over).await?;
+    }
+    if !this.sender().write(node, &write).await? {
+        bail!("node {node} changed while it was read: run the command again");
+    }
+    Ok(write.record)
 }

@@ -322,8 +322,8 @@ fn words(workload: &Workload, source: String, judgement: &Judgement) -> (Outcome
         let name = format!("p{:.0}", one.quantile * 100.0);
         match &one.change {
             Ok(change) => {
-                let [estimate, low] = [change.estimate, change.low].map(signed);
-                format!("{name} {estimate} (at least {low})")
+                let [estimate, low, high] = [change.estimate, change.low, change.high].map(signed);
+                format!("{name} {estimate} ({low} to {high})")
             }
             Err(unknown) => format!("{name} unknown ({unknown})"),
         }
@@ -339,7 +339,24 @@ fn words(workload: &Workload, source: String, judgement: &Judgement) -> (Outcome
 
 #[cfg(test)]
 mod tests {
+    use dovetail_guard::QuantileChange;
+
     use super::*;
+
+    /// On both sides: the bound that matters is the one nearer to zero.
+    #[test]
+    fn a_change_is_told_with_both_bounds() {
+        let [api_version, kind, namespace, name] =
+            ["apps/v1", "Deployment", "prod", "chat"].map(str::to_owned);
+        let owner = ObjectName { api_version, kind, namespace, name, uid: String::new() };
+        let workload = Workload::of_owner(&owner);
+        let change = QuantileChange { estimate: -0.203, low: -0.218, high: -0.188 };
+        let quantiles = vec![QuantileVerdict { quantile: 0.5, change: Ok(change) }];
+        let judgement = Judgement { verdict: LatencyVerdict::Better, quantiles };
+        let (outcome, told) = words(&workload, "vLLM".to_owned(), &judgement);
+        assert_eq!(outcome, Outcome::Better);
+        assert_eq!(told, "prod/chat (vLLM): p50 -20.3% (-21.8% to -18.8%)");
+    }
 
     #[test]
     fn a_query_that_the_server_refuses_is_told_from_a_server_that_has_no_answer() {

@@ -1,7 +1,7 @@
 //! The nodes of a policy: those that it selects, those that changed under it, and whether more of
 //! them may change.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_sharing::watch::{Gate, Outcome, RollOut, Subject, gate, roll_out};
 use dovetail_sharing::{PolicySpec, Record, SharingPolicy, gate_of_workloads, stopped_by};
@@ -75,6 +75,25 @@ pub(super) fn why_no_more(gate: &Gate) -> Option<String> {
     }
 }
 
+/// So many nodes are named with a reason.
+const MOST_NAMED: usize = 5;
+
+/// Why nodes stay as they are, each reason with its nodes.
+pub(super) fn stays_words(stays: &[(String, String)]) -> Vec<String> {
+    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (node, why) in stays {
+        by_reason.entry(why).or_default().push(node);
+    }
+    let words = |(why, nodes): (&str, Vec<&str>)| {
+        let named = nodes[..nodes.len().min(MOST_NAMED)].join(", ");
+        match nodes.len().saturating_sub(MOST_NAMED) {
+            0 => format!("{named}: {why}"),
+            more => format!("{named} and {more} more: {why}"),
+        }
+    };
+    by_reason.into_iter().map(words).collect()
+}
+
 /// What happens under a policy now, in a word.
 pub(super) fn step_word(policy: &SharingPolicy, objects: &Objects) -> &'static str {
     match gate_of(policy, objects, &BTreeSet::new()) {
@@ -82,5 +101,19 @@ pub(super) fn step_word(policy: &SharingPolicy, objects: &Objects) -> &'static s
         Gate::Waits(_) => "Watching",
         Gate::Stopped { .. } => "Stopped",
         Gate::Open | Gate::Canary => "Idle",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_said_once_with_its_first_nodes() {
+        let because = |node: usize, why: &str| (format!("n{node}"), why.to_owned());
+        let mut stays: Vec<(String, String)> = (0..7).map(|node| because(node, "busy")).collect();
+        stays.push(because(7, "HAMi"));
+        assert_eq!(stays_words(&stays), ["n7: HAMi", "n0, n1, n2, n3, n4 and 2 more: busy"]);
+        assert!(stays_words(&[]).is_empty());
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use dovetail_console::clock::now_ms;
 use dovetail_model::MigTable;
-use dovetail_sharing::{Next, Record, Step, next, waits_for_pods};
+use dovetail_sharing::{Next, Record, Seen, Step, is_for_pods, next, waits_for_pods};
 
 use super::Apply;
 use super::evict::evict;
@@ -40,10 +40,7 @@ impl Apply<'_> {
                         self.sender().told(node, &write.record);
                     }
                 }
-                Next::Wait { .. }
-                    if record.step == Step::Emptying
-                        && (!record.has_moves() || waits_for_pods(&seen, record)) =>
-                {
+                Next::Wait { ref why, .. } if is_left(&seen, record, why) => {
                     return Ok(record.clone());
                 }
                 Next::Wait { until_ms, why } => self.wait(node, until_ms, why, &mut told).await,
@@ -85,5 +82,49 @@ impl Apply<'_> {
                 return Ok(());
             }
         }
+    }
+}
+
+/// Whether a change waits for pods that finish by themselves: other nodes do not wait for them, and
+/// the next call goes on.
+fn is_left(seen: &Seen, record: &Record, why: &str) -> bool {
+    match record.step {
+        Step::Emptying => !record.has_moves() || waits_for_pods(seen, record),
+        _ => is_for_pods(record, why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_sharing::{Component, Side};
+
+    use super::*;
+
+    #[test]
+    fn a_change_that_waits_for_pods_is_left_to_the_next_call() {
+        let why = "mig-manager reported `failed`: waiting until n/late finish on its GPUs";
+        let record = |step: Step, problem: &str| Record {
+            step,
+            since_ms: 0,
+            started_ms: 0,
+            by: Component::MigManager,
+            asked: None,
+            attempt: 1,
+            from: Side::whole(2, None),
+            to: Side::whole(2, None),
+            problem: problem.to_owned(),
+            then: None,
+            evicts: false,
+            watch: None,
+            moves: Vec::new(),
+        };
+        let seen = Seen::default();
+        for step in [Step::Clearing, Step::Applying, Step::Reverting] {
+            assert!(is_left(&seen, &record(step, why), why), "{step:?}");
+            let works = "for mig-manager and the device plugin (pending)";
+            assert!(!is_left(&seen, &record(step, why), works), "{step:?}");
+        }
+        assert!(is_left(&seen, &record(Step::Emptying, ""), "for pods"));
+        assert!(!is_left(&seen, &record(Step::Tainted, ""), "until schedulers see the taint"));
     }
 }

@@ -132,8 +132,9 @@ fn ended(mut world: World, seed: u64, began: bool, has_others: bool) -> (Step, u
         return (Step::Undone, 0);
     };
     assert!(record.step.is_over(), "seed {seed}: {record:?} {:?}", world.node);
-    let failed = world.events.values().filter(|event| event["reason"] == "RepartitionRetried");
-    let failed = failed.count();
+    let count = |reason: &str| world.events.values().filter(|one| one["reason"] == reason).count();
+    assert!(count("RepartitionStarted") <= 1, "seed {seed}: {:?}", world.events);
+    let failed = count("RepartitionRetried");
     let is_stuck = record.step == Step::Stuck;
     // What dovetail put there is gone, what others did is not.
     assert_eq!(world.is_barred(), world.is_barred_by_others, "seed {seed}: {record:?}");

@@ -7,5 +7,6 @@ mod faults;
 mod gpu_use;
 mod latency;
 mod moves;
+mod relabelled;
 mod workloads;
 mod world;
