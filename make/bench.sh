@@ -32,6 +32,6 @@ done
 # The live scheduler on a real control plane; peers and the limit take turns on the same server.
 cargo xtask cluster build
 cargo bench --locked --package dovetail-scheduler --bench figures --no-run
-for figure in bind bind-large claims gangs latency restart; do
+for figure in bind bind-large claims gangs latency restart fill busy-gang reclaim-gang reclaim; do
     cargo bench --quiet --locked --package dovetail-scheduler --bench figures -- "$figure"
 done

@@ -57,7 +57,7 @@ pub(crate) fn print() {
 /// last.
 fn timed(contestant: Contestant, turn: &str, stage: &Stage) -> (f64, Vec<f64>) {
     let gangs: Vec<String> = (0..GANGS).map(|at| format!("{turn}.{at}")).collect();
-    stage.runtime.block_on(create(&groups(stage), gangs.iter().map(|name| group(name))));
+    stage.runtime.block_on(create(&groups(stage), gangs.iter().map(|name| group(name, MEMBERS))));
     let names = gangs.iter().flat_map(|gang| (0..MEMBERS).map(move |at| format!("{gang}-{at}")));
     let names: Vec<String> = names.collect();
     stage.create_pods(names.iter().map(|name| member(contestant.scheduler_name(), name)));
@@ -81,15 +81,15 @@ fn measured(seen: &[(String, Instant)]) -> (f64, Vec<f64>) {
     (seen.len() as f64 / whole.as_secs_f64(), halves.collect())
 }
 
-fn groups(stage: &Stage) -> Api<DynamicObject> {
+pub(crate) fn groups(stage: &Stage) -> Api<DynamicObject> {
     let kind = GroupVersionKind::gvk("scheduling.k8s.io", "v1beta1", "PodGroup");
     Api::default_namespaced_with(stage.client.clone(), &ApiResource::from_gvk(&kind))
 }
 
-fn group(name: &str) -> Value {
+pub(crate) fn group(name: &str, members: usize) -> Value {
     json!({"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
         "metadata": {"name": name},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": MEMBERS}}}})
+        "spec": {"schedulingPolicy": {"gang": {"minCount": members}}}})
 }
 
 fn member(scheduler: &str, name: &str) -> Value {

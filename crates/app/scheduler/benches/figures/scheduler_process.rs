@@ -5,12 +5,15 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
+use dovetail_order::Turns;
+use dovetail_plan::{EngineConfig, EstimatesConfig, Order, PreemptionConfig};
 use dovetail_scheduler::{Metrics, Options, Status};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::sync::watch;
 
-/// The first argument that makes this program the scheduler; the second is the kubeconfig.
+/// The first argument that makes this program the scheduler; the second is the kubeconfig, and the
+/// third, if there is one, a preset.
 pub(crate) const MODE: &str = "scheduler-process";
 
 /// A running scheduler; dropping it kills the process.
@@ -19,9 +22,19 @@ pub(crate) struct SchedulerProcess(Child);
 
 impl SchedulerProcess {
     pub(crate) fn start(kubeconfig: &Path) -> Self {
+        Self::spawn(kubeconfig, None)
+    }
+
+    /// With order `dovetail`, a preset of it, preemption, and learned run times.
+    pub(crate) fn start_with_preset(kubeconfig: &Path, preset: &str) -> Self {
+        Self::spawn(kubeconfig, Some(preset))
+    }
+
+    fn spawn(kubeconfig: &Path, preset: Option<&str>) -> Self {
         let this = std::env::current_exe().expect("the path of this program");
-        let child = Command::new(this).arg(MODE).arg(kubeconfig).stdin(Stdio::piped()).spawn();
-        Self(child.expect("a process"))
+        let mut command = Command::new(this);
+        command.arg(MODE).arg(kubeconfig).args(preset).stdin(Stdio::piped());
+        Self(command.spawn().expect("a process"))
     }
 
     /// Resident memory now, in bytes.
@@ -57,11 +70,29 @@ impl Drop for SchedulerProcess {
 }
 
 /// Schedules until standard input ends.
-pub(crate) fn run(kubeconfig: &str) {
-    run_until_input_ends(kubeconfig).expect("a scheduler that runs");
+pub(crate) fn run(kubeconfig: &str, preset: Option<&str>) {
+    let options = preset.map_or_else(Options::default, options_of);
+    run_until_input_ends(kubeconfig, options).expect("a scheduler that runs");
 }
 
-fn run_until_input_ends(kubeconfig: &str) -> Result<(), Box<dyn std::error::Error>> {
+/// As the program sets them for this preset.
+fn options_of(preset: &str) -> Options {
+    let engine = EngineConfig {
+        order: Order::Dovetail,
+        turns: Turns::preset(preset).expect("a preset"),
+        preemption: PreemptionConfig { enabled: true, ..PreemptionConfig::default() },
+        estimates: EstimatesConfig { learn: true, only_learned: true },
+        ..EngineConfig::default()
+    };
+    let mut options = Options { engine, ..Options::default() };
+    options.world.rules.queues_borrow = true;
+    options
+}
+
+fn run_until_input_ends(
+    kubeconfig: &str,
+    options: Options,
+) -> Result<(), Box<dyn std::error::Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let file = Kubeconfig::read_from(kubeconfig)?;
@@ -73,6 +104,6 @@ fn run_until_input_ends(kubeconfig: &str) -> Result<(), Box<dyn std::error::Erro
             stop.send_replace(true);
         });
         let (status, metrics) = (Arc::<Status>::default(), Arc::<Metrics>::default());
-        Ok(dovetail_scheduler::run(&config, Options::default(), status, metrics, stopped).await?)
+        Ok(dovetail_scheduler::run(&config, options, status, metrics, stopped).await?)
     })
 }

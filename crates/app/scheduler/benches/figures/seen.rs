@@ -13,12 +13,28 @@ const PATIENCE: Duration = Duration::from_secs(280);
 /// Who is silent for so long has said all.
 const SILENCE: Duration = Duration::from_secs(15);
 
-/// Objects that come to match a selector: the names, and the moments at which the watch shows them.
+/// Objects that come to match a selector, or that are gone: the names, and the moments at which the
+/// watch shows them.
 pub(crate) struct Seen(BoxStream<'static, (String, Instant)>);
 
 impl Seen {
     /// Sees what matches a field selector from now on.
     pub(crate) async fn begin<K>(api: Api<K>, fields: &str) -> Self
+    where
+        K: Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
+    {
+        Self::begin_with(api, fields, new_object).await
+    }
+
+    /// Sees what has matched a field selector and is gone, from now on.
+    pub(crate) async fn begin_gone<K>(api: Api<K>, fields: &str) -> Self
+    where
+        K: Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
+    {
+        Self::begin_with(api, fields, gone_object).await
+    }
+
+    async fn begin_with<K>(api: Api<K>, fields: &str, named: Named<K>) -> Self
     where
         K: Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
     {
@@ -43,7 +59,15 @@ impl Seen {
                 }
             }
         });
-        Self(events.filter_map(|event| async { new_object(event) }).boxed())
+        let seen = events.filter_map(move |event| {
+            std::future::ready(named(event).map(|name| (name, Instant::now())))
+        });
+        Self(seen.boxed())
+    }
+
+    /// The names alone.
+    pub(crate) fn names(self) -> BoxStream<'static, String> {
+        self.0.map(|(name, _)| name).boxed()
     }
 
     /// Waits for the next.
@@ -59,6 +83,18 @@ impl Seen {
             taken.push(self.next().await);
         }
         taken
+    }
+
+    /// Waits for so many, or until a moment: how many there were, and the moment of the last.
+    pub(crate) async fn until(&mut self, end: Instant, count: usize) -> (usize, Option<Instant>) {
+        let (mut seen, mut last) = (0, None);
+        while seen < count {
+            match tokio::time::timeout_at(end.into(), self.0.next()).await {
+                Ok(Some((_, at))) => (seen, last) = (seen + 1, Some(at)),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        (seen, last)
     }
 
     /// Waits for so many, or until nothing more comes: how many there were, and the moment of the
@@ -85,11 +121,20 @@ fn version_of<K>(event: &WatchEvent<PartialObjectMeta<K>>) -> Option<String> {
     }
 }
 
-fn new_object<K>(event: WatchEvent<PartialObjectMeta<K>>) -> Option<(String, Instant)> {
+/// The name of the object that is looked for.
+type Named<K> = fn(WatchEvent<PartialObjectMeta<K>>) -> Option<String>;
+
+fn new_object<K>(event: WatchEvent<PartialObjectMeta<K>>) -> Option<String> {
     match event {
-        WatchEvent::Added(object) => {
-            Some((object.metadata.name.unwrap_or_default(), Instant::now()))
-        }
+        WatchEvent::Added(object) => object.metadata.name,
+        WatchEvent::Error(problem) => panic!("the watch ends: {problem}"),
+        _ => None,
+    }
+}
+
+fn gone_object<K>(event: WatchEvent<PartialObjectMeta<K>>) -> Option<String> {
+    match event {
+        WatchEvent::Deleted(object) => object.metadata.name,
         WatchEvent::Error(problem) => panic!("the watch ends: {problem}"),
         _ => None,
     }

@@ -40,13 +40,16 @@ impl Stage {
         Api::default_namespaced(self.client.clone())
     }
 
+    /// Pods as they are written: the types of the client know no groups of pods, and would drop
+    /// them without a word.
+    pub(crate) fn untyped_pods(&self) -> Api<DynamicObject> {
+        let resource = ApiResource::erase::<Pod>(&());
+        Api::default_namespaced_with(self.client.clone(), &resource)
+    }
+
     /// Creates pods.
     pub(crate) fn create_pods(&self, pods: impl Iterator<Item = Value>) {
-        // As they are written: the types of the client know no groups of pods, and would drop them
-        // without a word.
-        let resource = ApiResource::erase::<Pod>(&());
-        let api = Api::<DynamicObject>::default_namespaced_with(self.client.clone(), &resource);
-        self.runtime.block_on(create(&api, pods));
+        self.runtime.block_on(create(&self.untyped_pods(), pods));
     }
 
     /// Removes all pods, and returns when the last is gone.
@@ -56,7 +59,17 @@ impl Stage {
 
     /// Begins to see pods that get a node, from now on.
     pub(crate) async fn watch_bound(&self) -> Seen {
-        Seen::begin(Api::<Pod>::default_namespaced(self.client.clone()), "spec.nodeName!=").await
+        Seen::begin(self.pods(), "spec.nodeName!=").await
+    }
+
+    /// Begins to see pods that come without a node, from now on.
+    pub(crate) async fn watch_pending(&self) -> Seen {
+        Seen::begin(self.pods(), "spec.nodeName=").await
+    }
+
+    /// Begins to see pods with a node that are gone, from now on.
+    pub(crate) async fn watch_gone(&self) -> Seen {
+        Seen::begin_gone(self.pods(), "spec.nodeName!=").await
     }
 
     /// Begins to see the events that say of a pod where it was put, from now on.
