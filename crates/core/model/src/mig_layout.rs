@@ -68,6 +68,23 @@ impl MigTable {
         !self.cuts(layout).is_empty()
     }
 
+    /// The layout of full GPUs, and how many GPUs so many instances fill, where all are of one
+    /// profile with one slice and none is left over. Device plugins only count instances: so many
+    /// lie on these GPUs alone. Larger ones may as well lie on more GPUs, one on each.
+    pub fn filled_gpus(&self, counts: &[u16]) -> Option<(Layout, usize)> {
+        let place = counts.iter().position(|count| *count > 0)?;
+        let profile = &self.profiles[place];
+        let is_only = counts[place + 1..].iter().all(|count| *count == 0);
+        let is_one_slice = (profile.compute_slices, profile.memory_slices) == (1, 1);
+        let each = u16::from(self.compute_slices);
+        if !is_only || !is_one_slice || counts[place].checked_rem(each) != Some(0) {
+            return None;
+        }
+        let mut full: Layout = vec![0; counts.len()];
+        full[place] = each;
+        self.is_legal(&full).then(|| (full, usize::from(counts[place] / each)))
+    }
+
     /// All ways in which the instances of a layout can lie on one GPU.
     fn cuts(&self, layout: &[u16]) -> BTreeSet<LayoutCut> {
         let mut cuts = BTreeSet::from([LayoutCut::default()]);
@@ -184,6 +201,36 @@ mod tests {
                 }
                 _ => assert_eq!(counts(&plain), (26, 5, 4), "{}", table.name),
             }
+        }
+    }
+
+    #[test]
+    fn instances_of_one_slice_fill_gpus_and_others_may_be_spread() {
+        let filled = |model: &str, instances: &[(&str, u16)]| {
+            let table = MigTable::of_model(model).unwrap();
+            let mut counts = vec![0; table.profiles.len()];
+            instances
+                .iter()
+                .for_each(|(name, count)| counts[table.profile(name).unwrap()] = *count);
+            let (layout, gpus) = table.filled_gpus(&counts)?;
+            assert_eq!(table.left_over(&layout), Some(0));
+            Some((layout.iter().sum::<u16>(), gpus))
+        };
+        assert_eq!(filled("A100-80GB", &[("1g.10gb", 7)]), Some((7, 1)));
+        assert_eq!(filled("A30", &[("1g.6gb", 4)]), Some((4, 1)));
+        assert_eq!(filled("A30", &[("1g.6gb", 12)]), Some((4, 3)));
+        let none: [(&str, &[(&str, u16)]); 7] = [
+            ("A30", &[]),
+            ("A30", &[("1g.6gb", 6)]),
+            ("A30", &[("1g.6gb", 4), ("2g.12gb", 2)]),
+            ("A30", &[("2g.12gb", 2)]),
+            ("A100-80GB", &[("3g.40gb", 2)]),
+            ("A100-80GB", &[("1g.20gb", 4)]),
+            // A GPU has one set of media engines.
+            ("A100-80GB", &[("1g.10gb+me", 7)]),
+        ];
+        for (model, instances) in none {
+            assert_eq!(filled(model, instances), None, "{model} {instances:?}");
         }
     }
 

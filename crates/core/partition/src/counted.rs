@@ -5,11 +5,16 @@ use dovetail_model::{Layout, MigTable};
 
 use crate::sizing::size;
 
-/// The instances of a node on so many GPUs, `counts` in the order of the table's profiles: alike
-/// where they can be, else on the fewest GPUs, and the others without instances. `None` if they do
-/// not fit.
+/// The instances of a node on so many GPUs, `counts` in the order of the table's profiles: on the
+/// GPUs that they fill ([`MigTable::filled_gpus`]), else alike where they can be, else on the fewest
+/// GPUs, and the others without instances. `None` if they do not fit.
 pub fn layouts_of_counts(table: &MigTable, counts: &[u16], gpus: usize) -> Option<Vec<Layout>> {
     let each = u16::try_from(gpus).ok().filter(|gpus| *gpus > 0)?;
+    if let Some((full, filled)) = table.filled_gpus(counts).filter(|(_, filled)| *filled <= gpus) {
+        let mut all = vec![full; filled];
+        all.resize(gpus, vec![0; counts.len()]);
+        return Some(all);
+    }
     let alike: Layout = counts.iter().map(|count| count / each).collect();
     if counts.iter().all(|count| count % each == 0) && table.is_legal(&alike) {
         return Some(vec![alike; gpus]);

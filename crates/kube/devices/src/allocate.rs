@@ -1,6 +1,8 @@
 //! Which devices claims get on a node.
 
-use dovetail_claims::{DeviceChoice, SearchResult, ValueRule, allocate as search};
+use dovetail_claims::{
+    DeviceChoice, DeviceDemand, DeviceSupply, SearchResult, ValueRule, allocate as search,
+};
 use dovetail_model::Quantity;
 use dovetail_objects::{
     AllocatedDevice, Allocation, AskedCount, BindingConditions, ConstraintRule, DeviceAsked,
@@ -107,6 +109,25 @@ impl Reached<'_> {
             SearchResult::Fits(choice) => self.given(&question, &choice, claims),
             SearchResult::Undecided => AllocationOutcome::Undecided,
             SearchResult::No => refusal(self, question, claims),
+        }
+    }
+
+    /// What is left on the node, in numbers.
+    pub fn supply(&self) -> &DeviceSupply {
+        &self.supply
+    }
+
+    /// What claims ask of it and get, in the same numbers, where [`Reached::allocate`] finds
+    /// devices: for a judge, who adds them up again.
+    pub fn choice(
+        &self,
+        claims: &[&ResourceClaim],
+        steps: u64,
+    ) -> Option<(DeviceDemand, DeviceChoice)> {
+        let demand = question(self, claims).ok()?.demand;
+        match search(&self.supply, &demand, steps) {
+            SearchResult::Fits(choice) => Some((demand, choice)),
+            SearchResult::No | SearchResult::Undecided => None,
         }
     }
 

@@ -96,8 +96,9 @@ fn has_any(layout: &Layout) -> bool {
 
 /// One layout for each GPU, which together have all instances.
 fn layouts(table: &MigTable, all: &Layout, gpus: Option<i64>) -> Option<Vec<Layout>> {
-    if let Some(alike) = gpus.and_then(|gpus| alike(table, all, gpus)) {
-        return Some(alike);
+    let known = |gpus| filled(table, all, gpus).or_else(|| alike(table, all, gpus));
+    if let Some(known) = gpus.and_then(known) {
+        return Some(known);
     }
     let mut found = fewest(table, all)?;
     if let Some(gpus) = gpus {
@@ -109,6 +110,15 @@ fn layouts(table: &MigTable, all: &Layout, gpus: Option<i64>) -> Option<Vec<Layo
         found.resize(gpus, vec![0; all.len()]);
     }
     Some(found)
+}
+
+/// Full GPUs, and the others without instances.
+fn filled(table: &MigTable, all: &Layout, gpus: i64) -> Option<Vec<Layout>> {
+    let (full, count) = table.filled_gpus(all)?;
+    let gpus = usize::try_from(gpus).ok().filter(|gpus| count <= *gpus)?;
+    let mut layouts = vec![full; count];
+    layouts.resize(gpus, vec![0; all.len()]);
+    Some(layouts)
 }
 
 /// All GPUs cut alike, as most nodes are.
@@ -221,9 +231,13 @@ mod tests {
         let halves = cut("A100-40GB", &[("3g.20gb", 16)], Some(8));
         assert_eq!((halves.gpus, halves.rest_milli), (8, 0));
         assert_eq!(halves.instances, [[500; 16]]);
-        // Half of each GPU, and one that is left over as a whole.
+        // One GPU is full, and one is left over as a whole.
         let half = cut("A30", &[("1g.6gb", 4)], Some(2));
-        assert_eq!((half.gpus, half.rest_milli), (2, 1000));
+        assert_eq!((half.gpus, half.rest_milli, half.empty), (2, 1000, 1));
+        assert_eq!(half.instances, [[250; 4]]);
+        // Half of each GPU.
+        let half = cut("A30", &[("2g.12gb", 2)], Some(2));
+        assert_eq!((half.gpus, half.rest_milli, half.empty), (2, 1000, 0));
         let empty = cut("A30", &[("4g.24gb", 1)], Some(2));
         assert_eq!((empty.gpus, empty.rest_milli, empty.empty), (2, 1000, 1));
         let table = MigTable::of_model("A30").unwrap();
@@ -238,6 +252,11 @@ mod tests {
         // Seven slices are one GPU, which is full.
         assert_eq!(empty(&[("1g.10gb", 7)], 2), 1);
         assert_eq!(empty(&[("1g.10gb", 14)], 2), 0);
+        // They fill four of eight, and one of two, where two on each would be a layout, too.
+        assert_eq!(empty(&[("1g.10gb", 28)], 8), 4);
+        let of_a30 = |instances: &[(&str, i64)]| cut("A30", instances, Some(2)).empty;
+        assert_eq!(of_a30(&[("1g.6gb", 4)]), 1);
+        assert_eq!(of_a30(&[("1g.6gb", 6)]), 0);
         // Nine of them may lie on eight GPUs, and two on no more than two.
         assert_eq!(empty(&[("3g.40gb", 9)], 8), 0);
         assert_eq!(empty(&[("3g.40gb", 8)], 8), 0);

@@ -15,7 +15,7 @@ mod spot;
 mod visibility;
 
 pub use entry::{Check, FixKind, Layer, Severity, Worth};
-pub(crate) use platform::example;
+pub(crate) use platform::{GKE, example};
 pub use reach::Reach;
 
 /// How every example drains a node: without the flag, kubectl refuses on nodes with pods of

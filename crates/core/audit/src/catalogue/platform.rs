@@ -2,7 +2,7 @@
 //! which labels they have, and where the device plugin is configured.
 
 /// Kinds of node pools of each platform, as facts name them.
-const GKE: &str = "GKENodePool";
+pub(crate) const GKE: &str = "GKENodePool";
 const EKS: &str = "EKSNodegroup";
 const AKS: &str = "AKSNodePool";
 /// A node that no pool made.
@@ -89,7 +89,11 @@ const EXAMPLES: [(&str, &str, &str); 22] = [
     ),
     ("SHR-05", GKE, "max-shared-clients-per-gpu=2  # of a new node pool: fewer"),
     ("SHR-04", GKE, "gcloud container node-pools create  # with the intended gpu-partition-size"),
-    ("SHR-07", GKE, "gpu-partition-size=1g.10gb  # of a new node pool"),
+    (
+        "SHR-07",
+        GKE,
+        "gpu-partition-size=PROFILE  # of a new node pool: a profile that its GPUs have",
+    ),
 ];
 
 /// The example of a check for nodes of a kind of pool, where it has one of its own.

@@ -34,8 +34,14 @@ pub(super) const GANG_SHORT: &[DeviceState] = &[DeviceState::Free(Some(FreeCause
 pub(super) const MISMATCHED: &[DeviceState] = &[DeviceState::Free(Some(FreeCause::TypeMismatch))];
 pub(super) const QUOTA: &[DeviceState] = &[DeviceState::Free(Some(FreeCause::Quota))];
 pub(super) const LAYOUT_REST: &[DeviceState] = &[DeviceState::Free(Some(FreeCause::LayoutRest))];
-pub(super) const NOT_APPLIED: &[DeviceState] =
-    &[DeviceState::Unavailable, DeviceState::Free(Some(FreeCause::LayoutRest))];
+pub(super) const NOT_APPLIED: &[DeviceState] = &[
+    DeviceState::Unavailable,
+    DeviceState::Free(Some(FreeCause::LayoutRest)),
+    // Of a node that stays tainted because its change is stuck.
+    DeviceState::Free(Some(FreeCause::Taint)),
+    DeviceState::Free(Some(FreeCause::TypeMismatch)),
+    DeviceState::Free(Some(FreeCause::NoDemand)),
+];
 pub(super) const STRANDED: &[DeviceState] = &[
     DeviceState::Free(Some(FreeCause::StrandedByCpu)),
     DeviceState::Free(Some(FreeCause::StrandedByMemory)),

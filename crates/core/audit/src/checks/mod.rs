@@ -15,6 +15,7 @@ mod growing;
 mod idle;
 mod instance_request;
 mod instance_supply;
+mod layout_advice;
 mod measured;
 mod mend;
 mod missing_instances;

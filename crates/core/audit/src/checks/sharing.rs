@@ -8,6 +8,8 @@ use dovetail_model::{FreeCause, NodeAvailability};
 use dovetail_units::amount::gpu_count;
 use dovetail_units::duration::duration_at_least;
 
+use super::autoscaling::free_since;
+use super::layout_advice::with_layout;
 use super::{Run, View, claims_on, measured, mend, missing_instances, node_ref, pods_of, shapes};
 use crate::catalogue::Check;
 use crate::facts::{Node, ObjectRef, WorkloadClass};
@@ -33,15 +35,16 @@ const MIG_STATE: &str = labels::NVIDIA_MIG_STATE;
 
 const WHOLE: &str = labels::NVIDIA_GPU;
 
+/// GPUs that no instance of a requested layout makes usable.
+const NOT_THERE: [DeviceState; 2] =
+    [DeviceState::Unavailable, DeviceState::Free(Some(FreeCause::LayoutRest))];
+
+/// Why GPUs of a node are free that stays tainted after a change.
+const CLOSED: [FreeCause; 3] = [FreeCause::Taint, FreeCause::TypeMismatch, FreeCause::NoDemand];
+
 /// What to do about a node whose change is stuck: nothing goes on by itself there.
 const REPAIR: &str = "repair the GPUs of the node (see its events), then: dovetail partition \
                       rollback --node NODE  # removes the taint dovetail.dev/repartition";
-
-/// What to do about GPUs that did not get the instances of their node's layout. Without the label,
-/// GPU Operator would ask for `all-disabled`, which deletes the instances of running pods.
-const APPLY_AGAIN: &str = "kubectl drain NODE --ignore-daemonsets  # then delete the mig-manager pod of this node: its \
-                           successor creates the missing instances. Uncordon the node afterwards; if this \
-                           does not help, replace the GPUs";
 
 /// Units of whole GPUs that a plugin makes of each GPU of a node: by the label, else as many more
 /// as there are than GPUs. 1 where it makes no replicas.
@@ -100,8 +103,10 @@ fn layout_not_applied(view: &View<'_>, check: &'static Check, found: &mut Vec<Fi
             let stuck = format!("{} for {}", node.node.name, duration_at_least(length_ms));
             finding = finding.with("change stuck", stuck).for_example(REPAIR);
             finding.since_ms = Some(since_ms);
+            // Its taint keeps every pod away, so that none is free for want of demand alone.
+            finding.claims = free_since(node, since_ms, view.facts.period, &CLOSED);
         }
-        finding.claims = claims_on(node, None, check.reach.states(), view.facts.period);
+        finding.claims.extend(claims_on(node, None, &NOT_THERE, view.facts.period));
         found.push(finding.affecting([node_ref(node)]));
     }
 }
@@ -115,7 +120,7 @@ fn left_over_by_layout(view: &View<'_>, check: &'static Check, found: &mut Vec<F
             .affecting([node_ref(node)]);
         let states = [DeviceState::Free(Some(FreeCause::LayoutRest))];
         finding.claims = claims_on(node, None, &states, view.facts.period);
-        found.push(finding);
+        found.push(with_layout(view, finding, node, false));
     }
 }
 
@@ -133,12 +138,9 @@ fn without_instances(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
             )
             .with("requested layout", config)
             .affecting([node_ref(node)]);
-        // To set the label to what it says changes nothing.
-        if node.has_mig_instances() && node.node.labels.contains_key(MIG_CONFIG) {
-            finding = finding.for_example(APPLY_AGAIN);
-        }
         finding.claims = claims_on(node, None, &[DeviceState::Unavailable], view.facts.period);
-        found.push(finding);
+        let stays = node.has_mig_instances() && node.node.labels.contains_key(MIG_CONFIG);
+        found.push(with_layout(view, finding, node, stays));
     }
 }
 

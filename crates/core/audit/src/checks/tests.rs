@@ -5,6 +5,7 @@ mod claimed;
 mod consolidated;
 mod emptied;
 mod harmless;
+mod layout_advice;
 mod missing_instances;
 mod models;
 mod pending;

@@ -69,8 +69,8 @@ fn random_lists_are_as_small_as_brute_force_finds() {
 
 #[test]
 fn counted_instances_lie_on_as_many_gpus_as_there_are() {
-    let table = MigTable::of_model("A100-80GB").unwrap();
-    let of = |counts: &[(&str, u16)], gpus: usize| {
+    let of_model = |model: &str, counts: &[(&str, u16)], gpus: usize| {
+        let table = MigTable::of_model(model).unwrap();
         let mut all = vec![0; table.profiles.len()];
         counts.iter().for_each(|(name, count)| all[table.profile(name).unwrap()] += count);
         let layouts = layouts_of_counts(&table, &all, gpus)?;
@@ -80,8 +80,14 @@ fn counted_instances_lie_on_as_many_gpus_as_there_are() {
         }
         Some(layouts.iter().map(|layout| layout.iter().sum()).collect::<Vec<u16>>())
     };
+    let of = |counts: &[(&str, u16)], gpus| of_model("A100-80GB", counts, gpus);
     assert_eq!(of(&[("3g.40gb", 4)], 2), Some(vec![2, 2]));
+    assert_eq!(of(&[("3g.40gb", 2)], 2), Some(vec![1, 1]));
     assert_eq!(of(&[("1g.10gb", 7)], 2), Some(vec![7, 0]));
+    // What fills GPUs lies on them, also where it could be spread evenly.
+    assert_eq!(of_model("A30", &[("1g.6gb", 4)], 2), Some(vec![4, 0]));
+    assert_eq!(of_model("A30", &[("1g.6gb", 2)], 2), Some(vec![1, 1]));
+    assert_eq!(of_model("A30", &[("1g.6gb", 12)], 2), None);
     assert_eq!(of(&[], 2), Some(vec![0, 0]));
     assert_eq!(of(&[("3g.40gb", 5)], 2), None);
     assert_eq!(of(&[], 0), None);

@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_check::check_claims;
+use dovetail_devices::{CandidateNode, Catalog, ClaimedDevices, Features, Reached};
+use dovetail_objects::{Node, ResourceClaim};
 use dovetail_testkit::world::{
     Coverage, GeneratedCluster, NodeAnswer, OracleAnswer, Release, generate_devices,
 };
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::asked::{Asked, Verdict};
@@ -118,12 +122,58 @@ fn ends_in_an_error(node: &NodeAnswer) -> bool {
     node.rejects.iter().flat_map(|rejection| &rejection.reasons).any(is_error)
 }
 
+/// States that a search looks at for the claims of one pod on one node.
+const STEPS: u64 = 20_000;
+
+fn read<T: DeserializeOwned>(object: &Value) -> T {
+    serde_json::from_str(&object.to_string()).expect("an object of the API")
+}
+
+/// Devices that nodes give to the claims of pending pods: how many times, and for which pods and
+/// nodes the judge of claims finds something wrong with them.
+fn judged_choices(world: &GeneratedCluster) -> (usize, Vec<String>) {
+    let mut catalog = Catalog::new(Features::ALL);
+    world.device_classes.iter().for_each(|class| catalog.put_class(read(class)));
+    world.resource_slices.iter().for_each(|slice| catalog.put_slice(read(slice)));
+    world.device_taint_rules.iter().for_each(|rule| catalog.put_taint_rule(read(rule)));
+    let claims: Vec<ResourceClaim> = world.resource_claims.iter().map(read).collect();
+    let mut held = ClaimedDevices::default();
+    claims.iter().filter_map(|claim| claim.allocation.as_ref()).for_each(|has| held.add(has));
+    let of_pods: Vec<(&Value, Vec<&ResourceClaim>)> =
+        world.pending.iter().map(|pod| (pod, open_claims(pod, &claims))).collect();
+    let (mut choices, mut wrong) = (0, Vec::new());
+    for node in &world.nodes {
+        let node: Node = read(node);
+        let place = CandidateNode { node: &node.meta.name, labels: &node.meta.labels };
+        let reached = Reached::of(&catalog, &held, place);
+        for (pod, claims) in of_pods.iter().filter(|(_, claims)| !claims.is_empty()) {
+            let Some((demand, choice)) = reached.choice(claims, STEPS) else { continue };
+            choices += 1;
+            let found = check_claims(reached.supply(), &demand, &choice);
+            if !found.is_empty() {
+                wrong.push(format!("{} on {}: {found:?}", pod["metadata"]["name"], node.meta.name));
+            }
+        }
+    }
+    (choices, wrong)
+}
+
+/// The claims of a pod that have no devices yet.
+fn open_claims<'w>(pod: &Value, claims: &'w [ResourceClaim]) -> Vec<&'w ResourceClaim> {
+    let names = pod["spec"]["resourceClaims"].as_array().into_iter().flatten();
+    let named = names.filter_map(|of| {
+        let name = of["resourceClaimName"].as_str()?;
+        claims.iter().find(|claim| *claim.meta.name == *name)
+    });
+    named.filter(|claim| claim.allocation.is_none()).collect()
+}
+
 #[test]
 #[allow(clippy::print_stderr, reason = "what was compared is worth a look: --nocapture shows it")]
 fn the_devices_that_a_pod_may_have_are_those_of_kube_scheduler() {
     let mut coverage = Coverage::default();
     let mut decided: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut failed = 0;
+    let (mut failed, mut choices) = (0, 0);
     for (seed, world, answer) in judged(Release::V1_37, 2 * worlds(), generate_devices) {
         coverage.add(&answer);
         let found = disputed(&answer, &world);
@@ -131,6 +181,9 @@ fn the_devices_that_a_pod_may_have_are_those_of_kube_scheduler() {
             failed += 1;
             eprintln!("world {seed}: {found:?}\n  {answer:?}\n  {}", world.to_line());
         }
+        let (judged, wrong) = judged_choices(&world);
+        choices += judged;
+        assert!(wrong.is_empty(), "world {seed}: {wrong:?}\n  {}", world.to_line());
         for feature in &FEATURES {
             let mut without = world.clone();
             (feature.take_out)(&mut without);
@@ -141,6 +194,8 @@ fn the_devices_that_a_pod_may_have_are_those_of_kube_scheduler() {
         }
     }
     eprintln!("{coverage}decided by a feature, counted up to about {PAIRS}: {decided:?}");
+    eprintln!("{choices} allocations judged");
+    assert!(choices > PAIRS, "too few allocations: {choices}");
     assert_eq!(failed, 0, "worlds in which the two disagree, see above");
     let few: Vec<_> = decided.iter().filter(|(_, pairs)| **pairs < PAIRS).collect();
     assert!(few.is_empty(), "decided by too few pairs: {few:?}");
