@@ -237,24 +237,24 @@ fn start_scheduler(stage: &Stage) -> SchedulerProcess {
 async fn start_bare(stage: &Stage, case: Case) {
     let (pending, gone) = (stage.watch_pending().await, stage.watch_gone().await);
     let client = stage.client.clone();
-    stage.runtime.spawn(async move { serve_bare(&client, case, pending, gone).await });
+    stage.runtime.spawn(serve_bare(client, case, pending, gone));
 }
 
 /// Makes the writes of a scheduler for each pod, and decides nothing. As a scheduler must, it waits
 /// for all pods of a gang before it writes, and binds a pod when its victims are gone.
-async fn serve_bare(client: &Client, case: Case, mut pending: Seen, gone: Seen) {
+async fn serve_bare(client: Client, case: Case, mut pending: Seen, gone: Seen) {
     let pods = Api::<Pod>::default_namespaced(client.clone());
     let gang = pending.take(if case.is_gang { case.pods } else { 0 }).await;
     let gang = gang.into_iter().map(|(name, _)| name);
     let arriving = stream::iter(gang).chain(pending.names());
     let arriving = arriving.for_each_concurrent(BARE_IN_FLIGHT, |name| {
-        let pods = &pods;
+        let (pods, client) = (pods.clone(), client.clone());
         async move {
             let at = number(&name);
             if case.reclaims() {
-                make_room(pods, case, at).await;
+                make_room(&pods, case, at).await;
             } else {
-                post_binding(client, &name, &case.node(at)).await;
+                post_binding(&client, &name, &case.node(at)).await;
             }
         }
     });
@@ -264,8 +264,9 @@ async fn serve_bare(client: &Client, case: Case, mut pending: Seen, gone: Seen) 
         victims_left[at] -= 1;
         std::future::ready((victims_left[at] == 0).then_some(at))
     });
-    let binding = freed.for_each_concurrent(BARE_IN_FLIGHT, |at| async move {
-        post_binding(client, &format!("{GANG}-{at}"), &case.node(at)).await;
+    let binding = freed.for_each_concurrent(BARE_IN_FLIGHT, |at| {
+        let client = client.clone();
+        async move { post_binding(&client, &format!("{GANG}-{at}"), &case.node(at)).await }
     });
     tokio::join!(arriving, binding);
 }
