@@ -9,7 +9,7 @@ fetch_toolchain
 # Each figure in a process of its own, so that its peak memory is its own.
 say "build"
 cargo bench --locked --package dovetail-sim --package dovetail-signals --package dovetail-store --bench figures --no-run
-for figure in speed speed-large gang timed compare policies; do
+for figure in speed speed-large gang infeasible cycle timed compare policies; do
     cargo bench --quiet --locked --package dovetail-sim --bench figures -- "$figure"
 done
 # The quick subset of the arena; docs/arena.md says how to run all of it.

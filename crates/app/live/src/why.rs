@@ -60,7 +60,7 @@ fn text(app: &App, why: &Why, layout_changes: &[LayoutChange]) -> String {
     let mut text = format!("{}\n\n", app.style(OutputStream::Result).strong(&why.name));
     let Some(job) = &why.in_line else {
         text += &wrapped(&harmless(&why.message), 0);
-        return text + &members(why);
+        return text + &ignored(why) + &members(why);
     };
     text += &wrapped(&harmless(&format!("waits: {}", why.message)), 0);
     let length = why.line_length.unwrap_or_default();
@@ -84,6 +84,7 @@ fn text(app: &App, why: &Why, layout_changes: &[LayoutChange]) -> String {
     };
     rows.extend(why.reservations.iter().map(reserved));
     text += &facts(rows);
+    text += &ignored(why);
     text += &why.turn.as_ref().map(turn::text).unwrap_or_default();
     let several = why.obstacles.len() > 1;
     for (at, obstacles) in why.obstacles.iter().enumerate().filter(|(_, all)| !all.is_empty()) {
@@ -109,6 +110,15 @@ fn text(app: &App, why: &Why, layout_changes: &[LayoutChange]) -> String {
     }
     text += &layouts(layout_changes);
     text + &members(why)
+}
+
+/// What is wrong with an annotation of its pods that is ignored for that.
+fn ignored(why: &Why) -> String {
+    let told = |problem: &String| wrapped(&harmless(&format!("ignored: {problem}")), 0);
+    why.ignored_annotation
+        .as_ref()
+        .map(|problem| format!("\n{}", told(problem)))
+        .unwrap_or_default()
 }
 
 /// What happens to layouts for the slices that it requests.

@@ -15,6 +15,9 @@ use toml::de::{DeTable, DeValue, Deserializer};
 use crate::errors::BadInput;
 use crate::toml_words::in_words;
 
+/// What the reader says of a key that is there twice.
+const DUPLICATE: &str = "duplicate key";
+
 /// A file with its text.
 #[derive(Debug)]
 pub struct TomlFile {
@@ -52,7 +55,8 @@ impl TomlFile {
     pub fn parse<T: DeserializeOwned>(&self, part: &str) -> Result<T, BadInput> {
         let told = |error: &toml::de::Error| {
             let start = error.span().map_or(0, |span| span.start);
-            let field = self.field_at(start).unwrap_or_else(|| part.to_owned());
+            let field = self.field_at(start).or_else(|| self.duplicate_of(error));
+            let field = field.unwrap_or_else(|| part.to_owned());
             self.error(start, &format!("{field}: {}", in_words(error.message())))
         };
         let parsed = || DeTable::parse(&self.text).map_err(|error| told(&error));
@@ -77,6 +81,24 @@ impl TomlFile {
     fn field_at(&self, start: usize) -> Option<String> {
         let table = DeTable::parse(&self.text).ok()?;
         let path = path_to(table.get_ref(), start)?;
+        Some(path.join("."))
+    }
+
+    /// The keys that lead to a key that is there twice. Under another name it is there once, in the
+    /// same table.
+    fn duplicate_of(&self, error: &toml::de::Error) -> Option<String> {
+        let span = error.span().filter(|_| error.message() == DUPLICATE)?;
+        let written = self.text.get(span.clone())?.trim_matches(['"', '\'']).to_owned();
+        let mut other = "other".to_owned();
+        while self.text.contains(&other) {
+            other.push('-');
+        }
+        let mut text = self.text.clone();
+        text.replace_range(span.clone(), &other);
+        let (table, _) = DeTable::parse_recoverable(&text);
+        let mut path = path_to(table.get_ref(), span.start).unwrap_or_default();
+        path.pop();
+        path.push(written);
         Some(path.join("."))
     }
 
@@ -249,7 +271,11 @@ mod tests {
             ("a = 1\nby_name.x.count = true", "f:2: by_name.x.count: `true`: expected a whole"),
             ("a = 1\nlist = [1, 256]", "f:2: list: `256`: expected a whole number from 0 to 255"),
             ("a = 1\n[by_name.x]\n", "f:2: by_name.x: missing field `count`"),
-            ("a = 1\na = 2", "f:2: all: duplicate key"),
+            ("a = 1\na = 2", "f:2: a: duplicate key"),
+            ("a = 1\n\"a\" = 2\na = 3", "f:2: a: duplicate key"),
+            ("a = 1\n[by_name.x]\ncount = 1\ncount = 2", "f:4: by_name.x.count: duplicate key"),
+            ("by_name = { x = { count = 1, count = 2 } }", "f:1: by_name.x.count: duplicate key"),
+            ("[by_name.x]\ncount = 1\n[by_name.x]\n", "f:3: by_name.x: duplicate key"),
             ("a = ", "f:1: all: "),
         ] {
             let error = TomlFile::of("f", text).parse::<Typed>("all").expect_err(text).to_string();

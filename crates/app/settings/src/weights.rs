@@ -163,6 +163,7 @@ mod tests {
             ("\"8h\"", "\"8\"", "w.toml:7: respite: `8` is not a duration"),
             ("= true", "= 1", "w.toml:8: protectGuarantees: `1`: expected true or false"),
             ("\nage", "\nold", "w.toml:2: old: unknown field `old`"),
+            ("\nage", "\npreset = \"fair\"\nage", "w.toml:2: preset: duplicate key"),
         ] {
             let error = of(&text.replace(from, to)).expect_err(told);
             assert!(error.starts_with(told), "{error}");

@@ -355,9 +355,25 @@ fn a_job_that_is_stopped_continues_from_its_last_checkpoint_if_it_has_one() {
         assert_eq!(kept, 11_200.0, "{stop}");
     }
     let run = "sim run --protocol timed --nodes 1x8 --order fifo-skip --jobs two.csv --preemption";
-    let done = folder.call(&format!("{run} --checkpoint-interval 1ms --checkpoint-cost 1h"));
-    assert_eq!(done.code, Some(2), "{}", done.err);
-    assert!(done.err.contains("--checkpoint-interval: must be at least 1s"), "{}", done.err);
+    for costs in ["--checkpoint-interval 1ms --checkpoint-cost 1h", "--checkpoint-interval 0s"] {
+        let done = folder.call(&format!("{run} {costs}"));
+        assert_eq!(done.code, Some(2), "{costs}: {}", done.err);
+        assert!(done.err.contains("--checkpoint-interval: must be at least 1s"), "{}", done.err);
+    }
+}
+
+#[test]
+fn a_flag_for_published_orders_is_told_to_have_no_effect_on_others() {
+    let folder = Folder::new();
+    folder.write("one.csv", "job_id,submit_s,duration_s,num_gpu,model\nlong,0,10000,8,x\n");
+    let told = |order: &str| {
+        let run = "sim run --protocol timed --nodes 1x8 --jobs one.csv --charge-baselines";
+        let done = folder.call(&format!("{run} --order {order}"));
+        assert_eq!(done.code, Some(0), "{order}: {}", done.err);
+        done.err.contains(&format!("--charge-baselines: no effect with --order {order}, which"))
+    };
+    let orders = ["fifo-skip", "dovetail", "las-placed", "las", "srtf", "srsf"];
+    assert_eq!(orders.map(told), [true, true, true, false, false, false]);
 }
 
 #[test]

@@ -86,3 +86,34 @@ fn the_queue_shows_what_is_reserved_for_the_head_of_the_line_and_what_that_costs
     let reserved = told.lines().skip_while(|line| !line.contains("reserved and not in use"));
     insta::assert_snapshot!("queue_reserved", reserved.collect::<Vec<_>>().join("\n"));
 }
+
+#[test]
+fn why_names_an_annotation_that_is_ignored() {
+    let says = |name: &str, key: &str, value: &str| {
+        let mut pod = pod(name, 8);
+        pod["metadata"]["annotations"] = json!({ key: value });
+        pod
+    };
+    let (runtime, limit) = ("dovetail.dev/runtime", "slurmjob.slinky.slurm.net/timelimit");
+    let api = cluster(&[
+        with(pod("runs", 8), "nodeName", json!("n0")),
+        with(pod("runs-too", 8), "nodeName", json!("n1")),
+        says("wrong", runtime, "eight hours"),
+        says("limited", limit, "1-00:00:00"),
+        says("right", runtime, "8h"),
+    ]);
+    let folder = connected(&api);
+    let ignored = |name: &str| {
+        let why = folder.json(&format!("why {name} --kubeconfig kubeconfig"));
+        assert_eq!(why["state"], "waits", "{why}");
+        why.get("ignored_annotation").and_then(Value::as_str).map(str::to_owned)
+    };
+    let wrong = ignored("wrong").expect("it cannot be read");
+    assert!(wrong.starts_with("dovetail.dev/runtime: `eight hours` is not a duration"), "{wrong}");
+    let problem = format!("{limit}: `1-00:00:00` is not a whole number of minutes");
+    assert_eq!(ignored("limited"), Some(problem));
+    assert_eq!(ignored("right"), None);
+    let told = folder.call("why wrong --kubeconfig kubeconfig").out;
+    let line = "\nignored: dovetail.dev/runtime: `eight hours` is not a duration";
+    assert!(told.contains(line), "{told}");
+}

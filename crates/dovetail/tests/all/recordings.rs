@@ -150,6 +150,26 @@ fn a_refused_reservation_has_a_reason() {
 }
 
 #[test]
+fn a_reservation_for_a_queue_or_a_job_that_is_not_there_is_told() {
+    let folder = Folder::new();
+    folder.write("jobs.csv", "job_id,submit_s,duration_s,num_gpu,queue\nbusy,0,3600,4,vision\n");
+    let told = |beneficiary: &str| {
+        let window = "gpus = 1\ncount = 1\nfrom = \"1h\"\nto = \"2h\"\n";
+        folder.write("r.toml", &format!("[reservations.night]\n{beneficiary}\n{window}"));
+        let done = folder.call(&format!("{TIMED} --reservations r.toml"));
+        assert_eq!(done.code, Some(0), "{beneficiary}: {}", done.err);
+        done.err
+    };
+    let (queue, job) = (told("queue = \"vison\""), told("job = \"bussy\""));
+    assert!(queue.contains("note: reservation night: no job is in queue vison"), "{queue}");
+    assert!(job.contains("note: reservation night: the trace has no job bussy"), "{job}");
+    for there in ["queue = \"vision\"", "job = \"busy\"", ""] {
+        let told = told(there);
+        assert!(!told.contains("reservation night"), "{there}: {told}");
+    }
+}
+
+#[test]
 fn a_checkpoint_goes_with_its_own_trace_and_flags_alone() {
     let folder = Folder::new();
     folder.json(&format!("{TIMED} --pause-at 3000 --checkpoint p.json"));

@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use dovetail_console::app::App;
 use dovetail_model::{Bounds, Queue, QueueUsage};
+use dovetail_settings::errors::BadInput;
 use dovetail_settings::toml_file::TomlFile;
 use dovetail_sim::timed::TimedWorld;
 use dovetail_trace::TraceJob;
@@ -161,7 +162,36 @@ pub fn read_queues(file: &TomlFile) -> Result<Vec<Queue>> {
             ..Queue::named(own)
         });
     }
+    check_quotas(file, &written, &queues)?;
     Ok(queues)
+}
+
+/// Refuses more quota below a queue than the queue has itself, as a cluster does.
+fn check_quotas(
+    file: &TomlFile,
+    written: &BTreeMap<Spanned<String>, Entry>,
+    queues: &[Queue],
+) -> Result<(), BadInput> {
+    let mut below: BTreeMap<&str, i64> = BTreeMap::new();
+    for queue in queues {
+        if let (Some(parent), Some(quota)) = (&queue.parent, queue.guaranteed.gpu_milli) {
+            *below.entry(parent).or_default() += quota;
+        }
+    }
+    for queue in queues {
+        let sum = below.get(queue.name.as_str()).copied().unwrap_or(0);
+        let Some(most) = queue.guaranteed.gpu_milli.filter(|most| sum > *most) else { continue };
+        let entry = written.iter().find(|(name, _)| *name.get_ref() == queue.name);
+        let start = entry.and_then(|(_, entry)| Some(entry.quota.as_ref()?.span().start));
+        let [sum, most] = [sum, most].map(|milli| milli as f64 / 1e3);
+        let what = format!(
+            "queues.{}.quota: its child queues have quotas of {sum} GPUs in total, but the queue \
+             itself only {most}: raise its quota or lower theirs",
+            queue.name
+        );
+        return Err(file.error(start.unwrap_or_default(), &what));
+    }
+    Ok(())
 }
 
 /// What is wrong with a queue that has this parent, if anything.

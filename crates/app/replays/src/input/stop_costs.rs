@@ -53,12 +53,10 @@ impl StopCostFlags {
     /// # Errors
     /// Names the flag, and what it must be.
     pub fn check(&self) -> Result<(), UsageError> {
-        // No interval, or one of nothing, is no checkpoint.
-        let Some(interval_ms) = self.checkpoint_interval.filter(|ms| *ms > 0) else {
-            return Ok(());
-        };
+        let Some(interval_ms) = self.checkpoint_interval else { return Ok(()) };
         if interval_ms < LEAST_INTERVAL_MS {
-            return Err(UsageError("--checkpoint-interval: must be at least 1s".to_owned()));
+            let text = "--checkpoint-interval: must be at least 1s; without checkpoints, omit it";
+            return Err(UsageError(text.to_owned()));
         }
         let cost_ms = self.checkpoint_cost.unwrap_or(0);
         if cost_ms >= interval_ms.saturating_mul(MOST_COST) {

@@ -71,6 +71,25 @@ fn queues_that_nobody_uses_are_told_and_long_chains_refused() {
 }
 
 #[test]
+fn child_queues_have_no_more_quota_than_their_parent() {
+    let below = |first: &str, second: &str| {
+        let child = |name: &str, quota: &str| {
+            format!("[queues.{name}]\nparent = \"top\"\nquota = {quota}\n")
+        };
+        let (a, b) = (child("a", first), child("b", second));
+        queues(&format!("[queues.top]\nweight = 2\nquota = 4\n{a}{b}[queues.other]\nquota = 9\n"))
+    };
+    assert_eq!(below("1.5", "2.5").map(|queues| queues.len()), Ok(4));
+    let error = below("1.5", "2.6").expect_err("more than its parent has");
+    let told = "q.toml:3: queues.top.quota: its child queues have quotas of 4.1 GPUs in total, but \
+                the queue itself only 4: raise its quota or lower theirs";
+    assert_eq!(error, told);
+    // A parent without a quota bounds nothing.
+    let free = "[queues.top]\n[queues.a]\nparent = \"top\"\nquota = 9\n";
+    assert_eq!(queues(free).map(|queues| queues.len()), Ok(2));
+}
+
+#[test]
 fn history_is_of_queues_that_exist() {
     let read = |text: &str| {
         let queues = [Queue::named("a")];

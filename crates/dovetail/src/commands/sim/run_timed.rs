@@ -84,6 +84,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
         None => app.output("sim run")?,
     };
     refuse_unknown(flags)?;
+    tell_needless(app, flags);
     let (cluster, trace, path) = world(app, flags)?;
     let plan = plan(app, flags, &cluster)?;
     let prices = flags.prices.of(&cluster, &app.settings)?;
@@ -247,6 +248,22 @@ fn refuse_unknown(flags: &RunFlags) -> Result<()> {
         return Err(UsageError(text).into());
     }
     Ok(())
+}
+
+/// Tells of a flag without effect: all orders but those that preempt as published charge stops
+/// anyway.
+fn tell_needless(app: &App, flags: &RunFlags) {
+    let is_charged =
+        |order: &OrderName| !matches!(order, OrderName::Las | OrderName::Srtf | OrderName::Srsf);
+    if let Some(order) = flags.order.filter(is_charged)
+        && flags.stops.charges_baselines()
+    {
+        let name = order.name();
+        app.note(&format!(
+            "--charge-baselines: no effect with --order {name}, which always charges the costs of \
+             checkpoints and restarts"
+        ));
+    }
 }
 
 /// The flags as one plan, with the files that they name.

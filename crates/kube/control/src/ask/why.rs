@@ -5,6 +5,7 @@ use dovetail_cluster::world::World;
 use dovetail_model::{JobId, PodId};
 use dovetail_objects::Pod;
 use dovetail_plan::explain::Relaxation;
+use dovetail_translate::unreadable_run_time;
 use serde::Serialize;
 
 use super::gang::{GangLine, state_of};
@@ -62,6 +63,31 @@ pub struct Why {
     /// Reservations that it may use, or will.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reservations: Vec<ReservationLine>,
+    /// What is wrong with the first annotation or label of its pods that is ignored for that: about
+    /// run times, time limits, checkpoints and preemptions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ignored_annotation: Option<String>,
+}
+
+impl Why {
+    /// How it is with the pod or gang of this name, and nothing more.
+    fn plain(name: &str, state: &'static str, message: String) -> Self {
+        Self {
+            name: name.to_owned(),
+            state,
+            message,
+            node: None,
+            in_line: None,
+            line_length: None,
+            turn: None,
+            gang: None,
+            obstacles: Vec::new(),
+            relaxations: None,
+            fits_when_all_is_free: None,
+            reservations: Vec::new(),
+            ignored_annotation: None,
+        }
+    }
 }
 
 /// Namespace and name. What stands before a `/` is a kind, as for kubectl, or the namespace, as
@@ -89,29 +115,20 @@ pub(super) fn why(
 ) -> Option<Why> {
     let (namespace, name) = meant(scheduler.world(), question);
     let full_name = format!("{namespace}/{name}");
-    let told = |state, message: String| Why {
-        name: full_name.clone(),
-        state,
-        message,
-        node: None,
-        in_line: None,
-        line_length: None,
-        turn: None,
-        gang: None,
-        obstacles: Vec::new(),
-        relaxations: None,
-        fits_when_all_is_free: None,
-        reservations: Vec::new(),
-    };
     let line = line(now_ms, scheduler);
     let world = scheduler.world();
     let look = world.gangs().look_at_gang(namespace, name);
     let mut gang = look.as_ref().map(|look| GangLine::of(look, world));
     let pod = world.pods().pod(namespace, name);
+    let members = || look.iter().flat_map(|look| &look.members).map(|member| member.pod);
+    let ignored = pod.into_iter().chain(members()).find_map(|pod| ignored_annotation(ours, pod));
+    let told = |state, message: String| Why {
+        ignored_annotation: ignored.clone(),
+        ..Why::plain(&full_name, state, message)
+    };
     // A gang of another scheduler is its business, as each of the pods is.
     let is_foreign = |pod: &&Pod| *pod.scheduler != *ours && pod.node.is_empty();
-    let of_gang = look.iter().flat_map(|look| &look.members).map(|member| member.pod).next();
-    let asked = pod.or_else(|| of_gang.filter(is_foreign));
+    let asked = pod.or_else(|| members().next().filter(is_foreign));
     if let Some((state, message)) = asked.and_then(|pod| without_job(scheduler.world(), ours, pod))
     {
         let node = pod.map(|pod| pod.node.to_string()).filter(|node| !node.is_empty());
@@ -147,6 +164,11 @@ pub(super) fn why(
         }
         (Some(job), gang) => Some(fits(scheduler, job, (namespace, name), gang, told)),
     }
+}
+
+/// What is wrong with an annotation or a label of a pod of ours that is ignored for that.
+fn ignored_annotation(ours: &str, pod: &Pod) -> Option<String> {
+    if *pod.scheduler == *ours { unreadable_run_time(pod) } else { None }
 }
 
 /// What the scheduler of these settings would start at this moment.
