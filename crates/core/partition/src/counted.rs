@@ -6,8 +6,8 @@ use dovetail_model::{Layout, MigTable};
 use crate::sizing::size;
 
 /// The instances of a node on so many GPUs, `counts` in the order of the table's profiles: on the
-/// GPUs that they fill ([`MigTable::filled_gpus`]), else alike where they can be, else on the fewest
-/// GPUs, and the others without instances. `None` if they do not fit.
+/// GPUs that they fill ([`MigTable::filled_gpus`]), else alike where they can be, else on the
+/// fewest GPUs, and the others without instances. `None` if they do not fit.
 pub fn layouts_of_counts(table: &MigTable, counts: &[u16], gpus: usize) -> Option<Vec<Layout>> {
     let each = u16::try_from(gpus).ok().filter(|gpus| *gpus > 0)?;
     if let Some((full, filled)) = table.filled_gpus(counts).filter(|(_, filled)| *filled <= gpus) {

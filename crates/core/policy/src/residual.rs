@@ -3,8 +3,8 @@
 
 use crate::learn::{Learnt, ONE, STEADY};
 
-/// Weight where jobs come and go, in tenths.
-const WEIGHT_TENTHS: i64 = 3;
+/// Weight where jobs come and go, in hundredths.
+const WEIGHT_HUNDREDTHS: i64 = 15;
 /// More of one resource on one node is not told apart, in milli-GPU.
 const MOST_MILLI: i64 = 1 << 17;
 
@@ -22,7 +22,7 @@ impl Residual {
         Self {
             cpu_milli_per_gpu: learnt.supply.cpu_milli_per_gpu,
             memory_bytes_per_gpu: learnt.supply.memory_bytes_per_gpu,
-            weight: ONE * WEIGHT_TENTHS * learnt.turnover * percent / (1000 * STEADY),
+            weight: ONE * WEIGHT_HUNDREDTHS * learnt.turnover * percent / (10_000 * STEADY),
         }
     }
 

@@ -14,7 +14,6 @@ use crate::component::Component;
 use crate::config_text::{Named, data, read};
 use crate::named_layout::makes;
 use crate::names::{NO_MIG, WRITTEN};
-use crate::record::Record;
 use crate::side::Side;
 
 /// Kubelets have shown a ConfigMap to every pod by then.
@@ -106,15 +105,15 @@ impl Layouts {
     }
 
     /// Adds what a change of a node may ask for; whether any was new.
-    pub fn add_both(&mut self, record: &Record, now_ms: u64) -> bool {
-        let from = self.add(&record.from, now_ms);
-        self.add(&record.to, now_ms) || from
+    pub fn add_both(&mut self, [from, to]: [&Side; 2], now_ms: u64) -> bool {
+        let is_new = self.add(from, now_ms);
+        self.add(to, now_ms) || is_new
     }
 
     /// From when on the component sees every name that a change may ask for; `None` if one is
     /// missing. `mount_ms`: how long a kubelet may take.
-    pub fn ready_ms(&self, record: &Record, mount_ms: u64) -> Option<u64> {
-        let names = [&record.from, &record.to].into_iter().flat_map(|side| {
+    pub fn ready_ms(&self, sides: [&Side; 2], mount_ms: u64) -> Option<u64> {
+        let names = sides.into_iter().flat_map(|side| {
             [side.config.clone(), side.own_name(self.of), side.second_name(self.of)]
         });
         let names: Vec<String> = names.collect();
@@ -161,7 +160,7 @@ mod tests {
     use crate::amd::Partition;
     use crate::layout::NodeLayout;
     use crate::names::{AMD_CONFIG_KEY, CONFIG_KEY};
-    use crate::record::Step;
+    use crate::record::{Record, Step};
     use crate::replicas::{Method, Replicas};
     use crate::side::AmdDevices;
 
@@ -192,9 +191,11 @@ mod tests {
             watch: None,
             moves: Vec::new(),
         };
-        assert_eq!(layouts.ready_ms(&record, 120_000), None);
-        assert!(layouts.add_both(&record, 5_000) && !layouts.add_both(&record, 6_000));
-        assert_eq!(layouts.ready_ms(&record, 120_000), Some(125_000));
+        assert_eq!(layouts.ready_ms(record.sides(), 120_000), None);
+        assert!(
+            layouts.add_both(record.sides(), 5_000) && !layouts.add_both(record.sides(), 6_000)
+        );
+        assert_eq!(layouts.ready_ms(record.sides(), 120_000), Some(125_000));
         let object = layouts.object("gpu-operator", 5_000);
         let again = Layouts::read(Component::MigManager, &object).expect("layouts");
         assert_eq!(again, layouts);
@@ -205,9 +206,9 @@ mod tests {
         let later =
             Layouts::read(Component::MigManager, &layouts.object("gpu-operator", 5_000 + OLD_MS))
                 .unwrap();
-        assert_eq!(later.ready_ms(&record, 120_000), Some(0));
+        assert_eq!(later.ready_ms(record.sides(), 120_000), Some(0));
         record.from.config = "custom".to_owned();
-        assert_eq!(layouts.ready_ms(&record, 120_000), None);
+        assert_eq!(layouts.ready_ms(record.sides(), 120_000), None);
         let wrong = json!({"data": {CONFIG_KEY: "version: v1\n"}});
         assert!(
             Layouts::read(Component::MigManager, &wrong)

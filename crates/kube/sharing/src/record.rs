@@ -89,6 +89,11 @@ pub struct Record {
 }
 
 impl Record {
+    /// The layout before the change, and the one after it.
+    pub fn sides(&self) -> [&Side; 2] {
+        [&self.from, &self.to]
+    }
+
     /// The pods that the change itself moves.
     pub fn own_moves(&self) -> impl Iterator<Item = &PodMove> {
         self.moves.iter().filter(|one| one.is_since(self.started_ms))

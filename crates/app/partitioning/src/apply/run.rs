@@ -75,7 +75,7 @@ impl Apply<'_> {
     pub(super) async fn write_layouts(&self, record: &Record) -> Result<()> {
         loop {
             let (mut layouts, is_there) = self.server.layouts(record.by).await?;
-            let is_new = layouts.add_both(record, now_ms());
+            let is_new = layouts.add_both(record.sides(), now_ms());
             if !is_new && is_there
                 || self.server.write_layouts(record.by, &layouts, is_there, now_ms()).await?
             {

@@ -13,7 +13,7 @@ use crate::catalogue::{DRAIN, GKE};
 use crate::example::Example;
 use crate::facts::Node;
 use crate::finding::Finding;
-use crate::patch::first_of;
+use crate::names::first_of;
 
 /// Pods that one line names.
 const MOST_NAMED: usize = 3;

@@ -32,7 +32,7 @@ fn step(world: &mut World) -> bool {
         Next::Wait { .. } => world.pass(5_000),
         Next::WriteConfig => {
             let mut layouts = world.layouts.clone();
-            layouts.add_both(&record(world), world.now_ms);
+            layouts.add_both(record(world).sides(), world.now_ms);
             world.write_layouts(layouts);
         }
         Next::Write(write) => drop(world.take(&write, false)),

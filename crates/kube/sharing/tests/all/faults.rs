@@ -105,7 +105,7 @@ fn play(case: &Case, seed: u64) -> (Step, usize) {
             Next::WriteConfig => {
                 let mut layouts = world.layouts.clone();
                 let record = seen.record.as_ref().expect("a record");
-                assert!(layouts.add_both(record, now_ms), "seed {seed}: nothing new to write");
+                assert!(layouts.add_both(record.sides(), now_ms), "seed {seed}: nothing new to write");
                 if !dies {
                     world.write_layouts(layouts);
                 }
@@ -249,7 +249,8 @@ fn rolls_back(case: &Case) {
                 Next::Wait { .. } => world.pass(5_000),
                 Next::WriteConfig => {
                     let mut layouts = world.layouts.clone();
-                    layouts.add_both(world.seen().record.as_ref().expect("a record"), world.now_ms);
+                    let record = world.seen().record.expect("a record");
+                    layouts.add_both(record.sides(), world.now_ms);
                     world.write_layouts(layouts);
                 }
                 Next::Evict(one) => panic!("nothing moves, and {} does", one.pod),

@@ -1,5 +1,5 @@
-//! Nodes that people label after a change, changes that wait for pods, and runs that die before their
-//! first write.
+//! Nodes that people label after a change, changes that wait for pods, and runs that die before
+//! their first write.
 
 use dovetail_sharing::guard::DWELL_MS;
 use dovetail_sharing::{Next, Record, Refused, Step, Write, begin, is_for_pods, next, revert};
@@ -29,7 +29,7 @@ fn run_to(world: &mut World, step: Option<Step>) -> Record {
             Next::Wait { .. } => world.pass(5_000),
             Next::WriteConfig => {
                 let mut layouts = world.layouts.clone();
-                layouts.add_both(&record(world), world.now_ms);
+                layouts.add_both(record(world).sides(), world.now_ms);
                 world.write_layouts(layouts);
             }
             Next::Write(write) => {

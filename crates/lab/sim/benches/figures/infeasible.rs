@@ -187,7 +187,7 @@ fn world(nodes: u32) -> Snapshot {
 }
 
 fn node(number: u32) -> Node {
-    let model = if number % RARE_EVERY == 0 { RARE } else { COMMON };
+    let model = if number.is_multiple_of(RARE_EVERY) { RARE } else { COMMON };
     let mut node = Node::plain(&name(number), 128_000, 1 << 40, GPUS_PER_NODE as usize, model);
     node.labels.insert(RACK.to_owned(), format!("rack-{:03}", number / NODES_PER_RACK));
     node
