@@ -87,17 +87,23 @@ impl Chance {
 }
 
 /// The start of a series of random numbers.
-pub(super) fn mixed(seed: u64, number: u64) -> u64 {
+fn mixed(seed: u64, number: u64) -> u64 {
     // SplitMix64 (Steele, Lea, Flood 2014).
-    let mut mixed = seed.wrapping_add((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut mixed = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ mixed >> 31
 }
 
-/// A number between 0 and 1 for the job of a number, both excluded.
-pub(super) fn share(seed: u64, number: u64) -> f64 {
-    ((mixed(seed, number) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+/// A number between 0 and 1 for the job of a number, in one of so many plays. Over all plays these
+/// numbers are spread evenly, for each job in an order of its own (Latin hypercube sampling: McKay,
+/// Beckman, Conover, Technometrics 1979): where few jobs decide, as in one large burst, quantiles
+/// over a few plays would else be those of the luck of the draw.
+pub(super) fn share(seed: u64, (play, plays): (u64, u64), number: u64) -> f64 {
+    let place = |play: u64| (mixed(mixed(seed, play), number), play);
+    let own = place(play);
+    let before = (0..plays).filter(|other| place(*other) < own).count();
+    (before as f64 + 0.5) / plays.max(1) as f64
 }
 
 /// A number for a name (FNV-1a).

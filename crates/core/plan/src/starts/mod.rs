@@ -117,8 +117,7 @@ impl Foresight {
         match draws {
             0 => take(&medians),
             _ => (0..draws).for_each(|draw| {
-                let seed = chance::mixed(self.seed, draw);
-                take(&play(&|job| chance::share(seed, number(job))));
+                take(&play(&|job| chance::share(self.seed, (draw, draws), number(job))));
             }),
         }
         let plays = draws.max(1);
@@ -157,10 +156,10 @@ impl Foresight {
         let world = engine.snapshot();
         let chances = Chances::of(&world, &engine.books.run_times);
         let is_certain = chances.are_certain();
-        let seed = chance::mixed(self.seed, draw);
+        let plays = u64::from(self.draws);
         let first_of = bursts::first_of_burst(&world.jobs);
         let share = |job: JobId| match first_of.get(&job) {
-            Some(first) if !is_certain => chance::share(seed, first.0),
+            Some(first) if !is_certain => chance::share(self.seed, (draw, plays), first.0),
             _ => 0.5,
         };
         let run_ms = |job: JobId| chances.run_ms(job, share(job));

@@ -16,7 +16,7 @@ const MOST_STEPS: u64 = 2_000;
 const PAUSE_MS: u64 = 1_000;
 /// Plays with run times drawn at random, where they are not certain: the fewest of which nine in
 /// ten are not all.
-const DRAWS: u64 = 10;
+const DRAWS: u32 = 10;
 
 /// The first forecast of each pending job.
 #[derive(Debug, Default)]
@@ -82,7 +82,7 @@ impl Forecasts {
         let Some(mut round) = self.round.take_if(|round| round.due_ms <= now_ms) else {
             return Vec::new();
         };
-        let foresight = Foresight { max_steps: MOST_STEPS, ..Foresight::default() };
+        let foresight = Foresight { draws: DRAWS, max_steps: MOST_STEPS, ..Foresight::default() };
         let played = foresight.play_once(engine, round.plays);
         for (job, at_ms) in played.starts {
             round.starts.entry(job).and_modify(|starts| starts.push(at_ms));
@@ -91,7 +91,7 @@ impl Forecasts {
         round.due_ms = now_ms.saturating_add(PAUSE_MS);
         // Jobs that started between two plays had none.
         round.starts.retain(|job, _| engine.job(*job).is_some_and(|job| job.start_ms.is_none()));
-        match played.is_certain && round.plays == 1 || round.plays == DRAWS {
+        match played.is_certain && round.plays == 1 || round.plays == u64::from(DRAWS) {
             true => self.take(round),
             false => {
                 self.round = Some(round);
