@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use dovetail_console::app::App;
-use dovetail_console::plain::plain;
+use dovetail_console::plain::plain_sentence;
 use dovetail_control::status::WAITING_FOR_QUOTA;
 use dovetail_gpus::{CountSource, GpuCount, GpuUnits, NodeGpus, discovered_gpus, node_gpus};
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_MIG_CONFIG};
@@ -69,7 +69,7 @@ pub(crate) fn objects(app: &App, flags: &ObjectFlags) -> Result<(Objects, u64)> 
             "no node could be read: {first}: create the file with `kubectl get nodes,pods -A -o \
              json`"
         );
-        return Err(BadInput(plain(&told)).into());
+        return Err(BadInput(plain_sentence(&told)).into());
     }
     Ok((objects, now_ms))
 }

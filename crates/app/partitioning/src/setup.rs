@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_console::plain::plain;
@@ -99,12 +99,16 @@ pub(crate) fn patch(default: &str, cluster_policy: Option<&Value>) -> Value {
 
 /// The layouts of dovetail's ConfigMap for a component, with those of the ConfigMap that it reads
 /// now (`read_now`), and whether dovetail's ConfigMap exists. Nodes are labelled with the names
-/// that the component reads now, so each of them means the same afterwards.
+/// that the component reads now, so each of them means the same afterwards. `reads_ours`: on some
+/// nodes the component reads dovetail's ConfigMap already.
+///
+/// # Errors
+/// A server that does not answer, or a ConfigMap that cannot be read; and as [`differing`].
 pub(crate) async fn kept(
     app: &App,
     server: &Server,
     by: Component,
-    read_now: Option<&str>,
+    (read_now, reads_ours): (Option<&str>, bool),
 ) -> Result<(Layouts, bool)> {
     let (mut layouts, is_there) = server.layouts(by).await?;
     let ours = by.config_map();
@@ -114,14 +118,30 @@ pub(crate) async fn kept(
     if let Some(read_now) = server.layouts_in(by, theirs).await? {
         let changed = layouts.take_over(read_now);
         if is_there && !changed.is_empty() {
-            let (names, component) = (plain(&changed.join(", ")), by.words());
-            app.note(&format!(
-                "ConfigMaps {theirs}, which {component} reads now, and {ours} define {names} \
-                 differently: the output contains the definitions of {theirs}"
-            ));
+            app.note(&differing(by, theirs, &changed, reads_ours)?);
         }
     }
     Ok((layouts, is_there))
+}
+
+/// What to know of names that ConfigMap `theirs` and dovetail's define differently.
+///
+/// # Errors
+/// If nodes are labelled with the names of both: on some of them, a name would change its meaning.
+fn differing(by: Component, theirs: &str, names: &[String], reads_ours: bool) -> Result<String> {
+    let (ours, component) = (by.config_map(), by.words());
+    let names = plain(&names.join(", "));
+    if reads_ours {
+        bail!(
+            "{component} reads ConfigMap {theirs} on some nodes and {ours} on others, and they define {names} \
+             differently: rename these definitions in {theirs} and in the labels of its nodes while no pods use the GPUs \
+             of these nodes"
+        );
+    }
+    Ok(format!(
+        "ConfigMaps {theirs}, which {component} reads now, and {ours} define {names} differently: \
+         the output contains the definitions of {theirs}"
+    ))
 }
 
 /// The ConfigMap that mig-manager reads by a ClusterPolicy.
@@ -140,7 +160,7 @@ async fn settings(
     let by = Component::DevicePlugin;
     let config = cluster_policy.map(|policy| &policy["spec"]["devicePlugin"]["config"]);
     let text = |key: &str| config.and_then(|config| config[key].as_str()).unwrap_or_default();
-    let (mut layouts, is_there) = kept(app, server, by, Some(text("name"))).await?;
+    let (mut layouts, is_there) = kept(app, server, by, (Some(text("name")), false)).await?;
     let whole = Side::whole(1, None);
     layouts.add(&whole, now_ms());
     // The plugin is started anew when it is to read another ConfigMap.
@@ -193,7 +213,7 @@ pub async fn document(
     let cluster_policy = server.cluster_policy().await?;
     let by = Component::MigManager;
     let read_now = cluster_policy.as_ref().map(read_by_mig_manager);
-    let (mut layouts, is_there) = kept(app, &server, by, read_now).await?;
+    let (mut layouts, is_there) = kept(app, &server, by, (read_now, false)).await?;
     add_alike(&mut layouts, &fleet, now_ms);
     if !is_there || read_now.is_some_and(|name| name != by.config_map()) {
         layouts.mounted_at_start();
@@ -271,5 +291,21 @@ impl Document {
             );
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_changes_its_meaning_on_nodes_that_use_it() {
+        let names = ["a".to_owned(), "b".to_owned()];
+        let of =
+            |reads_ours| differing(Component::DeviceConfigManager, "profiles", &names, reads_ours);
+        let note = of(false).expect("a note");
+        assert!(note.contains("dovetail-amd define a, b differently: the output"), "{note}");
+        let refused = of(true).expect_err("nodes read both").to_string();
+        assert!(refused.contains("rename these definitions in profiles"), "{refused}");
     }
 }

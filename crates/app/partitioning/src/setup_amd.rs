@@ -197,7 +197,8 @@ pub(crate) async fn parts(
     let names =
         || configs.iter().filter_map(|one| one["spec"]["configManager"]["config"]["name"].as_str());
     let theirs = names().find(|name| *name != BY.config_map());
-    let (mut layouts, is_there) = kept(app, server, BY, theirs).await?;
+    let reads_ours = names().any(|name| name == BY.config_map());
+    let (mut layouts, is_there) = kept(app, server, BY, (theirs, reads_ours)).await?;
     for seen in objects.nodes.values() {
         let Some(model) = seen.node.meta.labels.get(AMD_PRODUCT).and_then(gpu_model) else {
             continue;
@@ -208,7 +209,7 @@ pub(crate) async fn parts(
                 .add(&Side::partitioned(layout.0.len(), AmdDevices { partition, ..amd }), now_ms);
         }
     }
-    if !is_there || names().all(|name| name != BY.config_map()) {
+    if !is_there || !reads_ours {
         layouts.mounted_at_start();
     }
     let map = layouts.object(&server.namespace(BY).await?, now_ms);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use dovetail_console::plain::plain;
+use dovetail_console::plain::plain_sentence;
 use dovetail_model::MigTable;
 use dovetail_partition::{Change, Demand, Gpu, Instance, PartitionInput, WorldError};
 use dovetail_settings::errors::BadInput;
@@ -120,7 +120,7 @@ pub fn read(path: &Path, tables: &[MigTable]) -> Result<Fleet> {
     let wrong = |(keys, problem): Wrong| {
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let place = FilePosition::line(&name, line_at(&text, true, &keys));
-        BadInput(plain(&format!("{place}: {problem}")))
+        BadInput(plain_sentence(&format!("{place}: {problem}")))
     };
     if text.trim_start().starts_with('[') {
         let problem = "a list: write each world to a separate file".to_owned();
@@ -134,7 +134,7 @@ pub fn read(path: &Path, tables: &[MigTable]) -> Result<Fleet> {
             ("." | "?", false) => "invalid JSON".to_owned(),
             (field, _) => format!("field `{field}`"),
         };
-        BadInput(plain(&bad_json(&name, 1, &what, &error.into_inner().to_string())))
+        BadInput(plain_sentence(&bad_json(&name, 1, &what, &error.into_inner().to_string())))
     })?;
     let after =
         |error: serde_json::Error| bad_json(&name, 1, "text after the world", &error.to_string());
@@ -205,4 +205,20 @@ fn fleet(world: WorldJson, tables: &[MigTable]) -> Result<Fleet, Wrong> {
     })?;
     let gpus = models.len();
     Ok(Fleet { world, names, models, starts_known, gpus, ..Fleet::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_whole_behind_a_long_path() {
+        let name = format!("dovetail-world-{}-{}", std::process::id(), "x".repeat(200));
+        let file = std::env::temp_dir().join(name);
+        std::fs::write(&file, r#"{"gpus": [], "demand": {"9g.99gb": 1}}"#).expect("a file");
+        let tables: Vec<MigTable> = MigTable::all().collect();
+        let refused = read(&file, &tables).expect_err("no such profile").to_string();
+        std::fs::remove_file(&file).expect("it is there");
+        assert!(refused.ends_with("under `[[mig.table]]` in dovetail.toml"), "{refused}");
+    }
 }

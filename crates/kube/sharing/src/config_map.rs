@@ -91,10 +91,12 @@ impl Layouts {
         changed
     }
 
-    /// Adds a layout under its two names; whether any was new.
+    /// Adds a layout under its two names, and under the name that a node has for it, which somebody
+    /// may have removed since: a change could not go back to it. Whether any was new.
     pub fn add(&mut self, side: &Side, now_ms: u64) -> bool {
         let mut is_new = false;
-        for name in [side.own_name(self.of), side.second_name(self.of)] {
+        let (own, second) = (side.own_name(self.of), side.second_name(self.of));
+        for name in [own, second, side.config.clone()] {
             if !self.has(&name) {
                 self.named.insert(name.clone(), side.content(self.of));
                 self.written.insert(name, now_ms);
@@ -209,6 +211,10 @@ mod tests {
         assert_eq!(later.ready_ms(record.sides(), 120_000), Some(0));
         record.from.config = "custom".to_owned();
         assert_eq!(layouts.ready_ms(record.sides(), 120_000), None);
+        // Somebody has removed the name, and the change can go back to it all the same.
+        assert!(layouts.add_both(record.sides(), 7_000));
+        assert_eq!(layouts.ready_ms(record.sides(), 120_000), Some(127_000));
+        assert_eq!(layouts.named["custom"], record.from.layout.entries());
         let wrong = json!({"data": {CONFIG_KEY: "version: v1\n"}});
         assert!(
             Layouts::read(Component::MigManager, &wrong)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_console::plain::plain;
+use dovetail_console::plain::{plain, plain_sentence};
 use dovetail_console::table::{table, wrapped};
 use dovetail_sharing::{Record, Step, stuck_remedy};
 use serde::Serialize;
@@ -238,7 +238,7 @@ pub fn text(document: &Document) -> String {
         text += &table(&header, rows.collect());
     }
     for row in document.nodes.iter().filter(|row| !row.problem.is_empty()) {
-        text += &wrapped(&format!("node {}: {}", row.node, plain(&row.problem)), 0);
+        text += &wrapped(&format!("node {}: {}", row.node, plain_sentence(&row.problem)), 0);
     }
     for row in &document.nodes {
         text += &move_lines(&row.moves);
@@ -261,6 +261,15 @@ pub fn text(document: &Document) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What to do stands at the end.
+    #[test]
+    fn no_problem_of_a_node_is_cut() {
+        let why = format!("another client changed {}: then run `rollback`", "a label ".repeat(40));
+        let nodes = vec![NodeRow::stays("n0".to_owned(), why)];
+        let text = text(&Document { nodes, ..Document::default() });
+        assert!(text.trim_end().ends_with("`rollback`"), "{text}");
+    }
 
     #[test]
     fn no_outcome_is_broken_beside_long_layouts_and_names() {

@@ -1,6 +1,8 @@
 //! By which edit a workload gets fewer pods, or none. Numbers are those of the workload: an example
 //! that stops pods that work would be applied as it stands.
 
+use dovetail_model::owner_kind;
+
 use super::View;
 use crate::facts::{ObjectRef, Workload};
 use crate::finding::Finding;
@@ -28,14 +30,15 @@ pub(super) fn no_pods(owner: &ObjectRef) -> String {
         ("CronJob", _) => {
             "spec: {suspend: true}  # no more runs start; or request no GPU".to_owned()
         }
-        ("Job" | "JobSet" | "RayCluster" | "RayJob", _) => {
-            "spec: {suspend: true}  # its pods end; or request no GPU".to_owned()
-        }
-        ("JAXJob" | "MPIJob" | "PaddleJob" | "PyTorchJob" | "TFJob" | "XGBoostJob", _) => {
-            "spec: {runPolicy: {suspend: true}}  # its pods end; or request no GPU".to_owned()
-        }
         ("Pod", _) => "delete the pod, or create it again without GPUs".to_owned(),
-        _ => "request no GPU in its pod template, or delete it".to_owned(),
+        _ => match owner_kind(kind).suspend {
+            [first, rest @ ..] => {
+                let field = |value: String, key: &&str| format!("{{{key}: {value}}}");
+                let value = rest.iter().rev().fold("true".to_owned(), field);
+                format!("{first}: {value}  # its pods end; or request no GPU")
+            }
+            [] => "request no GPU in its pod template, or delete it".to_owned(),
+        },
     }
 }
 

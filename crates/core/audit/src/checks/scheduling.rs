@@ -52,6 +52,20 @@ const REPAIR_FIRST: &str =
 const MOVE_AS_LISTED: &str = "cordon the nodes that the listed pods leave, evict these pods, and uncordon the nodes once \
                               the pods run on the listed nodes; schedulerName: dovetail keeps whole nodes free";
 
+/// The same where pods come to a node that others leave: a cordon would keep them pending.
+const MOVE_TOGETHER: &str = "evict the listed pods together and make sure that each starts on the listed node: cordon none \
+                             of these nodes, because some pods move to a node that other pods leave; \
+                             schedulerName: dovetail keeps whole nodes free";
+
+/// How people make these moves.
+pub(super) fn how_to_move(moves: &[Move]) -> &'static str {
+    let left: BTreeSet<&str> = moves.iter().map(|of| &*of.from).collect();
+    match moves.iter().any(|of| left.contains(&*of.to)) {
+        true => MOVE_TOGETHER,
+        false => MOVE_AS_LISTED,
+    }
+}
+
 /// Whether a taint lets a workload have a resource. Where its key is the name of the resource,
 /// Kubernetes may add the toleration to pods whose containers ask for that; a pod without it that
 /// is there and pending was not given it.
@@ -474,7 +488,7 @@ fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
                         finding = finding
                             .with("moves", format!("{}/{} to {to}", pod.namespace, pod.name));
                     }
-                    finding = finding.for_example(MOVE_AS_LISTED);
+                    finding = finding.for_example(how_to_move(&moves));
                     finding.moves = moves;
                     let started = gpus.saturating_mul(started as i64);
                     finding.most_milli = Some(started.saturating_mul(WHOLE_DEVICE_MILLI));

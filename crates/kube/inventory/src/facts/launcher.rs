@@ -32,8 +32,12 @@ const COUNTS: [&str; 27] = [
     "-tp",
 ];
 
-/// Values that hold for any number of GPUs.
-const ANY: [&str; 6] = ["-1", "1", "all", "auto", "cpu", "gpu"];
+/// Whether a value is a number, or a variable that may be one. One process fits any number of GPUs;
+/// and without a value, nobody knows.
+fn may_count(value: &str) -> bool {
+    let begins = |first: char| first.is_ascii_digit() || first == '$' || first == '{';
+    value.is_empty() || value != "1" && value.starts_with(begins)
+}
 
 /// The first of these arguments with a number of its own; a script in a word is read word by word.
 pub(crate) fn count_of_processes<'a>(words: impl Iterator<Item = &'a str>) -> Option<&'static str> {
@@ -43,7 +47,7 @@ pub(crate) fn count_of_processes<'a>(words: impl Iterator<Item = &'a str>) -> Op
         let Some(known) = COUNTS.into_iter().find(|known| *known == name) else { continue };
         let value =
             if value.is_empty() { words.peek().copied().unwrap_or_default() } else { value };
-        if !ANY.contains(&value.trim_matches(['"', '\''])) {
+        if may_count(value.trim_matches(['"', '\''])) {
             return Some(known);
         }
     }
@@ -72,6 +76,10 @@ mod tests {
         // These start as many as there are GPUs.
         assert_eq!(of(&["torchrun", "--nproc_per_node=gpu", "train.py"]), None);
         assert_eq!(of(&["vllm", "serve", "m-8b", "--tensor-parallel-size", "1"]), None);
+        assert_eq!(of(&["launch", "--nproc_per_node=-1", "--gpus", "\"all\""]), None);
+        // A kind of device is no number.
+        assert_eq!(of(&["python", "train.py", "--devices", "cuda"]), None);
+        assert_eq!(of(&["serve", "--devices=cuda", "--tp", "${GPUS}"]), Some("--tp"));
         assert_eq!(of(&["python", "train.py", "--epochs=8"]), None);
     }
 }

@@ -67,7 +67,9 @@ fn a_workload_without_use_is_ended_by_what_its_kind_has() {
     };
     let scaled = "kubectl scale --replicas=0 statefulset/train -n research  # ";
     assert!(fix("StatefulSet").starts_with(scaled), "{}", fix("StatefulSet"));
-    assert!(fix("Job").starts_with("spec: {suspend: true}"));
+    for kind in ["Job", "RayCluster", "TrainJob"] {
+        assert!(fix(kind).starts_with("spec: {suspend: true}  # its pods end"), "{}", fix(kind));
+    }
     assert!(fix("PyTorchJob").starts_with("spec: {runPolicy: {suspend: true}}"));
     for kind in ["DaemonSet", "MyModel", "Pod", "Job", "CronJob"] {
         assert!(!fix(kind).contains("kubectl scale"), "{kind}: {}", fix(kind));

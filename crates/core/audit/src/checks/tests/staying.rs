@@ -4,6 +4,8 @@ use dovetail_model::{CounterRule, CounterScope, RuleCause, RuleKind};
 
 use super::consolidated::one_server_on_each_node;
 use super::*;
+use crate::checks::scheduling::how_to_move;
+use crate::finding::Move;
 
 fn finding(facts: &Facts, id: &str) -> Option<Finding> {
     audit(facts).into_iter().find(|finding| finding.check.id == id)
@@ -96,6 +98,21 @@ fn pods_are_packed_only_beside_daemon_sets_and_host_ports() {
     assert!(!starts(&|facts| requests(facts, EXPORTER, "cpu", 70_000)));
     let part = healthy().workloads.len();
     assert!(!starts(&|facts| with_host_port(facts, part)));
+}
+
+/// A pod that comes to a cordoned node would wait for the end of the cordon, and that for the pod.
+#[test]
+fn no_node_is_cordoned_to_which_pods_move() {
+    let of = |name: &str, from: &str, to: &str| {
+        let pod = ObjectRef::new("Pod", "prod", name);
+        Move { pod, from: from.to_owned(), to: to.to_owned() }
+    };
+    let apart = [of("a", "g1", "g3"), of("b", "g2", "g3")];
+    assert!(how_to_move(&apart).starts_with("cordon the nodes that the listed pods leave"));
+    for to in ["g1", "g3"] {
+        let chain = [of("a", "g1", "g2"), of("b", "g2", to)];
+        assert!(how_to_move(&chain).contains("cordon none of these nodes"), "{to}");
+    }
 }
 
 /// A drain deletes what is in an emptyDir volume, and a directory of the node stays there.
