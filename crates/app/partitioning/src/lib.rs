@@ -9,7 +9,7 @@
 //! | `profile_names` | under which names the GPUs of a cluster offer their profiles |
 //! | `waiting` | pending pods as a plan has them |
 //! | `together` | pods that a plan serves on one node fit there together |
-//! | `several` | pods that ask for several instances get all of them on one node |
+//! | `several`, `node_room` | pods that ask for several instances get all of them on one node; which nodes could have them |
 //! | `worth` | which of two plans is better |
 //! | `policy`, `field_line` | what a `SharingPolicy` in a file allows; on which line of it a field is |
 //! | `budgets` | whether PodDisruptionBudgets let a pod be evicted |
@@ -51,6 +51,7 @@ pub mod measured;
 mod move_row;
 mod movers;
 mod moves;
+mod node_room;
 mod objects;
 pub mod plan;
 pub mod planned;

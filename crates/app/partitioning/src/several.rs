@@ -12,11 +12,11 @@
 use std::cmp::Reverse;
 
 use anyhow::Result;
-use dovetail_partition::{Change, Instance, PartitionPlan};
+use dovetail_partition::PartitionPlan;
 
 use crate::fleet::Fleet;
-use crate::profile_names::idle_on;
-use crate::together::{node_of_gpu, plan_largest_first, plan_together, set_demand};
+use crate::node_room::{NodeRoom, rule_out, slices_of};
+use crate::together::{plan_largest_first, plan_together, set_demand};
 use crate::waiting::SeveralInstances;
 use crate::worth::Worth;
 
@@ -46,14 +46,15 @@ pub(crate) fn plan_with_several(mut fleet: Fleet) -> Result<(Fleet, PartitionPla
     if pods.is_empty() {
         return Ok((fleet, plan));
     }
+    rule_out(&fleet, &mut pods);
     put_in_order(&fleet, &mut pods);
     // No plan serves more than all of them beside what it serves of the others.
     let slices = pods.iter().map(|pod| slices_of(&fleet, pod));
     let bound = slices.fold(plan.upper_bound_compute_slices, i64::saturating_add);
-    let worth = Worth::of(&fleet, &plan);
-    let none = Trial { nodes: vec![None; pods.len()], worth, fleet: fleet.clone(), plan };
+    let none = Trial::of(vec![None; pods.len()], fleet.clone(), plan);
     let mut search = NodeSearch { base: &fleet, pods: &pods, plans_left: MOST_PLANS };
-    let found = search.one_by_one(none)?;
+    let all: Vec<usize> = (0..pods.len()).collect();
+    let found = search.with_each(none, &all, None)?;
     search.plans_left = MOST_EXCHANGES;
     let Trial { nodes, mut fleet, mut plan, .. } = search.exchanged(found)?;
     let left = nodes.iter().filter(|node| node.is_none()).count();
@@ -68,16 +69,12 @@ pub(crate) fn plan_with_several(mut fleet: Fleet) -> Result<(Fleet, PartitionPla
 /// Pods of a higher priority first, then those with more compute slices. Pods that differ by their
 /// names alone are equal.
 fn put_in_order(fleet: &Fleet, pods: &mut [SeveralInstances]) {
-    let first = |pod: &SeveralInstances| (Reverse(pod.priority), Reverse(slices_of(fleet, pod)));
     pods.sort_by(|one, other| {
-        let of_one = (first(one), &one.each, &one.instances, &one.nodes);
-        of_one.cmp(&(first(other), &other.each, &other.instances, &other.nodes))
+        let of_one = (&one.each, &one.instances, &one.nodes);
+        of_one.cmp(&(&other.each, &other.instances, &other.nodes))
     });
-}
-
-fn slices_of(fleet: &Fleet, pod: &SeveralInstances) -> i64 {
-    let slices = |(profile, count): (&String, &u32)| fleet.slices(profile) * i64::from(*count);
-    pod.instances.iter().map(slices).sum()
+    // Pods that are alike in this keep the order from before.
+    pods.sort_by_cached_key(|pod| (Reverse(pod.priority), Reverse(slices_of(fleet, pod))));
 }
 
 /// A plan in which some of the pods have all their instances.
@@ -85,8 +82,16 @@ struct Trial {
     /// The node of each of these pods; `None` if the plan does not serve it.
     nodes: Vec<Option<usize>>,
     worth: Worth,
+    room: NodeRoom,
     fleet: Fleet,
     plan: PartitionPlan,
+}
+
+impl Trial {
+    fn of(nodes: Vec<Option<usize>>, fleet: Fleet, plan: PartitionPlan) -> Self {
+        let (worth, room) = (Worth::of(&fleet, &plan), NodeRoom::of(&fleet));
+        Self { nodes, worth, room, fleet, plan }
+    }
 }
 
 /// The search for a node of each pod with several instances.
@@ -109,17 +114,19 @@ impl NodeSearch<'_> {
         if !serves_all(&fleet, &plan) {
             return Ok(None);
         }
-        let worth = Worth::of(&fleet, &plan);
-        Ok(Some(Trial { nodes, worth, fleet, plan }))
+        Ok(Some(Trial::of(nodes, fleet, plan)))
     }
 
     /// Of the plans that serve one pod more the best, if it is worth more than that without the
     /// pod. `share`: how many plans there are for each pod.
     fn with(&mut self, before: &Trial, pod: usize, share: usize) -> Result<Option<Trial>> {
+        if self.plans_left == 0 {
+            return Ok(None);
+        }
         let own_slices = slices_of(self.base, &self.pods[pod]);
         let all_slices = before.plan.accepted_compute_slices + own_slices;
         let compared = share.clamp(1, MOST_COMPARED);
-        let nodes = candidates(&before.fleet, &self.pods[pod]);
+        let nodes = before.room.candidates(&before.fleet, &self.pods[pod]);
         let mut best: Option<Trial> = None;
         for (tried, node) in nodes.into_iter().take(share.max(LEAST_TRIED)).enumerate() {
             if self.plans_left == 0 || best.is_some() && tried >= compared {
@@ -144,11 +151,25 @@ impl NodeSearch<'_> {
         Ok(best)
     }
 
-    /// The pods in their order, each beside those before it.
-    fn one_by_one(&mut self, mut found: Trial) -> Result<Trial> {
-        for pod in 0..self.pods.len() {
-            let share = self.plans_left / (self.pods.len() - pod);
-            found = self.with(&found, pod, share)?.unwrap_or(found);
+    /// Pods in this order, each beside those before it. Of pods that request the same, those after
+    /// one that no plan serves need no plan. `share`: how many plans there are for each pod; `None`:
+    /// its share of those that are left.
+    fn with_each(
+        &mut self,
+        mut found: Trial,
+        pods: &[usize],
+        share: Option<usize>,
+    ) -> Result<Trial> {
+        let mut unserved: Option<usize> = None;
+        for (place, pod) in pods.iter().enumerate() {
+            if unserved.is_some_and(|other| self.pods[other] == self.pods[*pod]) {
+                continue;
+            }
+            let share = share.unwrap_or(self.plans_left / (pods.len() - place));
+            match self.with(&found, *pod, share)? {
+                Some(next) => (found, unserved) = (next, None),
+                None => unserved = Some(*pod),
+            }
         }
         Ok(found)
     }
@@ -156,12 +177,17 @@ impl NodeSearch<'_> {
     /// The best plan that is found by giving pods the place of others, if some have none: of all
     /// choices of nodes where they are few.
     fn exchanged(&mut self, mut best: Trial) -> Result<Trial> {
-        let options: Vec<Vec<usize>> =
-            self.pods.iter().map(|pod| candidates(self.base, pod)).collect();
-        let is_left =
-            |(options, node): (&Vec<usize>, &Option<usize>)| node.is_none() && !options.is_empty();
-        let is_one_left = options.iter().zip(&best.nodes).any(is_left);
-        if !is_one_left || best.nodes.iter().all(Option::is_none) {
+        if best.nodes.iter().all(Option::is_none) {
+            return Ok(best);
+        }
+        let options = self.options();
+        let mut first = 0;
+        let is_one_left = options.iter().any(|(count, nodes)| {
+            let of_these = &best.nodes[first..first + count];
+            first += count;
+            !nodes.is_empty() && of_these.iter().any(Option::is_none)
+        });
+        if !is_one_left {
             return Ok(best);
         }
         if let Some(all) = choices(&options) {
@@ -177,6 +203,13 @@ impl NodeSearch<'_> {
         Ok(best)
     }
 
+    /// How many pods in a row request the same, and which nodes could provide their instances.
+    fn options(&self) -> Vec<(usize, Vec<usize>)> {
+        let room = NodeRoom::of(self.base);
+        let alike = self.pods.chunk_by(|one, other| one == other);
+        alike.map(|pods| (pods.len(), room.candidates(self.base, &pods[0]))).collect()
+    }
+
     /// A better plan in which one of the pods leaves its node: those that have none are tried
     /// before it.
     fn exchange(&mut self, best: &Trial) -> Result<Option<Trial>> {
@@ -186,10 +219,9 @@ impl NodeSearch<'_> {
         for leaves in served.into_iter().rev() {
             let mut nodes = best.nodes.clone();
             nodes[leaves] = None;
-            let Some(mut next) = self.trial(nodes)? else { continue };
-            for pod in left.iter().copied().chain([leaves]) {
-                next = self.with(&next, pod, MOST_COMPARED)?.unwrap_or(next);
-            }
+            let Some(next) = self.trial(nodes)? else { continue };
+            let pods: Vec<usize> = left.iter().copied().chain([leaves]).collect();
+            let next = self.with_each(next, &pods, Some(MOST_COMPARED))?;
             if next.worth > best.worth {
                 return Ok(Some(next));
             }
@@ -200,23 +232,34 @@ impl NodeSearch<'_> {
 
 /// All choices of a node or none for each of some pods; `None` if there are more than plans for
 /// them.
-fn choices(options: &[Vec<usize>]) -> Option<Vec<Vec<Option<usize>>>> {
+fn choices(options: &[(usize, Vec<usize>)]) -> Option<Vec<Vec<Option<usize>>>> {
     let mut all: Vec<Vec<Option<usize>>> = vec![Vec::new()];
-    for nodes in options {
-        if all.len() * (nodes.len() + 1) > MOST_EXCHANGES {
-            return None;
+    for (count, nodes) in options {
+        if nodes.is_empty() {
+            all.iter_mut().for_each(|chosen| chosen.resize(chosen.len() + count, None));
+            continue;
         }
-        let mut longer = Vec::new();
-        for chosen in &all {
-            for node in std::iter::once(None).chain(nodes.iter().copied().map(Some)) {
-                let mut chosen = chosen.clone();
-                chosen.push(node);
-                longer.push(chosen);
+        for _ in 0..*count {
+            if all.len() * (nodes.len() + 1) > MOST_EXCHANGES {
+                return None;
             }
+            all = longer(&all, nodes);
         }
-        all = longer;
     }
     Some(all)
+}
+
+/// Each of some choices with no node or one of these for one pod more.
+fn longer(all: &[Vec<Option<usize>>], nodes: &[usize]) -> Vec<Vec<Option<usize>>> {
+    let mut longer = Vec::new();
+    for chosen in all {
+        for node in std::iter::once(None).chain(nodes.iter().copied().map(Some)) {
+            let mut chosen = chosen.clone();
+            chosen.push(node);
+            longer.push(chosen);
+        }
+    }
+    longer
 }
 
 /// A fleet with pods that are to have all their instances on these nodes.
@@ -236,45 +279,6 @@ fn with_pods(base: &Fleet, pods: &[SeveralInstances], nodes: &[Option<usize>]) -
     fleet.waiting.sort();
     set_demand(&mut fleet);
     fleet
-}
-
-/// The nodes that could provide all instances of a pod beside those of the pods before it: those
-/// that have them idle, then those that lack the fewest and have the fewest idle ones to lose.
-fn candidates(fleet: &Fleet, pod: &SeveralInstances) -> Vec<usize> {
-    let nodes = node_of_gpu(fleet);
-    let idle = idle_on(fleet, &nodes);
-    let mut room = vec![0i64; pod.nodes.len()];
-    let mut may_change = vec![false; pod.nodes.len()];
-    let mut idle_there = vec![0usize; pod.nodes.len()];
-    for (gpu, node) in fleet.world.gpus.iter().zip(&nodes) {
-        let table = &fleet.world.tables[gpu.table];
-        let of = |one: &Instance| i64::from(table.profiles[one.profile].compute_slices);
-        room[*node] += match gpu.change {
-            Change::Never => gpu.idle.iter().map(of).sum::<i64>(),
-            Change::Idle | Change::WhenEmpty => {
-                i64::from(table.compute_slices) - gpu.held.iter().map(of).sum::<i64>()
-            }
-        };
-        may_change[*node] |= gpu.change != Change::Never;
-        idle_there[*node] += gpu.idle.len();
-    }
-    let needed = slices_of(fleet, pod);
-    let mut found: Vec<(u32, usize, usize)> = Vec::new();
-    for node in (0..pod.nodes.len()).filter(|node| pod.nodes[*node]) {
-        let before = fleet.pinned.on(node);
-        let taken = before.iter().map(|(profile, count)| fleet.slices(profile) * i64::from(*count));
-        let missing = pod.instances.iter().fold(0, |missing: u32, (profile, count)| {
-            let there = idle.get(profile).and_then(|on| on.get(&node)).copied().unwrap_or(0);
-            let used = before.get(profile.as_str()).copied().unwrap_or(0);
-            missing.saturating_add(count.saturating_sub(there.saturating_sub(used)))
-        });
-        let has_room = needed <= room[node] - taken.sum::<i64>();
-        if has_room && (missing == 0 || may_change[node]) {
-            found.push((missing, idle_there[node], node));
-        }
-    }
-    found.sort_unstable();
-    found.into_iter().map(|(.., node)| node).collect()
 }
 
 /// Whether the pods with several instances that are in a plan have all of them.

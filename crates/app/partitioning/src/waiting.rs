@@ -35,7 +35,7 @@ impl WaitingPods {
 }
 
 /// A pending pod that asks for instances.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SeveralInstances {
     /// For each node with GPUs whether it may go there.
     pub(crate) nodes: Vec<bool>,

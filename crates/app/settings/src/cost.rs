@@ -217,7 +217,9 @@ impl CostSection {
         let verb = if set.len() == 1 { "has" } else { "have" };
         (!set.is_empty()).then(|| {
             format!(
-                "{} {verb} no effect on `dovetail audit`, which assigns the whole price of a node to its GPUs (method                  all-in) and no price to nodes without GPUs; `dovetail cost` and `dovetail serve` apply these settings",
+                "{} {verb} no effect on `dovetail audit`, which assigns the whole price of a node \
+                 to its GPUs (method all-in) and no price to nodes without GPUs; `dovetail cost` \
+                 and `dovetail serve` apply these settings",
                 set.join(", ")
             )
         })

@@ -23,6 +23,8 @@ pub const NVIDIA_SHARED: &str = "nvidia.com/gpu.shared";
 pub const NVIDIA_MIG: &str = "nvidia.com/mig-";
 /// Model of a node's NVIDIA GPUs.
 pub const NVIDIA_PRODUCT: &str = "nvidia.com/gpu.product";
+/// How many NVIDIA GPUs a node has.
+pub const NVIDIA_COUNT: &str = "nvidia.com/gpu.count";
 /// Memory of each, in MiB.
 pub const NVIDIA_MEMORY: &str = "nvidia.com/gpu.memory";
 /// `true` where a node has NVIDIA GPUs.
@@ -33,6 +35,8 @@ pub const NVIDIA_REPLICAS: &str = "nvidia.com/gpu.replicas";
 pub const NVIDIA_MIG_CONFIG: &str = "nvidia.com/mig.config";
 /// Whether a node has it.
 pub const NVIDIA_MIG_STATE: &str = "nvidia.com/mig.config.state";
+/// By which nos takes nodes.
+pub const NOS: &str = "nos.nebuly.com/gpu-partitioning";
 /// A node's host name.
 pub const HOST_NAME: &str = "kubernetes.io/hostname";
 /// A node's zone.

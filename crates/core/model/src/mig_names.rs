@@ -28,7 +28,7 @@ impl MigTable {
         let near = |profile: &MigProfile| {
             let own = ProfileName::read(&profile.name)?;
             let distance = own.gb.abs_diff(asked.gb);
-            let is_near = distance * 100 <= own.gb * ROUNDED_PERCENT;
+            let is_near = distance.saturating_mul(100) <= own.gb.saturating_mul(ROUNDED_PERCENT);
             (own.is_like(&asked) && is_near).then_some(distance)
         };
         let places = self.profiles.iter().enumerate();

@@ -128,7 +128,8 @@ mod tests {
         assert_eq!(profile("NVIDIA-GB200", "7g.189gb"), named("7g.186gb"));
         assert_eq!(profile("NVIDIA-A30", "2g.12gb"), named("2g.12gb"));
         // Another GPU's profiles, engines that nobody states, no profile.
-        for strange in ["1g.20gb", "1g.5gb+gfx", "2g", "x.5gb", ""] {
+        let large = "1g.9999999999999999999gb";
+        for strange in ["1g.20gb", "1g.5gb+gfx", "2g", "x.5gb", large, ""] {
             assert_eq!(profile("NVIDIA-A100-PCIE-40GB", strange), None, "{strange}");
         }
         assert_eq!(MigTable::of_model("Tesla-T4"), None);

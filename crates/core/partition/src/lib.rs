@@ -37,6 +37,6 @@ pub use counted::layouts_of_counts;
 pub use moves::{InstanceMove, move_for};
 pub use planner::{GpuPlan, PartitionPlan, plan};
 pub use replicas::{MeasuredUse, SharedBy, SharingLimit, shared_by};
-pub use sizing::{Sizing, SizingError, size};
+pub use sizing::{Sizing, SizingError, least_gpus, size};
 pub use state::GpuCut;
 pub use world::{Change, Demand, Gpu, Instance, PartitionInput, Rules, WorldError};

@@ -61,23 +61,11 @@ const MOST_INSTANCES: u64 = 1_000_000;
 /// # Errors
 /// A profile that the table does not have, or more instances than can be counted.
 pub fn size(table: &MigTable, demand: &[(String, u64)]) -> Result<Sizing, SizingError> {
-    let mut asked = vec![0u64; table.profiles.len()];
-    for (name, count) in demand {
-        let Some(place) = table.profile(name) else {
-            let known: Vec<&str> =
-                table.profiles.iter().map(|profile| profile.name.as_str()).collect();
-            let (gpu, profile) = (table.name.clone(), name.clone());
-            return Err(SizingError::Unknown { gpu, profile, known: known.join(", ") });
-        };
-        asked[place] += count;
-        if asked[place] > MOST_INSTANCES {
-            return Err(SizingError::TooMany { profile: name.clone(), count: asked[place] });
-        }
-    }
+    let asked = asked(table, demand)?;
     let full = table.fullest_layouts();
     let (prices, shares) = prices(&full, &asked);
-    let most = full.iter().map(|layout| cost(layout.iter().copied(), &prices)).max().unwrap_or(1);
-    let bound = |asked: &[u64]| cost(asked.iter().copied(), &prices).div_ceil(most.max(1)) as u64;
+    let most = dearest(&full, &prices);
+    let bound = |asked: &[u64]| cost(asked.iter().copied(), &prices).div_ceil(most) as u64;
     let lower_bound = bound(&asked);
     let mut steps = MOST_STEPS;
     let mut best: Option<Vec<(usize, u64)>> = None;
@@ -98,6 +86,45 @@ pub fn size(table: &MigTable, demand: &[(String, u64)]) -> Result<Sizing, Sizing
     let gpus = best.iter().map(|(_, gpus)| gpus).sum();
     let layouts = trimmed(&full, &best, asked);
     Ok(Sizing { layouts, gpus, lower_bound })
+}
+
+/// Fewer GPUs of a table than this hold no list of profiles and counts, whatever their layouts are.
+/// `full`: [`MigTable::fullest_layouts`].
+///
+/// # Errors
+/// Those of [`size`].
+pub fn least_gpus(
+    table: &MigTable,
+    full: &[Layout],
+    demand: &[(String, u64)],
+) -> Result<u64, SizingError> {
+    let asked = asked(table, demand)?;
+    let (prices, _) = prices(full, &asked);
+    Ok(cost(asked.iter().copied(), &prices).div_ceil(dearest(full, &prices)) as u64)
+}
+
+/// How many instances of each profile of a table a list has.
+fn asked(table: &MigTable, demand: &[(String, u64)]) -> Result<Vec<u64>, SizingError> {
+    let mut asked = vec![0u64; table.profiles.len()];
+    for (name, count) in demand {
+        let Some(place) = table.profile(name) else {
+            let known: Vec<&str> =
+                table.profiles.iter().map(|profile| profile.name.as_str()).collect();
+            let (gpu, profile) = (table.name.clone(), name.clone());
+            return Err(SizingError::Unknown { gpu, profile, known: known.join(", ") });
+        };
+        asked[place] = asked[place].saturating_add(*count);
+        if asked[place] > MOST_INSTANCES {
+            return Err(SizingError::TooMany { profile: name.clone(), count: asked[place] });
+        }
+    }
+    Ok(asked)
+}
+
+/// The price of the instances of the dearest layout.
+fn dearest(full: &[Layout], prices: &[u128]) -> u128 {
+    let costs = full.iter().map(|layout| cost(layout.iter().copied(), prices));
+    costs.max().unwrap_or(1).max(1)
 }
 
 fn cost<C: Into<u128>>(counts: impl Iterator<Item = C>, prices: &[u128]) -> u128 {

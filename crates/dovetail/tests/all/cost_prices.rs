@@ -183,6 +183,7 @@ fn an_audit_names_the_settings_of_a_bill_that_it_does_not_apply() {
     assert!(!all_in.contains("no effect on `dovetail audit`"), "{all_in}");
     let weights = notes("method = \"aws-split\"\n");
     assert!(weights.contains("cost.method has no effect on `dovetail audit`"), "{weights}");
+    assert!(weights.contains("to its GPUs (method all-in) and no price"), "{weights}");
     let parts = notes("usd_per_vcpu_hour = \"0.04\"\nusd_per_gib_hour = \"0.005\"\n");
     let both = "cost.usd_per_vcpu_hour, cost.usd_per_gib_hour have no effect";
     assert!(parts.contains(both), "{parts}");

@@ -62,7 +62,11 @@ fn each_pod_that_no_name_serves_is_told_the_reason() {
 #[test]
 fn the_audit_names_nodes_for_missing_instances_as_the_plan_does() {
     let folder = Folder::new();
-    let audit = |items: Vec<Value>| {
+    // With pods of one namespace alone, others could use the GPUs.
+    let mut beside = pod("beside", "cpu", 1, None, &json!({}));
+    beside["metadata"]["namespace"] = json!("other");
+    let audit = |mut items: Vec<Value>| {
+        items.push(beside.clone());
         folder.write("dump.json", &json!({"kind": "List", "items": items}).to_string());
         folder
             .call("audit --from dump.json --at 2026-11-20T12:00:00Z --prometheus none -o json")

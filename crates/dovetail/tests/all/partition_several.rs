@@ -236,3 +236,34 @@ fn a_pod_that_may_go_elsewhere_leaves_its_node_to_one_that_may_not() {
     assert_eq!(plan["accepted"], json!({"1g.10gb": 1, "2g.20gb": 1}), "{plan}");
     assert_eq!((changed(&plan), &plan["not_planned"]), (vec![], &json!({})), "{plan}");
 }
+
+/// The plans that one pod takes which no plan serves are enough for all that request the same.
+#[test]
+fn pods_that_no_plan_serves_leave_plans_for_the_others() {
+    let mut items: Vec<Value> = (0..8).map(|number| small(&format!("n{number}"))).collect();
+    let seventh = json!({"nvidia.com/mig-1g.10gb": "1"});
+    items.extend([small("used"), pod("uses", &seventh, 0, Some("used"))]);
+    let whole = json!({"nvidia.com/mig-7g.80gb": "1"});
+    items.extend((0..8).map(|number| pod(&format!("whole-{number}"), &whole, 1, None)));
+    let halves = json!({"nvidia.com/mig-3g.40gb": "2"});
+    items.extend((0..4).map(|number| pod(&format!("halves-{number}"), &halves, 0, None)));
+    items.push(pod("two", &json!({"nvidia.com/mig-1g.10gb": "2"}), 0, None));
+    let plan = planned(&items, None);
+    assert_eq!(plan["accepted"], json!({"1g.10gb": 2, "7g.80gb": 8}), "{plan}");
+    assert_eq!(plan["not_planned"], json!({(NO_NODE): 4}), "{plan}");
+}
+
+/// A GPU has compute slices enough for each of the larger pods, and no layout has all instances.
+#[test]
+fn nodes_that_cannot_have_all_instances_of_a_pod_cost_no_plan() {
+    let mut items: Vec<Value> = (0..8).map(|number| small(&format!("n{number}"))).collect();
+    items.extend((1..5).map(|cpu| {
+        let asks = json!({"cpu": cpu.to_string(), "nvidia.com/mig-1g.20gb": "3",
+            "nvidia.com/mig-3g.40gb": "1"});
+        pod(&format!("large-{cpu}"), &asks, 0, None)
+    }));
+    items.push(pod("two", &json!({"nvidia.com/mig-1g.10gb": "2"}), 0, None));
+    let plan = planned(&items, None);
+    assert_eq!((changed(&plan), &plan["accepted"]), (vec![], &json!({"1g.10gb": 2})), "{plan}");
+    assert_eq!(plan["not_planned"], json!({(NO_NODE): 4}), "{plan}");
+}

@@ -103,8 +103,6 @@ pub const OLD_REGION: &str = "failure-domain.beta.kubernetes.io/region";
 pub const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
 /// The same as older clusters write it.
 pub const OLD_INSTANCE_TYPE: &str = "beta.kubernetes.io/instance-type";
-/// How many NVIDIA GPUs a node has.
-pub const NVIDIA_COUNT: &str = "nvidia.com/gpu.count";
 /// How pods share a node's NVIDIA GPUs: `none`, `time-slicing` or `mps`.
 pub const NVIDIA_STRATEGY: &str = "nvidia.com/gpu.sharing-strategy";
 /// Model of a node's AMD GPUs, as older plugins write it.

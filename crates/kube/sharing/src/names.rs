@@ -27,8 +27,6 @@ pub const NO_MIG: &str = "all-disabled";
 /// Label of a node that names the settings of its device plugin.
 pub const PLUGIN_CONFIG: &str = "nvidia.com/device-plugin.config";
 
-/// Label by which nos takes nodes.
-pub const NOS: &str = "nos.nebuly.com/gpu-partitioning";
 /// DRA driver of NVIDIA's GPUs.
 pub const NVIDIA_DRIVER: &str = "gpu.nvidia.com";
 
@@ -45,6 +43,6 @@ pub const AMD_PROFILE_STATE: &str = "dcm.amd.com/gpu-config-profile-state";
 pub const AMD_TAINT: &str = "amd-dcm";
 /// Its value.
 pub const AMD_TAINT_VALUE: &str = "up";
-pub use dovetail_model::labels::AMD_PARTITION;
+pub use dovetail_model::labels::{AMD_PARTITION, NOS};
 /// DRA driver of AMD's GPUs.
 pub const AMD_DRIVER: &str = "gpu.amd.com";

@@ -27,15 +27,25 @@ pub(super) struct CutGpus {
 impl CutGpus {
     /// Those of a node; `free`: how many units are free of each resource. None where something
     /// of the node is missing or shared, or where nobody knows what is in use.
-    pub(super) fn of(node: &Node, table: &MigTable, free: &BTreeMap<&str, i64>) -> Self {
+    pub(super) fn of(
+        node: &Node,
+        table: &MigTable,
+        free: &BTreeMap<&str, i64>,
+        known: &mut KnownLayouts,
+    ) -> Self {
         match stays(node) {
             true => Self::default(),
-            false => Self::read(node, table, free).unwrap_or_default(),
+            false => Self::read(node, table, free, known).unwrap_or_default(),
         }
     }
 
     /// `None` if the table does not allow what the node reports.
-    fn read(node: &Node, table: &MigTable, free: &BTreeMap<&str, i64>) -> Option<Self> {
+    fn read(
+        node: &Node,
+        table: &MigTable,
+        free: &BTreeMap<&str, i64>,
+        known: &mut KnownLayouts,
+    ) -> Option<Self> {
         let free_of = |resource: &str| free.get(resource).copied().unwrap_or(0);
         let whole = node.gpus.get(labels::NVIDIA_GPU).map_or(0, |gpus| gpus.built_in);
         // More whole GPUs than there are would be parts of them.
@@ -51,7 +61,7 @@ impl CutGpus {
         }
         let layouts = match in_mig_mode {
             0 if counts.iter().all(|count| *count == 0) => Vec::new(),
-            _ => layouts_of_counts(table, &counts, in_mig_mode)?,
+            _ => known.of_counts(table, counts, in_mig_mode)?,
         };
         let mut open = Vec::new();
         for layout in layouts {
@@ -97,6 +107,12 @@ impl CutGpus {
 
 /// Whether the GPUs of a node stay as they are, whatever pods use them.
 fn stays(node: &Node) -> bool {
+    let counted = node.node.label(labels::NVIDIA_COUNT).and_then(|text| text.parse().ok());
+    // As the plan does, where instances need more GPUs than the node says that it has.
+    let is_doubtful = counted.is_some_and(|count: usize| (1..node.devices.len()).contains(&count));
+    if is_doubtful || node.node.label(labels::NOS).is_some() {
+        return true;
+    }
     let is_of_others = node.gpus.iter().any(|(resource, gpus)| {
         resource.ends_with(".shared") || gpus.by_claims || gpus.set_apart > 0
     });
@@ -115,6 +131,20 @@ pub(super) struct KnownLayouts {
     /// Whether a layout is legal, by the name of its table.
     legal: BTreeMap<String, BTreeMap<Layout, bool>>,
     fullest: BTreeMap<String, Vec<Layout>>,
+    /// Layouts of so many GPUs that have so many instances: most nodes are like others.
+    counted: BTreeMap<(String, Layout, usize), Option<Vec<Layout>>>,
+    /// The number of what stays on each of some GPUs with a table.
+    states: BTreeMap<(String, Vec<Layout>), usize>,
+    /// How many pods such GPUs serve, by what one pod asks for.
+    served: BTreeMap<(usize, Places), Served>,
+}
+
+/// How many pods some GPUs serve once they have other layouts.
+#[derive(Clone)]
+pub(super) struct Served {
+    pub(super) pods: i64,
+    /// The first GPU that changes, and its instances then; `None` if none changes.
+    pub(super) first: Option<(usize, Layout)>,
 }
 
 impl KnownLayouts {
@@ -126,6 +156,38 @@ impl KnownLayouts {
         let is_legal = table.is_legal(layout);
         known.insert(layout.clone(), is_legal);
         is_legal
+    }
+
+    fn of_counts(&mut self, table: &MigTable, counts: Layout, gpus: usize) -> Option<Vec<Layout>> {
+        let key = (table.name.clone(), counts, gpus);
+        if let Some(known) = self.counted.get(&key) {
+            return known.clone();
+        }
+        let layouts = layouts_of_counts(table, &key.1, gpus);
+        self.counted.insert(key, layouts.clone());
+        layouts
+    }
+
+    /// What GPUs serve at most on which these instances stay.
+    pub(super) fn served(
+        &mut self,
+        table: &MigTable,
+        stay: Vec<Layout>,
+        places: &[(usize, i64)],
+    ) -> Served {
+        let mut layouts = stay.clone();
+        let next = self.states.len();
+        let state = *self.states.entry((table.name.clone(), stay.clone())).or_insert(next);
+        let key = (state, places.to_vec());
+        if let Some(known) = self.served.get(&key) {
+            return known.clone();
+        }
+        let pods = self.add_pods(table, &mut layouts, places, i64::MAX);
+        let first = stay.iter().zip(&layouts).position(|(before, after)| before != after);
+        let first = first.map(|place| (place, layouts.swap_remove(place)));
+        let served = Served { pods, first };
+        self.served.insert(key, served.clone());
+        served
     }
 
     /// A layout with these instances to which none can be added, with the most compute slices.
@@ -159,7 +221,7 @@ impl KnownLayouts {
         order
             .sort_by_key(|place| (std::cmp::Reverse(table.profiles[*place].memory_slices), *place));
         let mut pods = 0;
-        while pods < most_pods {
+        while pods < most_pods && has_slices(table, gpus, &order) {
             let mut search = PodSearch { table, known: self, steps: MOST_STEPS };
             if !search.add(gpus, &order) {
                 break;
@@ -168,6 +230,25 @@ impl KnownLayouts {
         }
         pods
     }
+}
+
+/// Whether GPUs have as many slices left as some instances need. If not, no search finds places.
+fn has_slices(table: &MigTable, gpus: &[Layout], profiles: &[usize]) -> bool {
+    let of = |place: usize| {
+        let profile = &table.profiles[place];
+        [i64::from(profile.compute_slices), i64::from(profile.memory_slices)]
+    };
+    let mut left = [i64::from(table.compute_slices), i64::from(table.memory_slices)];
+    left.iter_mut().for_each(|left| *left *= gpus.len() as i64);
+    for layout in gpus {
+        for (place, count) in layout.iter().enumerate().filter(|(_, count)| **count > 0) {
+            left.iter_mut().zip(of(place)).for_each(|(left, one)| *left -= one * i64::from(*count));
+        }
+    }
+    for place in profiles {
+        left.iter_mut().zip(of(*place)).for_each(|(left, one)| *left -= one);
+    }
+    left.iter().all(|left| *left >= 0)
 }
 
 /// A search for places of the instances of one pod.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use dovetail_model::MigTable;
 
 use super::View;
-use super::cut_gpus::{KnownLayouts, Places};
+use super::cut_gpus::{KnownLayouts, Places, Served};
 use super::instance_request::{InstanceRequest, profile_of};
 use super::profile_names::ProfileNames;
 use super::shapes::slices_milli;
@@ -51,12 +51,11 @@ pub(super) struct Supplier<'f> {
 }
 
 /// What a new layout of a node is able to.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 struct Ability {
     /// How many pods it serves.
     pods: i64,
-    /// Instances in use and new ones of the first GPU that changes.
-    layout: Vec<u16>,
+    /// Whether the first GPU that changes is not in MIG mode.
     is_whole: bool,
 }
 
@@ -83,28 +82,26 @@ pub(super) struct Supply<'f> {
     requests: BTreeMap<RequestKey, usize>,
     /// By request and place of the node.
     abilities: BTreeMap<(usize, usize), Option<Ability>>,
-    /// The same later: how many pods it served after so many cuts of it and of whole GPUs.
-    abilities_later: BTreeMap<(usize, usize), (u64, i64)>,
-    whole_cuts: u64,
+    /// The same later: how many pods it served after so many cuts of it, with so many whole GPUs.
+    abilities_later: BTreeMap<(usize, usize), ((u64, usize), i64)>,
     /// Whether so many GPUs of a table could ever serve one pod of a request.
     possible: BTreeMap<(usize, String, usize), bool>,
 }
 
 impl<'f> Supply<'f> {
     pub(super) fn of(view: &View<'f>) -> Self {
-        let names = ProfileNames::of(view.facts);
-        let nodes = nodes(view, &names);
+        let (names, mut known) = (ProfileNames::of(view.facts), KnownLayouts::default());
+        let nodes = nodes(view, &names, &mut known);
         let whole = whole_to_cut(view, &names, &nodes);
         Self {
             names,
             nodes,
             whole_later: whole.clone(),
             whole,
-            known: KnownLayouts::default(),
+            known,
             requests: BTreeMap::new(),
             abilities: BTreeMap::new(),
             abilities_later: BTreeMap::new(),
-            whole_cuts: 0,
             possible: BTreeMap::new(),
         }
     }
@@ -145,9 +142,10 @@ impl<'f> Supply<'f> {
         if able.is_empty() {
             return self.without_node(request, number, &usable);
         }
+        let nodes = &self.nodes;
         able.sort_by_key(|able| {
-            let of = &self.nodes[able.place];
-            (of.pods, able.ability.is_whole, of.node.node.name.clone())
+            let of = &nodes[able.place];
+            (of.pods, able.ability.is_whole, &of.node.node.name)
         });
         Outlook::ByLayout(self.shared_out(request, number, &able, pods - start))
     }
@@ -184,10 +182,11 @@ impl<'f> Supply<'f> {
         able: &Able,
         lacking: i64,
     ) -> Option<Supplier<'f>> {
+        let (_, layout) = self.served(request, able.place)?.first?;
         let SupplyNode { node, pods, .. } = self.nodes[able.place];
         let places = created(&self.names, node, request)?;
         let table = self.names.table(node)?;
-        let layout = self.known.full_with(table, &able.ability.layout);
+        let layout = self.known.full_with(table, &layout);
         let slices = places.iter().map(|(place, count)| {
             count.saturating_mul(i64::from(table.profiles[*place].compute_slices))
         });
@@ -231,7 +230,6 @@ impl<'f> Supply<'f> {
         request.take(&mut of.used_later, new);
         of.cuts += 1;
         if cut > 0 {
-            self.whole_cuts += 1;
             let left = self.whole_later.entry(table.name.clone()).or_default();
             *left = left.saturating_sub(cut);
         }
@@ -246,40 +244,42 @@ impl<'f> Supply<'f> {
         place: usize,
     ) -> Option<Ability> {
         if let Some(known) = self.abilities.get(&(number, place)) {
-            return known.clone();
+            return *known;
         }
         let ability = self.new_ability(request, place);
-        self.abilities.insert((number, place), ability.clone());
+        self.abilities.insert((number, place), ability);
         ability
     }
 
     fn new_ability(&mut self, request: &InstanceRequest<'_>, place: usize) -> Option<Ability> {
+        let Served { pods, first } = self.served(request, place)?;
+        let (first, _) = first?;
+        Some(Ability { pods, is_whole: self.nodes[place].gpus.is_whole(first) })
+    }
+
+    fn served(&mut self, request: &InstanceRequest<'_>, place: usize) -> Option<Served> {
         let of = &self.nodes[place];
         let places = created(&self.names, of.node, request)?;
         let table = self.names.table(of.node)?;
-        let before = of.gpus.layouts(table, most_whole(&self.whole, table, request));
-        let mut layouts = before.clone();
-        let pods = self.known.add_pods(table, &mut layouts, &places, i64::MAX);
-        let first = before.iter().zip(&layouts).position(|(before, after)| before != after)?;
-        let layout = layouts.swap_remove(first);
-        Some(Ability { pods, layout, is_whole: of.gpus.is_whole(first) })
+        let stay = of.gpus.layouts(table, most_whole(&self.whole, table, request));
+        Some(self.known.served(table, stay, &places))
     }
 
     /// The same beside what pods that came before need.
     fn ability_later(&mut self, request: &InstanceRequest<'_>, number: usize, place: usize) -> i64 {
         let of = &self.nodes[place];
-        let cuts = of.cuts + self.whole_cuts;
+        let Some(table) = self.names.table(of.node) else { return 0 };
+        let most_whole = most_whole(&self.whole_later, table, request).min(of.gpus_later.whole());
+        let state = (of.cuts, most_whole);
         if let Some((known, pods)) = self.abilities_later.get(&(number, place))
-            && *known == cuts
+            && *known == state
         {
             return *pods;
         }
         let Some(places) = created(&self.names, of.node, request) else { return 0 };
-        let Some(table) = self.names.table(of.node) else { return 0 };
-        let most_whole = most_whole(&self.whole_later, table, request);
-        let mut layouts = of.gpus_later.layouts(table, most_whole);
-        let pods = self.known.add_pods(table, &mut layouts, &places, i64::MAX);
-        self.abilities_later.insert((number, place), (cuts, pods));
+        let stay = of.gpus_later.layouts(table, most_whole);
+        let pods = self.known.served(table, stay, &places).pods;
+        self.abilities_later.insert((number, place), (state, pods));
         pods
     }
 

@@ -3,7 +3,7 @@
 //! A layout is named only where the node's GPUs have its profile. mig-manager deletes the instances
 //! that it replaces, so no label is advised while pods use GPUs of the node: they leave first.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{Layout, MigTable, labels};
 
@@ -11,7 +11,7 @@ use super::View;
 use super::profile_names::table_of;
 use crate::catalogue::{DRAIN, GKE};
 use crate::example::Example;
-use crate::facts::Node;
+use crate::facts::{Node, Pod, Workload};
 use crate::finding::Finding;
 use crate::names::first_of;
 
@@ -24,10 +24,32 @@ const APPLY_AGAIN: &str = "kubectl drain NODE --ignore-daemonsets  # then delete
                            successor creates the missing instances. Uncordon the node afterwards; if this \
                            does not help, replace the GPUs";
 
+/// The pods that use GPUs, by node; those of DaemonSets included: a drain leaves these.
+pub(super) struct GpuPods<'f>(BTreeMap<&'f str, Vec<(&'f Workload, &'f Pod)>>);
+
+impl<'f> GpuPods<'f> {
+    pub(super) fn of(view: &View<'f>) -> Self {
+        let mut of_nodes: BTreeMap<&str, Vec<(&Workload, &Pod)>> = BTreeMap::new();
+        for workload in view.gpu_workloads() {
+            for pod in &workload.pods {
+                if let Some(node) = pod.node.as_deref() {
+                    of_nodes.entry(node).or_default().push((workload, pod));
+                }
+            }
+        }
+        Self(of_nodes)
+    }
+
+    fn names_on(&self, node: &Node) -> BTreeSet<String> {
+        let pods = self.0.get(&*node.node.name).into_iter().flatten();
+        pods.map(|(workload, pod)| format!("{}/{}", workload.owner.namespace, pod.name)).collect()
+    }
+}
+
 /// Adds what gives all GPUs of a node instances, and which pods leave the node before. `stays`:
 /// whether the node keeps the layout that its label names, which some GPUs lack.
 pub(super) fn with_layout(
-    view: &View<'_>,
+    pods: &GpuPods<'_>,
     mut finding: Finding,
     node: &Node,
     stays: bool,
@@ -41,7 +63,7 @@ pub(super) fn with_layout(
         return finding;
     }
     let layout = profile.map(|profile| format!("all-{profile}"));
-    let pods = gpu_pods(view, node);
+    let pods = pods.names_on(node);
     if !pods.is_empty() {
         let pods = format!("{} on {}", first_of(pods.iter(), MOST_NAMED), node.node.name);
         finding = finding.with("pods that must leave first", pods);
@@ -69,15 +91,6 @@ pub(super) fn with_layout(
         // The example of the check.
         (None, false) => finding,
     }
-}
-
-/// The pods that use GPUs of a node, those of DaemonSets included: a drain leaves these.
-fn gpu_pods(view: &View<'_>, node: &Node) -> BTreeSet<String> {
-    let is_here = |of: Option<&str>| of == Some(&*node.node.name);
-    let workloads = view.gpu_workloads();
-    let pods = workloads.flat_map(|workload| workload.pods.iter().map(move |pod| (workload, pod)));
-    let pods = pods.filter(|(_, pod)| is_here(pod.node.as_deref()));
-    pods.map(|(workload, pod)| format!("{}/{}", workload.owner.namespace, pod.name)).collect()
 }
 
 /// The profile of a layout that cuts all GPUs alike and leaves nothing over: that of the node's

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dovetail_model::{NodeAvailability, Resources, labels};
 
 use super::View;
-use super::cut_gpus::CutGpus;
+use super::cut_gpus::{CutGpus, KnownLayouts};
 use super::instance_request::{InstanceRequest, is_pending};
 use super::node_room::requests_by_node;
 use super::profile_names::ProfileNames;
@@ -57,7 +57,11 @@ impl SupplyNode<'_> {
 }
 
 /// All nodes with GPUs that take pods.
-pub(super) fn nodes<'f>(view: &View<'f>, names: &ProfileNames<'f>) -> Vec<SupplyNode<'f>> {
+pub(super) fn nodes<'f>(
+    view: &View<'f>,
+    names: &ProfileNames<'f>,
+    known: &mut KnownLayouts,
+) -> Vec<SupplyNode<'f>> {
     let mut free: BTreeMap<&str, BTreeMap<&str, i64>> = BTreeMap::new();
     for (resource, of_nodes) in view.free_gpus(NodeAvailability::Ready) {
         for (node, count) in of_nodes {
@@ -73,7 +77,7 @@ pub(super) fn nodes<'f>(view: &View<'f>, names: &ProfileNames<'f>) -> Vec<Supply
         let name = &*node.node.name;
         let free = free.remove(name).unwrap_or_default();
         let table = names.table(node);
-        let gpus = table.map(|table| CutGpus::of(node, table, &free)).unwrap_or_default();
+        let gpus = table.map(|table| CutGpus::of(node, table, &free, known)).unwrap_or_default();
         let used = used.remove(name).unwrap_or_default();
         SupplyNode {
             node,

@@ -1,7 +1,7 @@
 //! How few GPUs a list needs.
 
 use dovetail_model::MigTable;
-use dovetail_partition::{layouts_of_counts, size};
+use dovetail_partition::{layouts_of_counts, least_gpus, size};
 
 fn sized(model: &str, demand: &[(&str, u64)]) -> (u64, u64) {
     let table = MigTable::of_model(model).unwrap();
@@ -91,4 +91,22 @@ fn counted_instances_lie_on_as_many_gpus_as_there_are() {
     assert_eq!(of(&[], 2), Some(vec![0, 0]));
     assert_eq!(of(&[("3g.40gb", 5)], 2), None);
     assert_eq!(of(&[], 0), None);
+}
+
+#[test]
+fn no_fewer_gpus_than_the_least_hold_a_list() {
+    let table = MigTable::of_model("A100-80GB").unwrap();
+    let full = table.fullest_layouts();
+    let least = |demand: &[(&str, u64)]| {
+        let list: Vec<(String, u64)> =
+            demand.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+        let least = least_gpus(&table, &full, &list)?;
+        assert!(least <= size(&table, &list)?.gpus, "{demand:?}");
+        Ok::<u64, dovetail_partition::SizingError>(least)
+    };
+    assert_eq!(least(&[]), Ok(0));
+    assert_eq!(least(&[("3g.40gb", 2)]), Ok(1));
+    // Six of seven compute slices, and ten of eight memory slices.
+    assert_eq!(least(&[("1g.20gb", 3), ("3g.40gb", 1)]), Ok(2));
+    assert!(least(&[("9g.99gb", 1)]).is_err());
 }

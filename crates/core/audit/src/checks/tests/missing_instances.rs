@@ -84,6 +84,20 @@ fn whole_gpus_that_plugins_share_are_not_cut() {
     assert_eq!(told(&[&labelled], &[&waits]), [""; 0]);
 }
 
+/// The plan leaves these nodes alone, too.
+#[test]
+fn nodes_that_a_plan_leaves_alone_are_not_named() {
+    let sevenths = node("sevenths", 2, &[("mig-1g.10gb", 14)]);
+    let waits = pod("waits", None, &HALF);
+    let with = |key: &str, value: &str| {
+        let mut node = sevenths.clone();
+        node.node.labels.insert(key.to_owned(), value.to_owned());
+        told(&[&node], &[&waits]).len()
+    };
+    assert_eq!((with("nvidia.com/gpu.count", "2"), with("nvidia.com/gpu.count", "1")), (4, 0));
+    assert_eq!(with("nos.nebuly.com/gpu-partitioning", "mig"), 0);
+}
+
 /// The plan is empty for each of them.
 #[test]
 fn pods_that_only_wait_until_others_end_are_no_finding() {
