@@ -152,8 +152,8 @@ impl NodeSearch<'_> {
     }
 
     /// Pods in this order, each beside those before it. Of pods that request the same, those after
-    /// one that no plan serves need no plan. `share`: how many plans there are for each pod; `None`:
-    /// its share of those that are left.
+    /// one that no plan serves need no plan. `share`: how many plans there are for each pod;
+    /// `None`: its share of those that are left.
     fn with_each(
         &mut self,
         mut found: Trial,
