@@ -233,20 +233,20 @@ impl Pending {
         next.map(|(place, class)| (place.2, *class))
     }
 
-    /// Of each other queue the first job of a class that is awake and that is such, for orders that
-    /// look at queues. Of each queue some classes are looked at.
-    pub(crate) fn awake_in_others(
+    /// Of each queue that is `among` those looked at the first job of a class that is awake and
+    /// that is such, for orders that look at queues. Of each queue some classes are looked at.
+    pub(crate) fn awake_in_queues(
         &self,
-        queue: &str,
+        among: impl Fn(&str) -> bool,
         is_such: impl Fn(JobId) -> bool,
     ) -> Vec<(JobId, usize)> {
         const MAX_CLASSES: usize = 64;
-        let others = self.awake_in.iter().filter(|(other, _)| other.as_str() != queue);
+        let queues = self.awake_in.iter().filter(|(queue, _)| among(queue.as_str()));
         let first = |(_, awake): (&QueueName, &BTreeMap<OrderKey, usize>)| {
             let heads = awake.iter().take(MAX_CLASSES);
             heads.map(|(place, class)| (place.2, *class)).find(|(job, _)| is_such(*job))
         };
-        others.filter_map(first).collect()
+        queues.filter_map(first).collect()
     }
 
     /// Puts a class to sleep until something it wants becomes better.

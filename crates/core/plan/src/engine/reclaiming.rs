@@ -9,6 +9,7 @@
 use dovetail_model::JobId;
 
 use super::books::Books;
+use crate::preemption::might_reclaim;
 use dovetail_order::book::TurnBook;
 
 /// The job to try, with its class, where this one is next.
@@ -29,7 +30,9 @@ fn first_that_would_reclaim(job: JobId, books: &mut Books) -> Option<(JobId, usi
         let may = !other.job.preemption.never_preempts;
         may && books.relation(other).would_reclaim(queue, &takes)
     };
-    let all = books.jobs.pending.awake_in_others(queue, would_reclaim);
+    // Awake jobs are many: those of a queue are asked only if it might get anything back.
+    let among = |other: &str| might_reclaim(&books.quota, other, queue, &takes);
+    let all = books.jobs.pending.awake_in_queues(among, would_reclaim);
     let turns = all.into_iter().map(|other| (books.turn_of(other.0), other));
     turns.min().map(|(_, other)| other)
 }

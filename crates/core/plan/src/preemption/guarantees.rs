@@ -70,6 +70,20 @@ fn kept<'q>(quota: &Quota, queue: &'q Queue, gets_back: bool) -> Cow<'q, Bounds>
     }
 }
 
+/// Whether any job of a queue might get back from another one what that holds once it holds so much
+/// more; cheap, and never wrong when it says no.
+pub(crate) fn might_reclaim(quota: &Quota, ours: &str, theirs: &str, more: &Charge) -> bool {
+    let between = Between::of(quota, ours, theirs);
+    let Some(queue) = between.ours.and_then(|up| quota.way_up(ours).nth(up)) else {
+        return false;
+    };
+    let held = quota.held(queue, UsageScope::All);
+    let has_left = |most: &Bounds| most.iter().any(|(axis, most)| held.get(&axis) < most);
+    has_left(&quota.entitled(queue))
+        && (between.would_lend(0, more)
+            || has_left(&queue.guaranteed) && between.would_lend(u32::MAX, more))
+}
+
 /// Which queues on the way up would hold no more than `most` says with a job that asks for so much
 /// and what is kept beside, bit by bit.
 pub(crate) fn reclaims<'q>(

@@ -18,9 +18,13 @@ type OnNodes = BTreeMap<NodeId, i64>;
 
 /// GPUs of jobs in the room of `lender`, but of one, in milli-GPU.
 pub(super) fn lent_milli(books: &Books, lent: &LentRooms, (lender, but): (JobId, JobId)) -> i64 {
-    let reserved = reserved_for(books, lender);
     let others = lent.by(lender).filter(|job| *job != but);
-    let others = others.filter_map(|job| books.jobs.records.get(&job));
+    let mut others = others.filter_map(|job| books.jobs.records.get(&job)).peekable();
+    // Most lend nothing by now, and may have reserved many places.
+    if others.peek().is_none() {
+        return 0;
+    }
+    let reserved = reserved_for(books, lender);
     others.map(|record| held_inside(books, record, &reserved)).sum()
 }
 

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// A factor of one, in thousandths.
+pub(super) const AS_EXPECTED: u64 = 1_000;
+
 /// An expected time until a start, in ms: its median and its 90th percentile. `None` is unknown.
 pub type ExpectedWait = [Option<u64>; 2];
 
@@ -30,7 +33,8 @@ impl StartCorrections {
         let Some(by) = self.0.iter().min_by_key(|by| by.octave.abs_diff(octave)) else {
             return expected_ms;
         };
-        let p90_ms = p90_ms.map(|ms| times(ms, by.p90_permille));
+        // What an earlier version has stored may make it earlier, and the median with it.
+        let p90_ms = p90_ms.map(|ms| times(ms, by.p90_permille.max(AS_EXPECTED)));
         let p50_ms = times(p50_ms, by.p50_permille);
         [Some(p90_ms.map_or(p50_ms, |p90_ms| p50_ms.min(p90_ms))), p90_ms]
     }

@@ -1,12 +1,12 @@
 //! What earlier forecasts say of new ones.
 //!
-//! A play knows no job that comes later and goes first, and it draws run times one by one, so
-//! starts tend to come later than it says. By how much is learned: for each forecast, the time
-//! until the start over the time that was expected. Of a job that is still pending, only a lower
-//! limit of this ratio is known. Without such jobs the ratios would be too small, because the
-//! forecasts that went most wrong come true last; so quantiles are those of the product-limit
-//! estimate, which counts these jobs for as long as they were seen (E. L. Kaplan, P. Meier:
-//! Nonparametric estimation from incomplete observations, 1958).
+//! A play knows no job that comes later and goes first, and it draws run times of different bursts
+//! apart from each other, so starts tend to come later than it says. By how much is learned: for
+//! each forecast, the time until the start over the time that was expected. Of a job that is still
+//! pending, only a lower limit of this ratio is known. Without such jobs the ratios would be too
+//! small, because the forecasts that went most wrong come true last; so quantiles are those of the
+//! product-limit estimate, which counts these jobs for as long as they were seen (E. L. Kaplan, P.
+//! Meier: Nonparametric estimation from incomplete observations, 1958).
 //!
 //! The median of the ratios over the newest forecasts of about the same length corrects the next
 //! median, if less than a fifth of these forecasts, or more than four fifths, came true by their
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 use dovetail_model::JobId;
 
-use super::corrections::{ExpectedWait, OctaveCorrection, StartCorrections, octave};
+use super::corrections::{AS_EXPECTED, ExpectedWait, OctaveCorrection, StartCorrections, octave};
 
 /// Forecasts that are remembered of each length.
 const REMEMBERED: usize = 400;
@@ -28,8 +28,6 @@ const FEWEST: usize = 20;
 /// Medians by which at least this share of the forecasts came true, and at most the rest of it, are
 /// not corrected.
 const FEW: f64 = 0.2;
-/// A factor of one, in thousandths.
-const AS_EXPECTED: u64 = 1_000;
 
 /// The newest forecasts, by the octave of the time expected.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use dovetail_model::job::EstimateSource;
 use dovetail_model::{Estimate, Job, JobId, Node, Snapshot};
-use dovetail_plan::{Foresight, PastForecasts};
+use dovetail_plan::{Foresight, OctaveCorrection, PastForecasts, StartCorrections};
 
 use crate::by_hand::{World, asks, placed, whole};
 
@@ -81,6 +81,15 @@ fn starts_that_came_twice_as_late_double_the_next_median() {
     // percentile of the ratios to the expected one is 1.
     assert_eq!(p90_ms, Some(2_200_000));
     assert_eq!(corrections.corrected([None, None]), [None, None]);
+}
+
+/// Earlier versions also learned factors that make the 90th percentile earlier.
+#[test]
+fn no_stored_correction_makes_a_90th_percentile_earlier() {
+    let stored = OctaveCorrection { octave: 19, p50_permille: 2_000, p90_permille: 500 };
+    let corrections = StartCorrections(vec![stored]);
+    let corrected = corrections.corrected([Some(1_000_000), Some(4_000_000)]);
+    assert_eq!(corrected, [Some(2_000_000), Some(4_000_000)]);
 }
 
 /// Three of ten came true by their median: that may be chance.
