@@ -21,22 +21,29 @@ pub(crate) fn lends_to(books: &Books, p90_ms: Option<u64>) -> bool {
 }
 
 /// Jobs that yield what is reserved for them to another, however long it runs: they are less
-/// important, or it gets quota back and they would exceed theirs.
+/// important, or it gets quota back and they would exceed theirs. Quotas go before importance, so
+/// that no two yield to each other: they would take turns for as long as searches may go on.
 ///
 /// To the first job of a queue those yield as well that [`come_later`].
 fn that_yield(books: &Books, job: JobId) -> BTreeSet<JobId> {
     let jobs = &books.jobs.records;
-    let gets_back = |job: &JobId| {
-        jobs.get(job).is_some_and(|record| books.relation(record).preemptor.may_reclaim())
-    };
     let mut is_ours = None;
     let claims = books.kept.reserved.iter().filter(|claim| claim.job != job);
     let claims = claims.filter(|claim| {
         let priority = jobs.get(&claim.job).map_or(i32::MIN, |record| record.job.priority);
-        priority < jobs[&job].job.priority
-            || *is_ours.get_or_insert_with(|| gets_back(&job)) && !gets_back(&claim.job)
+        let gets_back_ours = *is_ours.get_or_insert_with(|| gets_back(books, job));
+        match gets_back(books, claim.job) {
+            is_theirs if is_theirs == gets_back_ours => priority < jobs[&job].job.priority,
+            _ => gets_back_ours,
+        }
     });
     claims.map(|claim| claim.job).collect()
+}
+
+/// Whether others may have to give back quota to a job.
+fn gets_back(books: &Books, job: JobId) -> bool {
+    let record = books.jobs.records.get(&job);
+    record.is_some_and(|record| books.relation(record).preemptor.may_reclaim())
 }
 
 /// Jobs with a reservation that the order tries after another job, and that are no more important:
@@ -45,9 +52,12 @@ fn come_later(job: JobId, books: &mut Books) -> BTreeSet<JobId> {
     let turn = books.turn_of(job);
     let priority = books.jobs.records[&job].job.priority;
     let mut later = reserved_jobs(books);
+    let gets_back_ours = gets_back(books, job);
     later.retain(|other| {
         let record = books.jobs.records.get(other);
-        record.is_none_or(|record| record.job.priority <= priority) && books.turn_of(*other) > turn
+        record.is_none_or(|record| record.job.priority <= priority)
+            && (gets_back_ours || !gets_back(books, *other))
+            && books.turn_of(*other) > turn
     });
     later.into_iter().collect()
 }
