@@ -266,3 +266,70 @@ fn a_head_starts_earlier_once_another_head_runs() {
         }
     }
 }
+
+/// The largest number of actions of one step.
+#[derive(Default)]
+struct MostActions(usize);
+
+impl Observer for MostActions {
+    fn stepped(&mut self, _: &mut Engine, _: u64, _: &[Event], plan: &Plan) {
+        self.0 = self.0.max(plan.actions.len());
+    }
+}
+
+/// A job of higher priority beyond the quota of its queue, and one of lower priority within it: if
+/// what is reserved for either yielded to the other, they would end each other's reservations for
+/// as long as a cycle may search.
+#[test]
+fn reservations_yield_one_way_only() {
+    // Id, queue, pods and GPUs of each, priority, submission and run time in seconds.
+    let jobs = [
+        ("j1", "q0", (1, 1), 0, (51, 200)),
+        ("j3", "q1", (1, 5), 0, (52, 200)),
+        ("j6", "q0", (1, 1), 0, (72, 700)),
+        ("j8", "q0", (1, 5), 0, (122, 200)),
+        ("j9", "q1", (1, 4), 0, (132, 700)),
+        ("j10", "q4", (2, 4), 0, (182, 42)),
+        ("j12", "q3", (2, 8), 5, (233, 50)),
+        ("j13", "q0", (3, 6), 5, (243, 50)),
+        ("j14", "q4", (3, 4), 0, (243, 50)),
+        ("j15", "q3", (1, 8), 0, (244, 700)),
+        ("j16", "q1", (3, 4), 5, (244, 5)),
+        ("j17", "q0", (1, 6), 5, (244, 5)),
+        ("j18", "q0", (1, 6), 1, (244, 700)),
+        ("j19", "q4", (1, 8), 0, (294, 200)),
+        ("j20", "q0", (1, 5), 0, (295, 700)),
+        ("j21", "q4", (3, 8), 0, (376, 200)),
+    ];
+    let jobs = jobs.map(|(id, queue, pods, priority, (at_s, run_s))| TraceJob {
+        priority,
+        ..job(id, queue, pods, (at_s * SECOND_MS, run_s))
+    });
+    let node = |at: u32| TraceNode { gpu_count: 8, ..node(&format!("n{at}"), None) };
+    let queues = [("q0", 0), ("q1", 14), ("q2", 5), ("q3", 10), ("q4", 12)];
+    let queues = queues.map(|(name, gpus)| Queue {
+        guaranteed: Bounds::gpus(Some(gpus * 1_000)),
+        borrows: true,
+        ..Queue::named(name)
+    });
+    let world = TimedWorld {
+        nodes: (0..4).map(node).collect(),
+        jobs: jobs.to_vec(),
+        queues: queues.to_vec(),
+        ..TimedWorld::default()
+    };
+    for (preset, heads) in [("fair", 2), ("fair", 4), ("kai", 2), ("kai", 4)] {
+        let engine = EngineConfig {
+            order: Order::Dovetail,
+            turns: Turns::preset(preset).expect("a preset"),
+            preemption: PreemptionConfig { enabled: true, ..PreemptionConfig::default() },
+            reserve: ReserveConfig { heads, lent_percent: 100, ..ReserveConfig::default() },
+            ..EngineConfig::default()
+        };
+        let config = TimedConfig { engine, estimates: Estimates::Trace, ..TimedConfig::default() };
+        let mut simulation = Simulation::new(world.clone(), config).expect("a good world");
+        let mut most = MostActions::default();
+        assert!(simulation.run(None, &mut most).expect("it runs"));
+        assert!(most.0 <= 10 * jobs.len(), "{preset} {heads}: {} actions in a step", most.0);
+    }
+}
