@@ -111,7 +111,8 @@ impl Seen {
     /// take.
     #[must_use]
     pub fn with(self, layouts: &Layouts, mount_ms: u64) -> Self {
-        let ready_ms = self.record.as_ref().and_then(|record| layouts.ready_ms(record.sides(), mount_ms));
+        let ready_ms =
+            self.record.as_ref().and_then(|record| layouts.ready_ms(record.sides(), mount_ms));
         Self { ready_ms, ..self }
     }
 

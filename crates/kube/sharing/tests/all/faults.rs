@@ -105,7 +105,10 @@ fn play(case: &Case, seed: u64) -> (Step, usize) {
             Next::WriteConfig => {
                 let mut layouts = world.layouts.clone();
                 let record = seen.record.as_ref().expect("a record");
-                assert!(layouts.add_both(record.sides(), now_ms), "seed {seed}: nothing new to write");
+                assert!(
+                    layouts.add_both(record.sides(), now_ms),
+                    "seed {seed}: nothing new to write"
+                );
                 if !dies {
                     world.write_layouts(layouts);
                 }
