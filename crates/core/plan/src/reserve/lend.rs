@@ -26,17 +26,16 @@ pub(crate) fn lends_to(books: &Books, p90_ms: Option<u64>) -> bool {
 ///
 /// To the first job of a queue those yield as well that [`come_later`].
 fn that_yield(books: &Books, job: JobId) -> BTreeSet<JobId> {
-    let jobs = &books.jobs.records;
-    let mut is_ours = None;
+    let priority =
+        |job: JobId| books.jobs.records.get(&job).map_or(i32::MIN, |record| record.job.priority);
+    let rank = |job: JobId| (gets_back(books, job), priority(job));
     let claims = books.kept.reserved.iter().filter(|claim| claim.job != job);
-    let claims = claims.filter(|claim| {
-        let priority = jobs.get(&claim.job).map_or(i32::MIN, |record| record.job.priority);
-        let gets_back_ours = *is_ours.get_or_insert_with(|| gets_back(books, job));
-        match gets_back(books, claim.job) {
-            is_theirs if is_theirs == gets_back_ours => priority < jobs[&job].job.priority,
-            _ => gets_back_ours,
-        }
-    });
+    let mut claims = claims.peekable();
+    if claims.peek().is_none() {
+        return BTreeSet::new();
+    }
+    let own = rank(job);
+    let claims = claims.filter(|claim| rank(claim.job) < own);
     claims.map(|claim| claim.job).collect()
 }
 

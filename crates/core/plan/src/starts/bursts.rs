@@ -12,26 +12,19 @@ use dovetail_order::estimate::{COHORT_GAP_MS, of_owner_and_size};
 
 /// The first job of the burst of each job: jobs of one owner and size, each submitted within
 /// [`COHORT_GAP_MS`] of the one before.
-pub(super) fn first_of_burst(jobs: &[Job]) -> BTreeMap<JobId, JobId> {
-    // By name before the number: the next leader knows the same jobs by other numbers.
-    let mut by_group: BTreeMap<RunTimeGroup, Vec<(u64, &str, JobId)>> = BTreeMap::new();
+pub(super) fn first_of_burst(jobs: &[Job]) -> BTreeMap<JobId, &Job> {
+    let mut by_group: BTreeMap<RunTimeGroup, Vec<&Job>> = BTreeMap::new();
     for job in jobs {
-        let place = (job.submit_ms, job.name.as_ref(), job.id);
-        by_group.entry(of_owner_and_size(job)).or_default().push(place);
+        by_group.entry(of_owner_and_size(job)).or_default().push(job);
     }
     let mut first_of = BTreeMap::new();
     for mut jobs in by_group.into_values() {
-        jobs.sort_unstable();
-        let mut burst: Option<(JobId, u64)> = None;
-        for (submit_ms, _, job) in jobs {
-            let first = match burst {
-                Some((first, last_ms)) if submit_ms < last_ms.saturating_add(COHORT_GAP_MS) => {
-                    first
-                }
-                _ => job,
-            };
-            burst = Some((first, submit_ms));
-            first_of.insert(job, first);
+        // By name before the number: the next leader knows the same jobs by other numbers.
+        jobs.sort_unstable_by_key(|job| (job.submit_ms, job.name.as_str(), job.id));
+        let goes_on =
+            |one: &&Job, next: &&Job| next.submit_ms < one.submit_ms.saturating_add(COHORT_GAP_MS);
+        for burst in jobs.chunk_by(goes_on) {
+            first_of.extend(burst.iter().map(|job| (job.id, burst[0])));
         }
     }
     first_of

@@ -31,7 +31,7 @@ mod play;
 
 use std::collections::BTreeMap;
 
-use dovetail_model::{JobId, NodeName};
+use dovetail_model::{Job, JobId, NodeName, Snapshot};
 
 pub use corrections::{ExpectedWait, OctaveCorrection, StartCorrections};
 pub use past::PastForecasts;
@@ -89,15 +89,6 @@ impl Foresight {
             return Vec::new();
         }
         let chances = Chances::of(&world, &engine.books.run_times);
-        let names: BTreeMap<JobId, u64> = match self.by_name {
-            true => world.jobs.iter().map(|job| (job.id, chance::number_of(&job.name))).collect(),
-            false => BTreeMap::new(),
-        };
-        let first_of = bursts::first_of_burst(&world.jobs);
-        let number = |job: JobId| {
-            let first = first_of.get(&job).copied().unwrap_or(job);
-            names.get(&first).copied().unwrap_or(first.0)
-        };
         let draws = if chances.are_certain() { 0 } else { u64::from(self.draws) };
         let most_steps = self.max_steps / (draws + 1);
         let play = |shares: &dyn Fn(JobId) -> f64| {
@@ -116,9 +107,10 @@ impl Foresight {
         };
         match draws {
             0 => take(&medians),
-            _ => (0..draws).for_each(|draw| {
-                take(&play(&|job| chance::share(self.seed, (draw, draws), number(job))));
-            }),
+            _ => {
+                let shares = Shares::of(self, &world);
+                (0..draws).for_each(|draw| take(&play(&|job| shares.of_job(job, draw))));
+            }
         }
         let plays = draws.max(1);
         let expected = |job: JobId| {
@@ -156,17 +148,39 @@ impl Foresight {
         let world = engine.snapshot();
         let chances = Chances::of(&world, &engine.books.run_times);
         let is_certain = chances.are_certain();
-        let plays = u64::from(self.draws);
-        let first_of = bursts::first_of_burst(&world.jobs);
-        let share = |job: JobId| match first_of.get(&job) {
-            Some(first) if !is_certain => chance::share(self.seed, (draw, plays), first.0),
-            _ => 0.5,
-        };
+        let shares = (!is_certain).then(|| Shares::of(self, &world));
+        let share = |job| shares.as_ref().map_or(0.5, |shares| shares.of_job(job, draw));
         let run_ms = |job: JobId| chances.run_ms(job, share(job));
         let Some(copy) = copy_of(engine, &world) else { return OnePlay::default() };
         let played = Play::new(copy, &world, &run_ms, self.max_steps).run();
         let starts = played.starts.into_iter().map(|(job, start)| (job, start.at_ms));
         OnePlay { starts: starts.collect(), is_certain }
+    }
+}
+
+/// The numbers that are drawn for the run times of jobs.
+struct Shares {
+    seed: u64,
+    plays: u64,
+    /// The number of the burst of each job.
+    bursts: BTreeMap<JobId, u64>,
+}
+
+impl Shares {
+    fn of(foresight: &Foresight, world: &Snapshot) -> Self {
+        let number = |first: &Job| match foresight.by_name {
+            true => chance::number_of(&first.name),
+            false => first.id.0,
+        };
+        let first_of = bursts::first_of_burst(&world.jobs).into_iter();
+        let bursts = first_of.map(|(job, first)| (job, number(first))).collect();
+        Self { seed: foresight.seed, plays: u64::from(foresight.draws), bursts }
+    }
+
+    /// The number of a job in one of the plays, between 0 and 1.
+    fn of_job(&self, job: JobId, play: u64) -> f64 {
+        let number = self.bursts.get(&job).copied().unwrap_or(job.0);
+        chance::share(self.seed, (play, self.plays), number)
     }
 }
 
