@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, Error};
+use strsim::osa_distance;
 
 /// The error with tips that name what is near, or without tips. `root` has parsed the line.
 pub(crate) fn with_near_tips(mut error: Error, root: &mut Command, line: &[OsString]) -> Error {
@@ -180,34 +181,11 @@ fn steps(word: &str, name: &str) -> Option<usize> {
         } else if letters >= 3 && name.starts_with(word) {
             1
         } else {
-            distance(word, name)
+            osa_distance(word, name)
         };
         (steps <= letters.max(3) / 3).then_some(steps)
     });
     near.min()
-}
-
-/// Letters to insert, delete, replace or swap with their neighbors to get from one word to another
-/// (optimal string alignment).
-fn distance(left: &str, right: &str) -> usize {
-    let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
-    let mut table = vec![vec![0_usize; right.len() + 1]; left.len() + 1];
-    for (i, row) in table.iter_mut().enumerate() {
-        row[0] = i;
-    }
-    table[0] = (0..=right.len()).collect();
-    for i in 1..=left.len() {
-        for j in 1..=right.len() {
-            let replaced = usize::from(left[i - 1] != right[j - 1]);
-            let one_less = table[i - 1][j].min(table[i][j - 1]) + 1;
-            let mut least = one_less.min(table[i - 1][j - 1] + replaced);
-            if i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] {
-                least = least.min(table[i - 2][j - 2] + 1);
-            }
-            table[i][j] = least;
-        }
-    }
-    table[left.len()][right.len()]
 }
 
 #[cfg(test)]

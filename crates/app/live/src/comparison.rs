@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use dovetail_account::{GpuPrice, Priced};
+use dovetail_account::Priced;
 use dovetail_console::app::App;
 use dovetail_console::style::OutputStream;
 use dovetail_console::table::{facts, table, whole, wrapped};
@@ -84,9 +84,9 @@ fn model_of(node: &IdleNode) -> Option<&str> {
 
 /// `prices`: those of the nodes with idle GPUs, in their order.
 fn report(scheduler: &str, compared: &Compared, prices: &[Priced]) -> ComparisonReport {
-    let mut times: BTreeMap<(Option<&str>, Option<PriceKey<'_>>), u128> = BTreeMap::new();
+    let mut times: BTreeMap<(Option<&str>, &Priced), u128> = BTreeMap::new();
     for ((node, gpu_ms), price) in compared.idle_gpu_ms.iter().zip(prices) {
-        *times.entry((model_of(node), price_key(price))).or_default() += gpu_ms;
+        *times.entry((model_of(node), price)).or_default() += gpu_ms;
     }
     let idle: Vec<Idle> =
         times.into_iter().map(|((model, price), gpu_ms)| idle(model, price, gpu_ms)).collect();
@@ -107,19 +107,11 @@ fn report(scheduler: &str, compared: &Compared, prices: &[Priced]) -> Comparison
     }
 }
 
-/// Micro-USD of a GPU-hour, who says so, and whether it is a stand-in.
-type PriceKey<'p> = (i64, &'p str, bool);
-
-fn price_key(price: &Priced) -> Option<PriceKey<'_>> {
-    match price {
-        Priced::Known(GpuPrice { usd_micros_per_gpu_hour, source, assumed }) => {
-            Some((*usd_micros_per_gpu_hour, source.as_str(), *assumed))
-        }
+fn idle(model: Option<&str>, price: &Priced, gpu_ms: u128) -> Idle {
+    let price = match price {
+        Priced::Known(price) => Some(price),
         Priced::Unknown => None,
-    }
-}
-
-fn idle(model: Option<&str>, price: Option<PriceKey<'_>>, gpu_ms: u128) -> Idle {
+    };
     // Prices are below 10^12 and the sum is of one cluster's milliseconds. Half a micro-dollar is
     // rounded up.
     let cost =
@@ -127,11 +119,11 @@ fn idle(model: Option<&str>, price: Option<PriceKey<'_>>, gpu_ms: u128) -> Idle 
     Idle {
         gpu_model: model.map(str::to_owned),
         gpu_ms,
-        usd_micros_per_gpu_hour: price.map(|(usd_micros, ..)| usd_micros),
-        usd_micros: price.map(|(usd_micros, ..)| cost(usd_micros)),
-        price_source: price.map(|(_, source, is_assumed)| match is_assumed {
-            true => format!("assumed: {source}"),
-            false => source.to_owned(),
+        usd_micros_per_gpu_hour: price.map(|price| price.usd_micros_per_gpu_hour),
+        usd_micros: price.map(|price| cost(price.usd_micros_per_gpu_hour)),
+        price_source: price.map(|price| match price.assumed {
+            true => format!("assumed: {}", price.source),
+            false => price.source.clone(),
         }),
     }
 }
@@ -181,6 +173,8 @@ fn text(app: &App, report: &ComparisonReport) -> String {
 
 #[cfg(test)]
 mod tests {
+    use dovetail_account::GpuPrice;
+
     use super::*;
 
     fn known(usd_micros_per_gpu_hour: i64) -> Priced {

@@ -42,17 +42,17 @@ pub fn price(usage: &Usage, prices: &BTreeMap<Option<String>, Priced>) -> Priced
 }
 
 /// Price of a GPU model.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Priced {
-    /// There is one.
-    Known(GpuPrice),
     /// There is none; never taken for zero.
     Unknown,
+    /// There is one.
+    Known(GpuPrice),
 }
 
 /// A price with where it comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct GpuPrice {
     pub usd_micros_per_gpu_hour: i64,
     /// Who says so, and when.

@@ -456,6 +456,13 @@ pub struct Pod {
     pub devices: Vec<Vec<(u32, i64)>>,
 }
 
+impl Pod {
+    /// Whether it waits for a node.
+    pub fn is_pending(&self) -> bool {
+        self.node.is_none() && self.should_be_gone_ms.is_none()
+    }
+}
+
 /// What pods of a workload are made from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodTemplate {

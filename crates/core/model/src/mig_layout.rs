@@ -85,6 +85,23 @@ impl MigTable {
         self.is_legal(&full).then(|| (full, usize::from(counts[place] / each)))
     }
 
+    /// Layouts of so many GPUs of which some are full ([`MigTable::filled_gpus`]), and the others
+    /// without instances.
+    pub fn filled_layouts(&self, counts: &[u16], gpus: usize) -> Option<Vec<Layout>> {
+        let (full, filled) = self.filled_gpus(counts).filter(|(_, filled)| *filled <= gpus)?;
+        let mut layouts = vec![full; filled];
+        layouts.resize(gpus, vec![0; counts.len()]);
+        Some(layouts)
+    }
+
+    /// Layouts of so many GPUs that are all cut alike, as those of most nodes are.
+    pub fn alike_layouts(&self, counts: &[u16], gpus: usize) -> Option<Vec<Layout>> {
+        let each = u16::try_from(gpus).ok().filter(|gpus| *gpus > 0)?;
+        let layout: Layout = counts.iter().map(|count| count / each).collect();
+        let is_even = counts.iter().all(|count| count % each == 0);
+        (is_even && self.is_legal(&layout)).then(|| vec![layout; gpus])
+    }
+
     /// All ways in which the instances of a layout can lie on one GPU.
     fn cuts(&self, layout: &[u16]) -> BTreeSet<LayoutCut> {
         let mut cuts = BTreeSet::from([LayoutCut::default()]);

@@ -9,15 +9,12 @@ use crate::sizing::size;
 /// GPUs that they fill ([`MigTable::filled_gpus`]), else alike where they can be, else on the
 /// fewest GPUs, and the others without instances. `None` if they do not fit.
 pub fn layouts_of_counts(table: &MigTable, counts: &[u16], gpus: usize) -> Option<Vec<Layout>> {
-    let each = u16::try_from(gpus).ok().filter(|gpus| *gpus > 0)?;
-    if let Some((full, filled)) = table.filled_gpus(counts).filter(|(_, filled)| *filled <= gpus) {
-        let mut all = vec![full; filled];
-        all.resize(gpus, vec![0; counts.len()]);
-        return Some(all);
+    if gpus == 0 || u16::try_from(gpus).is_err() {
+        return None;
     }
-    let alike: Layout = counts.iter().map(|count| count / each).collect();
-    if counts.iter().all(|count| count % each == 0) && table.is_legal(&alike) {
-        return Some(vec![alike; gpus]);
+    let known = table.filled_layouts(counts, gpus).or_else(|| table.alike_layouts(counts, gpus));
+    if known.is_some() {
+        return known;
     }
     let list: Vec<(String, u64)> = table
         .profiles

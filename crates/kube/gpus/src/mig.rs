@@ -96,13 +96,13 @@ fn has_any(layout: &Layout) -> bool {
 
 /// One layout for each GPU, which together have all instances.
 fn layouts(table: &MigTable, all: &Layout, gpus: Option<i64>) -> Option<Vec<Layout>> {
-    let known = |gpus| filled(table, all, gpus).or_else(|| alike(table, all, gpus));
+    let gpus = gpus.map(usize::try_from).transpose().ok()?;
+    let known = |gpus| table.filled_layouts(all, gpus).or_else(|| table.alike_layouts(all, gpus));
     if let Some(known) = gpus.and_then(known) {
         return Some(known);
     }
     let mut found = fewest(table, all)?;
     if let Some(gpus) = gpus {
-        let gpus = usize::try_from(gpus).ok()?;
         if found.len() > gpus {
             return None;
         }
@@ -112,29 +112,13 @@ fn layouts(table: &MigTable, all: &Layout, gpus: Option<i64>) -> Option<Vec<Layo
     Some(found)
 }
 
-/// Full GPUs, and the others without instances.
-fn filled(table: &MigTable, all: &Layout, gpus: i64) -> Option<Vec<Layout>> {
-    let (full, count) = table.filled_gpus(all)?;
-    let gpus = usize::try_from(gpus).ok().filter(|gpus| count <= *gpus)?;
-    let mut layouts = vec![full; count];
-    layouts.resize(gpus, vec![0; all.len()]);
-    Some(layouts)
-}
-
-/// All GPUs cut alike, as most nodes are.
-fn alike(table: &MigTable, all: &Layout, gpus: i64) -> Option<Vec<Layout>> {
-    let each = u16::try_from(gpus).ok().filter(|gpus| *gpus > 0)?;
-    let layout: Layout = all.iter().map(|count| count / each).collect();
-    let is_even = all.iter().all(|count| count % each == 0);
-    (is_even && table.is_legal(&layout)).then(|| vec![layout; usize::from(each)])
-}
-
 /// Layouts of the fewest GPUs that can hold the instances.
 fn fewest(table: &MigTable, all: &Layout) -> Option<Vec<Layout>> {
     let least = least_gpus(table, all);
     let full = fullest(table);
     for gpus in least.. {
-        if let Some(alike) = alike(table, all, gpus) {
+        let alike = usize::try_from(gpus).ok().and_then(|gpus| table.alike_layouts(all, gpus));
+        if let Some(alike) = alike {
             return Some(alike);
         }
         if gpus > MOST_SEARCHED {

@@ -65,7 +65,7 @@ impl DevicePrices {
     pub(super) fn by_model(&self) -> Vec<(&Option<String>, &Priced)> {
         let all = self.0.iter().map(|((_, model), price)| (model, price));
         let mut all: Vec<(&Option<String>, &Priced)> = all.collect();
-        all.sort_by_key(|&(model, price)| (model, amount_and_source(price)));
+        all.sort_unstable();
         all.dedup();
         all
     }
@@ -73,13 +73,6 @@ impl DevicePrices {
 
 fn kind_of(device: &ObservedDevice) -> DeviceKind {
     (device.node.clone(), device.model.clone())
-}
-
-fn amount_and_source(price: &Priced) -> Option<(i64, &str)> {
-    match price {
-        Priced::Known(price) => Some((price.usd_micros_per_gpu_hour, price.source.as_str())),
-        Priced::Unknown => None,
-    }
 }
 
 /// What kube-state-metrics says of nodes that decides their prices.

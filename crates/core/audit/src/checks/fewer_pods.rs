@@ -8,29 +8,31 @@ use crate::facts::{ObjectRef, Workload};
 use crate::finding::Finding;
 use crate::names::is_name;
 
-/// Kinds with a number of replicas that `kubectl scale` sets, as it names them.
-const SCALABLE: [(&str, &str); 6] = [
-    ("Deployment", "deployment"),
-    ("LeaderWorkerSet", "leaderworkerset"),
-    ("ReplicaSet", "replicaset"),
-    ("ReplicationController", "replicationcontroller"),
-    ("Rollout", "rollout"),
-    ("StatefulSet", "statefulset"),
+/// Kinds with a number of replicas that `kubectl scale` sets.
+const SCALABLE: [&str; 6] = [
+    "Deployment",
+    "LeaderWorkerSet",
+    "ReplicaSet",
+    "ReplicationController",
+    "Rollout",
+    "StatefulSet",
 ];
+
+fn is_scalable(kind: &str) -> bool {
+    SCALABLE.contains(&kind)
+}
 
 /// What ends all pods of an object, or takes their GPUs from them.
 pub(super) fn no_pods(owner: &ObjectRef) -> String {
     let ObjectRef { kind, namespace, name } = owner;
-    let resource = SCALABLE.iter().find(|(scalable, _)| scalable == kind);
-    match (kind.as_str(), resource) {
-        (_, Some((_, resource))) if is_name(owner) => format!(
-            "kubectl scale --replicas=0 {resource}/{name} -n {namespace}  # or request no GPU"
+    match kind.as_str() {
+        of if is_scalable(of) && is_name(owner) => format!(
+            "kubectl scale --replicas=0 {}/{name} -n {namespace}  # or request no GPU",
+            of.to_lowercase()
         ),
-        (_, Some(_)) => "spec: {replicas: 0}  # or request no GPU".to_owned(),
-        ("CronJob", _) => {
-            "spec: {suspend: true}  # no more runs start; or request no GPU".to_owned()
-        }
-        ("Pod", _) => "delete the pod, or create it again without GPUs".to_owned(),
+        of if is_scalable(of) => "spec: {replicas: 0}  # or request no GPU".to_owned(),
+        "CronJob" => "spec: {suspend: true}  # no more runs start; or request no GPU".to_owned(),
+        "Pod" => "delete the pod, or create it again without GPUs".to_owned(),
         _ => match owner_kind(kind).suspend {
             [first, rest @ ..] => {
                 let field = |value: String, key: &&str| format!("{{{key}: {value}}}");
@@ -58,9 +60,9 @@ pub(super) fn fewer_replicas(
     let replicas: usize = replicas.map(|of| of.pods.len()).sum();
     let busy = replicas.saturating_sub(idle).max(1);
     let Some(by) = by else {
-        let is_scalable = SCALABLE.iter().any(|(kind, _)| *kind == workload.owner.kind);
+        let kind = workload.owner.kind.as_str();
         // Its replicas are groups of pods.
-        let is_of_pods = is_scalable && workload.owner.kind != "LeaderWorkerSet";
+        let is_of_pods = is_scalable(kind) && kind != "LeaderWorkerSet";
         return finding.for_example(match is_of_pods {
             true => {
                 format!("spec: {{replicas: {busy}}}  # as many as are busy; keep more for bursts")

@@ -5,7 +5,7 @@ use dovetail_model::{Resources, is_gpu_resource, labels};
 use super::node_room::rooms;
 use super::resource_cluster::resources;
 use super::taints::{keeping_away, tolerates};
-use crate::facts::{Node, Pod, Workload};
+use crate::facts::{Node, Workload};
 
 /// What one pod asks for. All of it must come from one node.
 pub(super) struct InstanceRequest<'w> {
@@ -59,9 +59,4 @@ impl<'w> InstanceRequest<'w> {
 /// instances, which no layout makes.
 pub(super) fn profile_of(resource: &str) -> Option<&str> {
     resource.strip_prefix(labels::NVIDIA_MIG).filter(|name| !name.ends_with(".shared"))
-}
-
-/// Whether a pod waits for a node.
-pub(super) fn is_pending(pod: &Pod) -> bool {
-    pod.node.is_none() && pod.should_be_gone_ms.is_none()
 }

@@ -3,15 +3,15 @@
 //! A layout is named only where the node's GPUs have its profile. mig-manager deletes the instances
 //! that it replaces, so no label is advised while pods use GPUs of the node: they leave first.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use dovetail_model::{Layout, MigTable, labels};
 
-use super::View;
+use super::gpu_pods::GpuPods;
 use super::profile_names::table_of;
 use crate::catalogue::{DRAIN, GKE};
 use crate::example::Example;
-use crate::facts::{Node, Pod, Workload};
+use crate::facts::Node;
 use crate::finding::Finding;
 use crate::names::first_of;
 
@@ -23,28 +23,6 @@ const MOST_NAMED: usize = 3;
 const APPLY_AGAIN: &str = "kubectl drain NODE --ignore-daemonsets  # then delete the mig-manager pod of this node: its \
                            successor creates the missing instances. Uncordon the node afterwards; if this \
                            does not help, replace the GPUs";
-
-/// The pods that use GPUs, by node; those of DaemonSets included: a drain leaves these.
-pub(super) struct GpuPods<'f>(BTreeMap<&'f str, Vec<(&'f Workload, &'f Pod)>>);
-
-impl<'f> GpuPods<'f> {
-    pub(super) fn of(view: &View<'f>) -> Self {
-        let mut of_nodes: BTreeMap<&str, Vec<(&Workload, &Pod)>> = BTreeMap::new();
-        for workload in view.gpu_workloads() {
-            for pod in &workload.pods {
-                if let Some(node) = pod.node.as_deref() {
-                    of_nodes.entry(node).or_default().push((workload, pod));
-                }
-            }
-        }
-        Self(of_nodes)
-    }
-
-    fn names_on(&self, node: &Node) -> BTreeSet<String> {
-        let pods = self.0.get(&*node.node.name).into_iter().flatten();
-        pods.map(|(workload, pod)| format!("{}/{}", workload.owner.namespace, pod.name)).collect()
-    }
-}
 
 /// Adds what gives all GPUs of a node instances, and which pods leave the node before. `stays`:
 /// whether the node keeps the layout that its label names, which some GPUs lack.

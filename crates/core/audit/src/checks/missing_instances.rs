@@ -7,7 +7,7 @@
 
 use dovetail_model::labels;
 
-use super::instance_request::{InstanceRequest, is_pending};
+use super::instance_request::InstanceRequest;
 use super::instance_supply::{Never, Outlook, Supplier, Supply};
 use super::{View, claims_on, pod_ref};
 use crate::catalogue::Check;
@@ -26,7 +26,7 @@ pub(super) fn instances_of_no_layout(
 ) {
     let mut supply: Option<Supply<'_>> = None;
     for workload in view.gpu_workloads() {
-        let pending: Vec<&Pod> = workload.pods.iter().filter(|pod| is_pending(pod)).collect();
+        let pending: Vec<&Pod> = workload.pods.iter().filter(|pod| pod.is_pending()).collect();
         if pending.is_empty() {
             continue;
         }

@@ -11,6 +11,7 @@ mod empty;
 mod emptying;
 mod fewer_pods;
 mod governance;
+mod gpu_pods;
 mod growing;
 mod idle;
 mod instance_request;

@@ -97,7 +97,7 @@ fn waiting<'f>(facts: &'f Facts, resource: &str, most: i64) -> Vec<Waiting<'f>> 
         // More than any node has is a fault of its own.
         let gpus = workload.gpus_per_pod().get(resource).copied().unwrap_or(0).min(most);
         let pods = workload.pods.iter();
-        let pods = pods.filter(|pod| pod.node.is_none() && pod.should_be_gone_ms.is_none());
+        let pods = pods.filter(|pod| pod.is_pending());
         if gpus > 0 {
             found.extend(pods.map(|pod| Waiting { workload, pod, gpus, is_to_come, last_ms }));
         }

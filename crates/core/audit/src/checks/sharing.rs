@@ -9,7 +9,8 @@ use dovetail_units::amount::gpu_count;
 use dovetail_units::duration::duration_at_least;
 
 use super::autoscaling::free_since;
-use super::layout_advice::{GpuPods, with_layout};
+use super::gpu_pods::GpuPods;
+use super::layout_advice::with_layout;
 use super::{Run, View, claims_on, measured, mend, missing_instances, node_ref, pods_of, shapes};
 use crate::catalogue::Check;
 use crate::facts::{Node, ObjectRef, WorkloadClass};

@@ -6,7 +6,8 @@ use dovetail_model::{NodeAvailability, Resources, labels};
 
 use super::View;
 use super::cut_gpus::{CutGpus, KnownLayouts};
-use super::instance_request::{InstanceRequest, is_pending};
+use super::gpu_pods::GpuPods;
+use super::instance_request::InstanceRequest;
 use super::node_room::requests_by_node;
 use super::profile_names::ProfileNames;
 use crate::facts::{Node, Workload};
@@ -70,7 +71,7 @@ pub(super) fn nodes<'f>(
     }
     let mut used = requests_by_node(view.facts, |_| true);
     let mut own = requests_by_node(view.facts, Workload::belongs_to_nodes);
-    let pods = gpu_pods_by_node(view);
+    let pods = GpuPods::of(view);
     let nodes = view.facts.nodes.iter();
     let ready = nodes.filter(|node| node.node.condition == NodeAvailability::Ready);
     let nodes = ready.filter(|node| !node.gpus.is_empty()).map(|node| {
@@ -85,23 +86,13 @@ pub(super) fn nodes<'f>(
             used_later: used.clone(),
             used,
             used_by_own: own.remove(name).unwrap_or_default(),
-            pods: pods.get(name).copied().unwrap_or(0),
+            pods: pods.count_on(node),
             gpus_later: gpus.clone(),
             gpus,
             cuts: 0,
         }
     });
     nodes.collect()
-}
-
-fn gpu_pods_by_node<'f>(view: &View<'f>) -> BTreeMap<&'f str, usize> {
-    let mut pods = BTreeMap::new();
-    for pod in view.gpu_workloads().flat_map(|workload| &workload.pods) {
-        if let Some(node) = pod.node.as_deref() {
-            *pods.entry(node).or_default() += 1;
-        }
-    }
-    pods
 }
 
 /// How many free whole GPUs of each table can be cut: pending pods that ask for whole ones get them
@@ -114,7 +105,7 @@ pub(super) fn whole_to_cut(
     let others = view.gpu_workloads().filter(|of| InstanceRequest::of(of).is_none());
     let asked = others.map(|workload| {
         let each = workload.gpus_per_pod().get(labels::NVIDIA_GPU).copied().unwrap_or(0);
-        let pending = workload.pods.iter().filter(|pod| is_pending(pod)).count();
+        let pending = workload.pods.iter().filter(|pod| pod.is_pending()).count();
         each.max(0).saturating_mul(pending as i64)
     });
     let kept = asked.fold(0i64, i64::saturating_add);
