@@ -121,13 +121,15 @@ impl ControlPlane {
     #[must_use]
     pub fn has_gangs(&self, test: &str) -> bool {
         let has = self.cluster().release().has_gangs();
-        if !has {
-            let why = "this release of Kubernetes has no PodGroups of its own";
-            // Not by `eprintln!`, which the test harness hides for tests that pass. Nobody may be
-            // reading.
-            let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
-        }
-        has
+        has || skip(test, "this release of Kubernetes has no PodGroups of its own")
+    }
+
+    /// Whether its API server keeps counters that devices share. Where it does not, a line on
+    /// stderr says that the test, which needs them, is skipped.
+    #[must_use]
+    pub fn has_shared_counters(&self, test: &str) -> bool {
+        let has = self.cluster().release().has_shared_counters();
+        has || skip(test, "this release of Kubernetes drops the shared counters of ResourceSlices")
     }
 
     /// The launcher behind this control plane.
@@ -204,7 +206,14 @@ fn keep_logs(cluster: &mut Cluster) {
     say(&format!("the logs of the control plane are kept in {folder}"));
 }
 
-/// Past the test harness, which would hide progress until the test fails.
+/// Says why a test is skipped. Not by `eprintln!`, which the test harness hides for tests that
+/// pass.
+fn skip(test: &str, why: &str) -> bool {
+    say(&format!("skipped: {test}: {why}"));
+    false
+}
+
+/// Past the test harness, which would hide progress until the test fails. Nobody may be reading.
 fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

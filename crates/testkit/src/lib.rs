@@ -9,9 +9,10 @@
 //! - `ControlPlane`: a real control plane for tests, one per test program.
 //! - `FakeApi`: an API server in memory, with faults on demand.
 //! - `Kubelets`: plays the kubelets of all nodes.
+//! - `dra_driver`: plays NVIDIA's DRA driver with dynamic MIG on them.
 //! - `world`: worlds that kube-scheduler's own filters judge.
 //!
-//! The last four need the feature `full`.
+//! The last five need the feature `full`.
 
 pub mod binaries;
 pub mod cluster;
@@ -21,6 +22,8 @@ mod shape;
 
 #[cfg(feature = "full")]
 mod control_plane;
+#[cfg(feature = "full")]
+pub mod dra_driver;
 #[cfg(feature = "full")]
 pub mod fake_api;
 #[cfg(feature = "full")]

@@ -15,7 +15,7 @@ const ROUNDED_PERCENT: u64 = 10;
 /// name.
 pub fn mig_profile_name(name: &str) -> Option<String> {
     let ProfileName { compute, gb, engines } = ProfileName::read(name)?;
-    let plus = if engines.is_empty() { "" } else { "+" };
+    let plus = if engines.is_empty() || engines.starts_with('-') { "" } else { "+" };
     Some(format!("{compute}g.{gb}gb{plus}{engines}"))
 }
 
@@ -77,8 +77,18 @@ impl<'n> ProfileName<'n> {
     fn read(name: &'n str) -> Option<Self> {
         let (compute, memory) = name.split_once("g.")?;
         let (gb, engines) = memory.split_once("gb")?;
-        let engines = engines.trim_start_matches(['+', '.']);
-        Some(Self { compute: compute.parse().ok()?, gb: gb.parse().ok()?, engines })
+        let engines = match engines.strip_prefix(['+', '.']) {
+            Some("") => return None,
+            Some(engines) => engines,
+            // Engines that an instance does without are written after a hyphen.
+            None if engines.is_empty() || (engines.starts_with('-') && engines != "-") => engines,
+            None => return None,
+        };
+        let number = |digits: &str| {
+            let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+            digits.parse::<u64>().ok().filter(|_| is_plain)
+        };
+        Some(Self { compute: number(compute)?, gb: number(gb)?, engines })
     }
 
     /// Whether only the memory may differ.
@@ -134,6 +144,9 @@ mod tests {
     fn names_are_written_as_in_the_tables() {
         assert_eq!(mig_profile_name("1g.10gb.me").as_deref(), Some("1g.10gb+me"));
         assert_eq!(mig_profile_name("3g.39gb").as_deref(), Some("3g.39gb"));
-        assert_eq!(mig_profile_name("gpu"), None);
+        assert_eq!(mig_profile_name("1g.24gb-me").as_deref(), Some("1g.24gb-me"));
+        for strange in ["gpu", "+1g.5gb", "1g.+5gb", "1g.5gb+", "1g.5gb-", "1g.5gbme"] {
+            assert_eq!(mig_profile_name(strange), None, "{strange}");
+        }
     }
 }

@@ -73,7 +73,8 @@ fn root() -> Result<PathBuf, BuildError> {
     Ok(caches.ok_or(BuildError::NoCache)?.join("dovetail/cluster"))
 }
 
-/// Sixteen hexadecimal digits that stand for every file that Go reads in a folder.
+/// Sixteen hexadecimal digits that stand for every file that Go reads in a folder. What lies in a
+/// folder with a `go.mod` of its own belongs to another module.
 fn key(source: &Path) -> Result<String, BuildError> {
     let mut hash = Sha256::new();
     let mut open = vec![source.to_owned()];
@@ -82,7 +83,9 @@ fn key(source: &Path) -> Result<String, BuildError> {
         for entry in fs::read_dir(&folder).map_err(BuildError::file(&folder))? {
             let path = entry.map_err(BuildError::file(&folder))?.path();
             if path.is_dir() {
-                open.push(path);
+                if !path.join("go.mod").exists() {
+                    open.push(path);
+                }
             } else if matches!(
                 path.extension().and_then(|name| name.to_str()),
                 Some("go" | "mod" | "sum")
@@ -144,6 +147,9 @@ mod tests {
             keys.push(key(source.path()).unwrap());
         }
         fs::write(source.path().join("notes.txt"), "no part of the build").unwrap();
+        let inner = source.path().join("inner");
+        fs::create_dir(&inner).unwrap();
+        fs::write(inner.join("go.mod"), "another module").unwrap();
         assert_eq!(keys.last(), Some(&key(source.path()).unwrap()));
         keys.sort();
         keys.dedup();

@@ -32,6 +32,8 @@ pub enum Program {
     Kwok,
     /// kube-scheduler's own filter plugins as judges.
     Oracle,
+    /// NVIDIA's own libraries as judges of MIG profiles.
+    MigOracle,
 }
 
 impl Program {
@@ -46,6 +48,7 @@ impl Program {
             Self::Kubectl => "kubectl",
             Self::Kwok => "kwok",
             Self::Oracle => "oracle",
+            Self::MigOracle => "mig",
         }
     }
 
@@ -54,6 +57,7 @@ impl Program {
             Self::Etcd => &module::ETCD,
             Self::Kwok => &module::KWOK,
             Self::Oracle => release.oracle(),
+            Self::MigOracle => &module::MIG_ORACLE,
             Self::KubeApiserver
             | Self::KubeScheduler
             | Self::KubeControllerManager

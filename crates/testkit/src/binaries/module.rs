@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use super::BuildError;
 
 /// The modules that tests need, in the order in which they are built.
-pub(super) const MODULES: [&Module; 5] = [&ETCD, &KUBERNETES, &KWOK, &ORACLE, &ORACLE_1_35];
+pub(super) const MODULES: [&Module; 6] =
+    [&ETCD, &KUBERNETES, &KWOK, &ORACLE, &ORACLE_1_35, &MIG_ORACLE];
 
 /// A Go module and the programs it builds.
 pub(super) struct Module {
@@ -91,6 +92,19 @@ pub(super) const ORACLE_1_35: Module = Module {
     manifest: "kubernetes-1.35.mod",
     tags: "kubernetes_1_35",
     ..ORACLE
+};
+
+/// NVIDIA's own libraries as judges of MIG profiles. A module of its own inside that of the oracle:
+/// it needs a C compiler, and would raise what Kubernetes pins.
+pub(super) const MIG_ORACLE: Module = Module {
+    name: "mig-oracle",
+    folder: "oracle/mig",
+    manifest: "go.mod",
+    versioned_by: "github.com/NVIDIA/go-nvml",
+    packages: ".",
+    tags: "",
+    programs: &[("mig", "mig")],
+    stamped: false,
 };
 
 impl Module {

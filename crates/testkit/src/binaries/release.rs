@@ -38,6 +38,12 @@ impl Release {
         self == Self::V1_37
     }
 
+    /// Whether its API server keeps counters that devices of ResourceSlices share.
+    #[must_use]
+    pub fn has_shared_counters(self) -> bool {
+        self == Self::V1_37
+    }
+
     pub(super) fn control_plane(self) -> &'static Module {
         match self {
             Self::V1_37 => &KUBERNETES,

@@ -16,8 +16,10 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::KubeletCounts;
+use super::devices::carry_out;
 use super::pauses::Pauses;
 use super::request::{RequestOutcome, perform};
+use crate::dra_driver::DraDriver;
 
 /// Below the limits at which load balancers cut a silent connection.
 const WATCH_SECONDS: u32 = 200;
@@ -25,6 +27,7 @@ const WATCH_SECONDS: u32 = 200;
 pub(super) struct Driver {
     client: Client,
     world: Arc<Mutex<Kubelets>>,
+    devices: Option<Arc<DraDriver>>,
     counts: watch::Sender<KubeletCounts>,
     /// By due time; equal times keep their order.
     timers: BTreeMap<(Instant, u64), (String, PodTransition)>,
@@ -42,12 +45,14 @@ impl Driver {
     pub(super) fn new(
         client: Client,
         world: Arc<Mutex<Kubelets>>,
+        devices: Option<Arc<DraDriver>>,
         counts: watch::Sender<KubeletCounts>,
         requests_in_flight: usize,
     ) -> Self {
         Self {
             client,
             world,
+            devices,
             counts,
             timers: BTreeMap::new(),
             timers_made: 0,
@@ -78,6 +83,10 @@ impl Driver {
             Event::Init => return listed.0.clear(),
             Event::InitApply(pod) => return listed.0.push(pod),
             Event::InitDone => {
+                if let Some(devices) = &self.devices {
+                    let uids = listed.0.iter().filter_map(|pod| pod.metadata.uid.clone());
+                    devices.keep_only(&uids.collect());
+                }
                 let pods = listed.0.drain(..).map(|pod| plain(&pod)).collect();
                 self.counts.send_modify(|counts| counts.pods_listed = true);
                 self.ask(|world, wishes| world.pods_listed(pods, wishes))
@@ -85,6 +94,9 @@ impl Driver {
             Event::Apply(pod) => self.ask(|world, wishes| world.pod_applied(&plain(&pod), wishes)),
             Event::Delete(pod) => {
                 let uid = pod.metadata.uid.unwrap_or_default();
+                if let Some(devices) = &self.devices {
+                    devices.unprepare(&uid);
+                }
                 self.counts.send_modify(|counts| counts.gone += 1);
                 self.ask(|world, _| world.pod_deleted(&uid))
             }
@@ -158,9 +170,12 @@ impl Driver {
     }
 
     fn send(&mut self, identity: Identity, write: KubeletWrite) {
-        let client = self.client.clone();
+        let (client, devices) = (self.client.clone(), self.devices.clone());
         self.requests.spawn(async move {
-            let outcome = perform(&client, &identity, &write).await;
+            let outcome = match &devices {
+                Some(devices) => carry_out(&client, devices, &identity, &write).await,
+                None => perform(&client, &identity, &write).await,
+            };
             (identity, write, outcome)
         });
     }
@@ -171,7 +186,7 @@ pub(super) fn lock(world: &Mutex<Kubelets>) -> MutexGuard<'_, Kubelets> {
 }
 
 /// An object as the kubelets read it.
-fn plain(object: &impl Serialize) -> Value {
+pub(super) fn plain(object: &impl Serialize) -> Value {
     // What came as JSON goes back into it.
     serde_json::to_value(object).unwrap_or_default()
 }

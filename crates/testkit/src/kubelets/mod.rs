@@ -3,6 +3,7 @@
 //! What they do is up to the kubelets of `dovetail-rehearsal`; here are the watches, timers and
 //! requests.
 
+mod devices;
 mod driver;
 mod pauses;
 mod request;
@@ -21,6 +22,7 @@ use tokio::task::JoinHandle;
 
 pub use dovetail_rehearsal::kubelets::{EXIT_CODE, KubeletOptions, RUN_MS};
 
+use crate::dra_driver::DraDriver;
 use dovetail_rehearsal::kubelets::{self as model, KubeletWrite};
 use driver::{Driver, lock};
 use request::RequestOutcome;
@@ -46,6 +48,9 @@ pub struct KubeletCounts {
     pub deleted: u64,
     /// Requests that the API server will never take: a mistake of these kubelets, told on stderr.
     pub refused: u64,
+    /// Pods that did not start, because their claims were not prepared
+    /// ([`DraDriver::refusals`]).
+    pub unprepared: u64,
     /// Bound pods that were seen to go, whoever deleted them.
     pub gone: u64,
     pods_listed: bool,
@@ -66,7 +71,8 @@ impl KubeletCounts {
             (RequestOutcome::Done, KubeletWrite::End(_)) => self.ended += 1,
             (RequestOutcome::Done, KubeletWrite::Delete) => self.deleted += 1,
             (RequestOutcome::Refused, _) => self.refused += 1,
-            (RequestOutcome::Gone, _) => {}
+            (RequestOutcome::Unprepared, KubeletWrite::Run) => self.unprepared += 1,
+            (RequestOutcome::Gone | RequestOutcome::Unprepared, _) => {}
         }
     }
 }
@@ -77,10 +83,26 @@ impl Kubelets {
     /// that.
     #[must_use]
     pub fn start(client: Client, options: KubeletOptions) -> Self {
+        Self::play(client, options, None)
+    }
+
+    /// As [`Kubelets::start`]. A pod runs when the driver has prepared its claims; one of which it
+    /// refuses a claim stays `ContainerCreating`.
+    #[must_use]
+    pub fn start_with_devices(
+        client: Client,
+        options: KubeletOptions,
+        devices: Arc<DraDriver>,
+    ) -> Self {
+        Self::play(client, options, Some(devices))
+    }
+
+    fn play(client: Client, options: KubeletOptions, devices: Option<Arc<DraDriver>>) -> Self {
         let requests_in_flight = options.requests_in_flight;
         let world = Arc::new(Mutex::new(model::Kubelets::new(options)));
         let (sender, counts) = watch::channel(KubeletCounts::default());
-        let driver = Driver::new(client.clone(), Arc::clone(&world), sender, requests_in_flight);
+        let driver =
+            Driver::new(client.clone(), Arc::clone(&world), devices, sender, requests_in_flight);
         let task = tokio::spawn(driver.run());
         Self { client, world, counts, task }
     }

@@ -15,6 +15,8 @@ pub(super) enum RequestOutcome {
     Gone,
     /// The API server will never take it.
     Refused,
+    /// A driver has not prepared the devices of the pod: the API server was not asked.
+    Unprepared,
 }
 
 pub(super) async fn perform(

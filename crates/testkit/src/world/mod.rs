@@ -8,6 +8,7 @@
 //! - [`GeneratedCluster::known_to`]: what an older release makes of it.
 //! - [`Oracle`]: kube-scheduler's filter plugins in a process of their own, asked about a world.
 //! - [`selector()`]: a random selector of devices; [`SelectorOracle`]: its evaluation upstream.
+//! - [`ProfileOracle`]: NVIDIA's own libraries, asked about MIG profiles.
 //! - [`Coverage`]: how often each filter accepted, rejected, and was the only one to reject.
 //! - [`shrink()`]: the smallest part of a world that still shows something.
 
@@ -39,8 +40,8 @@ pub use devices::generate_devices;
 pub use documented::{DocumentedWorld, documented};
 pub use generate::generate;
 pub use oracle::{
-    DeviceAnswer, NodeAnswer, Oracle, OracleAnswer, OracleError, PodAnswer, Rejection,
-    SelectorAnswer, SelectorOracle,
+    DeviceAnswer, NameAnswer, NodeAnswer, Oracle, OracleAnswer, OracleError, PodAnswer,
+    ProfileAnswer, ProfileAnswers, ProfileOracle, Rejection, SelectorAnswer, SelectorOracle,
 };
 pub use selector::{selected_devices, selector};
 pub use shrink::shrink;

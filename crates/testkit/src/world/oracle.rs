@@ -1,4 +1,4 @@
-//! kube-scheduler's own filter plugins, in a process of their own.
+//! kube-scheduler's own filter plugins, and NVIDIA's own libraries, in processes of their own.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -23,7 +23,7 @@ impl Oracle {
     /// # Errors
     /// When it cannot be built or started.
     pub fn start(release: Release) -> Result<Self, OracleError> {
-        Process::of(release, &[]).map(Self)
+        Process::of(Program::Oracle, release, &[]).map(Self)
     }
 
     /// What kube-scheduler says about the pending pods of a world.
@@ -47,7 +47,7 @@ impl SelectorOracle {
     /// # Errors
     /// When it cannot be built or started.
     pub fn start(release: Release) -> Result<Self, OracleError> {
-        Process::of(release, &["-selectors"]).map(Self)
+        Process::of(Program::Oracle, release, &["-selectors"]).map(Self)
     }
 
     /// What Kubernetes makes of each selector on each device, which is JSON with its `driver` and
@@ -69,6 +69,34 @@ impl SelectorOracle {
     }
 }
 
+/// A running judge of MIG profiles: the GPUs that go-nvml plays, and the names that go-nvlib reads.
+#[derive(Debug)]
+pub struct ProfileOracle(Process);
+
+impl ProfileOracle {
+    /// As [`Oracle::start`]; a C compiler is needed to build it.
+    ///
+    /// # Errors
+    /// When it cannot be built or started.
+    pub fn start() -> Result<Self, OracleError> {
+        Process::of(Program::MigOracle, Release::default(), &[]).map(Self)
+    }
+
+    /// The profiles of a GPU, and what each name means there.
+    ///
+    /// # Errors
+    /// When the oracle ended, or does not play the GPU: it plays `A100-40GB`, `A100-80GB` and
+    /// `A30`.
+    pub fn judge(&mut self, gpu: &str, names: &[String]) -> Result<ProfileAnswers, OracleError> {
+        let question = json!({"gpu": gpu, "names": names});
+        let answers: ProfileAnswers = self.0.ask(question.to_string())?;
+        match answers.error.is_empty() {
+            true => Ok(answers),
+            false => Err(OracleError::World(answers.error)),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Process {
     child: Child,
@@ -77,9 +105,9 @@ struct Process {
 }
 
 impl Process {
-    fn of(release: Release, arguments: &[&str]) -> Result<Self, OracleError> {
+    fn of(judge: Program, release: Release, arguments: &[&str]) -> Result<Self, OracleError> {
         #[allow(clippy::print_stderr, reason = "a build takes minutes: say what is going on")]
-        let path = program(Program::Oracle, release, &mut |line| eprintln!("{line}"))?;
+        let path = program(judge, release, &mut |line| eprintln!("{line}"))?;
         Self::start(&path, arguments)
     }
 
@@ -140,6 +168,39 @@ pub struct DeviceAnswer {
     /// Why that cannot be said; empty: it can.
     #[serde(default)]
     pub error: String,
+}
+
+/// What NVIDIA's libraries say about the MIG profiles of a GPU.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct ProfileAnswers {
+    #[serde(default)]
+    error: String,
+    pub profiles: Vec<ProfileAnswer>,
+    /// One entry per name, in the order of the question.
+    pub names: Vec<NameAnswer>,
+}
+
+/// A kind of instance that a GPU can have.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProfileAnswer {
+    pub name: String,
+    pub compute_slices: u8,
+    pub memory_slices: u8,
+    /// The most instances of it on one GPU.
+    pub most_instances: u16,
+    /// Memory slices at which an instance may start.
+    pub starts: Vec<u8>,
+}
+
+/// What a name means.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NameAnswer {
+    /// The profile of the GPU that has the name; empty: none has.
+    pub profile: String,
+    /// Whether a profile of some GPU could have it.
+    pub is_well_formed: bool,
 }
 
 /// What kube-scheduler says about one world.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// How long anything may take on a busy machine.
 const WITHIN: Duration = Duration::from_secs(120);
 
-async fn create_nodes(client: &Client, names: &[&str]) {
+pub(crate) async fn create_nodes(client: &Client, names: &[&str]) {
     let shape = "8xH100".parse::<MachineShape>().unwrap();
     let nodes = Api::<Node>::all(client.clone());
     for name in names {
@@ -42,7 +42,7 @@ async fn create(pods: &Api<Pod>, pod: Value) {
     pods.create(&PostParams::default(), &pod).await.unwrap();
 }
 
-async fn bind(client: &Client, namespace: &str, pod: &str, node: &str) {
+pub(crate) async fn bind(client: &Client, namespace: &str, pod: &str, node: &str) {
     let binding = json!({
         "apiVersion": "v1",
         "kind": "Binding",

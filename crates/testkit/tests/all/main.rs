@@ -2,6 +2,7 @@
 
 mod conformance;
 mod control_plane;
+mod dra_driver;
 mod faults;
 mod kubelets;
 mod script;

@@ -6,6 +6,7 @@ mod bind;
 mod blocked;
 mod cohorts;
 mod device_claims;
+mod device_driver;
 mod device_speed;
 mod devices_on_server;
 mod differential;

@@ -7,6 +7,7 @@ mod asked;
 mod compared;
 mod devices;
 mod filters;
+mod profiles;
 mod selectors;
 
 use std::path::{Path, PathBuf};
