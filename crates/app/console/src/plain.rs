@@ -1,5 +1,7 @@
 //! Whatever was read from somewhere else, made harmless before it is shown.
 
+use dovetail_objects::{MOST_CONDITION_LETTERS, shortened};
+
 /// Longer texts are cut: no name of Kubernetes is longer.
 const LONGEST: usize = 253;
 
@@ -21,6 +23,13 @@ fn cut(text: &str, longest: usize) -> String {
         kept.push('…');
     }
     kept
+}
+
+/// As [`plain`], for a message that may name many objects: it is cut where the API server would cut
+/// the message of a condition, behind a sentence or a word.
+pub fn plain_message(text: &str) -> String {
+    let text: String = text.chars().filter(|letter| is_harmless(*letter)).collect();
+    shortened(&text, MOST_CONDITION_LETTERS).into_owned()
 }
 
 /// As [`plain`], but lines stay lines and nothing is cut: for texts in which something was quoted.
@@ -50,6 +59,10 @@ mod tests {
     fn nothing_that_was_read_moves_the_cursor_or_hides() {
         assert_eq!(plain("a\u{1b}[31mb\n\u{202e}c\u{0}\u{200b}d"), "a[31mbcd");
         assert_eq!(plain(&"x".repeat(300)).chars().count(), LONGEST + 1);
+        let long = "word ".repeat(10_000);
+        let told = plain_message(&long);
+        assert!(told.ends_with(" word…") && told.chars().count() <= MOST_CONDITION_LETTERS);
+        assert_eq!(plain_message(&long[..20_000]), long[..20_000]);
         let cells = ["=1+1", " @x", "-team", "+1", "\t=1", "a=b"].map(cell);
         assert_eq!(cells, ["'=1+1", "' @x", "'-team", "'+1", "'=1", "a=b"]);
     }

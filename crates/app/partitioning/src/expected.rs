@@ -176,6 +176,8 @@ mod tests {
             problem: String::new(),
             then: None,
             evicts: false,
+            unanswered: false,
+            pod_wait: None,
             watch: None,
             moves: Vec::new(),
         };

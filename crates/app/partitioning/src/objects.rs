@@ -12,7 +12,8 @@ use dovetail_objects::{
 };
 use dovetail_sharing::names::{AMD_DRIVER, FORMER_REQUESTS, NVIDIA_DRIVER, RECORD};
 use dovetail_sharing::{
-    Component, EvictionFacts, GpuUse, MoveFacts, Owner, Record, change_seconds, uses_gpus,
+    Component, EvictionFacts, GpuUse, MoveFacts, Owner, Record, change_seconds, label_owners,
+    uses_gpus,
 };
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_translate::Facts;
@@ -33,23 +34,19 @@ const KINDS: [&str; 7] = [
     "ResourceSlice",
 ];
 
-/// Annotations of other systems that part GPUs themselves.
+/// Annotations of other systems that part GPUs themselves, and who writes its labels.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Annotated {
-    metadata: Annotations,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Annotations {
-    annotations: BTreeMap<String, String>,
+    metadata: Value,
 }
 
 /// A node with all of its annotations.
 pub(crate) struct SeenNode {
     pub(crate) node: Node,
     pub(crate) annotations: BTreeMap<String, String>,
+    /// Other clients that set what components are asked for, in words.
+    pub(crate) label_owners: BTreeMap<Component, String>,
 }
 
 impl SeenNode {
@@ -69,8 +66,13 @@ impl SeenNode {
     /// A node out of its object; `None` if that is invalid.
     pub(crate) fn read(object: &Value) -> Option<Self> {
         let node = Node::deserialize(object).ok()?;
-        let Annotations { annotations } = Annotated::deserialize(object).ok()?.metadata;
-        Some(Self { node, annotations })
+        Some(Self::with(node, &object["metadata"]))
+    }
+
+    /// A node with what its metadata says besides.
+    fn with(node: Node, metadata: &Value) -> Self {
+        let annotations = BTreeMap::deserialize(&metadata["annotations"]).unwrap_or_default();
+        Self { node, annotations, label_owners: label_owners(metadata) }
     }
 
     /// A node with labels, the later ones replacing the earlier, and what it offers.
@@ -85,7 +87,7 @@ impl SeenNode {
         let object = serde_json::json!({"metadata": {"name": name, "labels": labels},
             "status": {"allocatable": gpus, "capacity": gpus}});
         let node = serde_json::from_value(object).expect("a node");
-        Self { node, annotations: BTreeMap::new() }
+        Self { node, annotations: BTreeMap::new(), label_owners: BTreeMap::new() }
     }
 
     /// HAMi's annotation.
@@ -156,9 +158,8 @@ impl Objects {
         match raw.kind {
             "Node" => {
                 let node: Node = read("Node", json).map_err(|strange| told(&strange))?;
-                let annotated: Annotated = serde_json::from_str(raw.json).unwrap_or_default();
-                let annotations = annotated.metadata.annotations;
-                self.nodes.insert(raw.name.to_owned(), SeenNode { node, annotations });
+                let Annotated { metadata } = serde_json::from_str(raw.json).unwrap_or_default();
+                self.nodes.insert(raw.name.to_owned(), SeenNode::with(node, &metadata));
             }
             "Pod" => {
                 let pod: Pod = read("Pod", json).map_err(|strange| told(&strange))?;

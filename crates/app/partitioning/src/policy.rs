@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use dovetail_console::plain::plain;
+use dovetail_console::plain::plain_message;
 use dovetail_model::MigTable;
 use dovetail_settings::errors::BadInput;
 use dovetail_sharing::{Mode, PolicySpec, SharingPolicy, of_spec};
@@ -56,14 +56,14 @@ impl PolicyFile {
             true => from_json(&self.name, &self.text),
             false => from_yaml(&self.name, &self.text),
         };
-        let object = object.map_err(|problem| BadInput(plain(&problem)))?;
+        let object = object.map_err(|problem| BadInput(plain_message(&problem)))?;
         policy(object, tables).map_err(|(field, why)| self.wrong(&field, &why))
     }
 
     /// A field with the rule that it breaks.
     fn wrong(&self, field: &str, why: &str) -> anyhow::Error {
         let place = FilePosition::line(&self.name, line_of(&self.text, self.is_json, field));
-        BadInput(plain(&format!("{place}: field `{field}`: {why}"))).into()
+        BadInput(plain_message(&format!("{place}: field `{field}`: {why}"))).into()
     }
 }
 
@@ -189,6 +189,11 @@ mod tests {
             let error = refused("policy.yaml", yaml);
             assert!(error.contains(&format!("policy.yaml:5: field {told}")), "{error}");
         }
+        // A message is not cut in the middle of what it lists.
+        let field = "x".repeat(300);
+        let head = format!("apiVersion: {VERSION}\nkind: SharingPolicy\n");
+        let error = refused("policy.yaml", format!("{head}spec:\n  mode: mig\n  {field}: 1\n"));
+        assert!(error.contains(&field) && error.contains("`apply`"), "{error}");
         let json = format!(
             "{{\"apiVersion\": \"{VERSION}\", \"kind\": \"SharingPolicy\",\n\"spec\": {{\"mode\": \
              \"mig\",\n\"budget\":\n{{\"percentPerDay\": 0}}}}}}"

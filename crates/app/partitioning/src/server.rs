@@ -5,13 +5,13 @@ use std::sync::OnceLock;
 use anyhow::{Context, Result, anyhow};
 use dovetail_apiserver::client::client;
 use dovetail_apiserver::perform;
-use dovetail_console::plain::plain;
+use dovetail_console::plain::plain_message;
 use dovetail_control::answer::message;
 use dovetail_control::request::{ApiRequest, Method, RequestClass};
 use dovetail_model::MigTable;
 use dovetail_objects::{DisruptionBudget, Pod};
 use dovetail_sharing::config_map::Layouts;
-use dovetail_sharing::names::DEFAULT_CONFIG_MAP;
+use dovetail_sharing::names::{DEFAULT_CONFIG_MAP, FIELD_MANAGER};
 use dovetail_sharing::{
     Component, EvictionFacts, ObjectName, PodMove, Seen, SharingPolicy, Timing, Write, apply_query,
 };
@@ -218,8 +218,9 @@ impl Server {
             return Ok(None);
         };
         let namespace = self.namespace(of).await?;
-        let layouts = Layouts::read(of, &object)
-            .map_err(|problem| anyhow!("ConfigMap {namespace}/{name}: {}", plain(&problem)))?;
+        let layouts = Layouts::read(of, &object).map_err(|problem| {
+            anyhow!("ConfigMap {namespace}/{name}: {}", plain_message(&problem))
+        })?;
         Ok(Some(layouts))
     }
 
@@ -258,7 +259,7 @@ impl Server {
         let pods = objects.iter().map(Pod::deserialize).collect::<Result<Vec<Pod>, _>>();
         let pods = pods.with_context(unread)?;
         let seen = Seen::read(&object, &pods, table)
-            .map_err(|problem| anyhow!(plain(&problem).to_string()))?;
+            .map_err(|problem| anyhow!(plain_message(&problem)))?;
         let by = by.or_else(|| seen.record.as_ref().map(|record| record.by));
         let seen = match by.filter(|by| by.clearing_taint().is_some()) {
             Some(by) => {
@@ -360,7 +361,7 @@ impl Server {
 
     /// Sends a merge patch of a node; `false` if the node has changed in between, or is gone.
     pub(crate) async fn patch_node(&self, node: &str, patch: &Value) -> Result<bool> {
-        let path = format!("/api/v1/nodes/{node}");
+        let path = format!("/api/v1/nodes/{node}?fieldManager={FIELD_MANAGER}");
         let (code, _) = self.send(Method::Patch, path, Some((MERGE, patch))).await?;
         Ok(code == 200)
     }
@@ -407,11 +408,10 @@ fn told(bytes: &[u8]) -> String {
     let status: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let causes = status["details"]["causes"].as_array().into_iter().flatten();
     let causes: Vec<&str> = causes.filter_map(|cause| cause["message"].as_str()).collect();
-    plain(&match causes.is_empty() {
+    plain_message(&match causes.is_empty() {
         true => message(bytes),
         false => causes.join("; "),
     })
-    .to_string()
 }
 
 fn refused(what: &str, code: u16, bytes: &[u8]) -> anyhow::Error {
@@ -419,8 +419,8 @@ fn refused(what: &str, code: u16, bytes: &[u8]) -> anyhow::Error {
     match code {
         403 => anyhow!(
             "{}: see the ClusterRole in deploy/sharing/rbac.yaml for the required permissions",
-            plain(&message)
+            plain_message(&message)
         ),
-        _ => anyhow!("{what}: {code}: {}", plain(&message)),
+        _ => anyhow!("{what}: {code}: {}", plain_message(&message)),
     }
 }

@@ -9,7 +9,7 @@ use dovetail_console::table::{table, wrapped};
 use dovetail_gpus::{NodeGpus, node_gpus};
 use dovetail_model::MigTable;
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG};
-use dovetail_sharing::{PolicySpec, Record, Replicas, Side, is_gpu, uses_gpus};
+use dovetail_sharing::{Mode, PolicySpec, Record, Replicas, Side, is_gpu, uses_gpus};
 use dovetail_sources::objects::ObjectFlags;
 use serde::Serialize;
 
@@ -97,6 +97,7 @@ fn document_of(objects: &Objects, tables: &[MigTable], now_ms: u64) -> Document 
     for (name, seen) in &objects.nodes {
         let (amd, why_stays) = match side(seen) {
             Some(Ok(side)) => {
+                let policy = PolicySpec { mode: Mode::AmdPartition, ..policy.clone() };
                 (Some(side), stays_without_pods(name, seen, objects, &policy, now_ms))
             }
             Some(Err(why)) => (None, Some(why)),

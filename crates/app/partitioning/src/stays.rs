@@ -48,6 +48,11 @@ pub(crate) fn stays_without_pods(
     if let Some(master) = other_master(&seen.annotations, label, record.as_ref()) {
         return Some(master);
     }
+    let may_change = record.as_ref().is_none_or(|record| record.step.is_over());
+    let owner = seen.label_owners.get(&policy.mode.component()).filter(|_| may_change);
+    if let Some(owner) = owner {
+        return Some(owner.clone());
+    }
     if let Some(driver) = objects.dra_nodes.get(name) {
         return Some(format!("the DRA driver {driver} allocates its GPUs"));
     }
@@ -59,4 +64,39 @@ pub(crate) fn stays_without_pods(
     }
     let taints = seen.node.taints.iter().map(|taint| &*taint.key);
     rests(label, record.as_ref(), now_ms).or_else(|| foreign_taint(taints, record.as_ref()))
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_sharing::Mode;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Two clients that set the same label would undo each other's changes.
+    #[test]
+    fn a_node_whose_label_a_gitops_tool_sets_stays_under_policies_that_change_this_label() {
+        for (label, modes) in [
+            ("nvidia.com/device-plugin.config", &[Mode::TimeSlicing, Mode::Mps, Mode::Whole][..]),
+            ("dcm.amd.com/gpu-config-profile", &[Mode::AmdPartition][..]),
+        ] {
+            let stays = |manager: &str, mode: Mode| {
+                let field = format!("f:{label}");
+                let object = json!({"metadata": {"name": "n", "labels": {label: "any"},
+                    "managedFields": [{"manager": manager, "operation": "Apply",
+                        "fieldsV1": {"f:metadata": {"f:labels": {field: {}}}}}]}});
+                let seen = SeenNode::read(&object).expect("a node");
+                let policy = PolicySpec { mode, ..PolicySpec::default() };
+                stays_without_pods("n", &seen, &Objects::default(), &policy, 0)
+            };
+            for mode in modes {
+                let why = stays("argocd-controller", *mode).expect("it stays");
+                let told = format!("another client, argocd-controller, sets {label} (metadata.");
+                assert!(why.starts_with(&told), "{why}");
+                assert_eq!(stays("dovetail", *mode), None);
+                assert_eq!(stays("kubectl-label", *mode), None);
+            }
+            assert_eq!(stays("argocd-controller", Mode::Mig), None);
+        }
+    }
 }

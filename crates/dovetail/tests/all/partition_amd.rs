@@ -220,6 +220,8 @@ fn begun(by: Component, from: Side, to: Side) -> String {
         problem: String::new(),
         then: None,
         evicts: false,
+        unanswered: false,
+        pod_wait: None,
         watch: None,
         moves: Vec::new(),
     };

@@ -105,6 +105,8 @@ pub const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
 pub const OLD_INSTANCE_TYPE: &str = "beta.kubernetes.io/instance-type";
 /// How pods share a node's NVIDIA GPUs: `none`, `time-slicing` or `mps`.
 pub const NVIDIA_STRATEGY: &str = "nvidia.com/gpu.sharing-strategy";
+/// The same of a node on GKE.
+pub const GKE_STRATEGY: &str = "cloud.google.com/gke-gpu-sharing-strategy";
 /// Model of a node's AMD GPUs, as older plugins write it.
 pub const AMD_OLD_PRODUCT: &str = "beta.amd.com/gpu.product-name";
 /// Model of a node's accelerators on GKE.

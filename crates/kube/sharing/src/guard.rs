@@ -107,7 +107,7 @@ pub(crate) fn dwells(record: &Record, now_ms: u64) -> bool {
 }
 
 /// How many more of so many nodes may change today. A change that is not over counts however long
-/// ago it began.
+/// ago it began, until it has waited for pods for too long.
 pub fn left_today<'r>(
     nodes: usize,
     percent_per_day: u32,
@@ -127,6 +127,7 @@ mod tests {
 
     use super::*;
     use crate::layout::NodeLayout;
+    use crate::record::PodWait;
     use crate::side::Side;
 
     fn record(step: Step, since_ms: u64) -> Record {
@@ -144,6 +145,8 @@ mod tests {
             problem: String::new(),
             then: None,
             evicts: false,
+            unanswered: false,
+            pod_wait: None,
             watch: None,
             moves: Vec::new(),
         }
@@ -261,6 +264,10 @@ mod tests {
         // One that waits for pods after a layout was asked for.
         let waits = [record(Step::Applying, 1_000)];
         assert_eq!(left_today(30, 10, waits.iter(), 1_000 + 2 * DAY_MS), 2);
+        // Others do not wait for it for ever.
+        let pod_wait = Some(PodWait { since_ms: 1_000, is_over: true });
+        let overdue = waits.map(|record| Record { pod_wait, ..record });
+        assert_eq!(left_today(30, 10, overdue.iter(), 1_000 + 2 * DAY_MS), 3);
         let tainted = [Record { attempt: 0, ..record(Step::Tainted, 1_000) }];
         assert_eq!(left_today(30, 10, tainted.iter(), 2_000), 3);
     }

@@ -11,7 +11,7 @@
 //! | `side` | a layout before or after a change |
 //! | `config_map`, `config_text`, `named_layout` | the ConfigMaps that they read; whether what one has under a name is the layout of a node |
 //! | `mixed` | pods that should not share a GPU |
-//! | `guard` | nodes whose GPUs belong to another system, and nodes that must rest |
+//! | `guard`, `label_owner` | nodes whose GPUs belong to another system, and nodes that must rest; who sets a label |
 //! | `watch` | latency after a change: until when it is watched, what came of it |
 //! | `outcome` | what came of a watch, and of the layouts of a policy |
 //! | `latency_query` | PromQL for the latency of a workload |
@@ -42,6 +42,7 @@ mod eviction;
 mod gpu_amounts;
 mod gpu_use;
 pub mod guard;
+mod label_owner;
 pub mod latency_query;
 mod layout;
 mod mixed;
@@ -78,6 +79,7 @@ pub use definition::definition;
 pub use eviction::{EvictionFacts, Tolerations};
 pub use gpu_amounts::{gpu_amounts, is_gpu, uses_gpus};
 pub use gpu_use::{DeviceReport, GpuUse, gpu_uses};
+pub use label_owner::label_owners;
 pub use layout::{GpuLayout, NodeLayout};
 pub use mixed::mixed;
 pub use movable::{Movable, MoveFacts};
@@ -88,7 +90,7 @@ pub use object_name::ObjectName;
 pub use owner::{GpuContainer, Owner};
 pub use pod_move::PodMove;
 pub use policy::{Budget, Guard, Mode, Moves, PolicySpec, SharingPolicy};
-pub use record::{Record, Step};
+pub use record::{PodWait, Record, Step};
 pub use replacement::{Replacement, replacement, without_added};
 pub use replicas::{Method, Replicas, shared_resource};
 pub use requests_change::{

@@ -45,7 +45,7 @@ pub fn begin_moving(
     watch: Option<Watch>,
     now_ms: u64,
 ) -> Result<Write, Refused> {
-    may_begin(seen, &from, now_ms)?;
+    may_begin(seen, by, &from, now_ms)?;
     if let Some(pod) = seen.gpu_pods.iter().find(|pod| !moves.iter().any(|one| one.uid == pod.uid))
     {
         let (node, pods) = (seen.node.clone(), pod.name.clone());

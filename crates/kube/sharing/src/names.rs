@@ -8,7 +8,7 @@ pub const RECORD: &str = "dovetail.dev/partition";
 pub const FORMER_REQUESTS: &str = "dovetail.dev/former-requests";
 /// Annotation of a Deployment that has one replica more, until a pod of it has moved.
 pub const REPLACING: &str = "dovetail.dev/replacing";
-/// Who writes the fields of workloads, for server-side apply.
+/// Who writes the fields of workloads and nodes.
 pub const FIELD_MANAGER: &str = "dovetail";
 /// Annotation of the ConfigMap: when each of its newest names was written, in ms since 1970.
 pub const WRITTEN: &str = "dovetail.dev/written";

@@ -12,6 +12,7 @@ use crate::component::Component;
 use crate::config_map::Layouts;
 use crate::gpu_amounts::{offers, uses_gpus};
 use crate::guard::{foreign_taint, other_master};
+use crate::label_owner::label_owners;
 use crate::names::{AMD_PARTITION, RECORD, TAINT};
 use crate::object_name::ObjectName;
 use crate::record::Record;
@@ -56,6 +57,8 @@ pub struct Seen {
     pub staying: Vec<String>,
     /// Another system that decides about its GPUs.
     pub other_master: Option<String>,
+    /// Other clients that set what components are asked for, in words.
+    pub label_owners: BTreeMap<Component, String>,
     /// How far its change is.
     pub record: Option<Record>,
     /// From when on its component sees both layouts of the change; `None` if one is not written.
@@ -100,6 +103,7 @@ impl Seen {
             operands: Vec::new(),
             staying: Vec::new(),
             other_master: master,
+            label_owners: label_owners(metadata),
             record,
             ready_ms: None,
             node: name,
@@ -124,6 +128,12 @@ impl Seen {
     /// What a component reports.
     pub(crate) fn state(&self, by: Component) -> Option<&str> {
         self.states.get(&by).map(String::as_str)
+    }
+
+    /// The client that decides about its GPUs, or about what a component is asked for, in words;
+    /// `None` if there is none.
+    pub(crate) fn master(&self, by: Component) -> Option<String> {
+        self.other_master.as_ref().or_else(|| self.label_owners.get(&by)).cloned()
     }
 
     /// Whether another client has changed or removed the label since the recorded change set it.

@@ -1,7 +1,7 @@
 //! A write to a node: taint, label and record in one request, and the event that precedes it.
 
-use dovetail_objects::harmless;
 use dovetail_objects::json::timestamp;
+use dovetail_objects::{harmless, shortened};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -110,7 +110,7 @@ pub fn event_about(
     let digest = Sha256::digest(said.as_bytes());
     let number: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let name = subdomain(&about.name);
-    let message: String = harmless(message).to_string().chars().take(MOST_LETTERS).collect();
+    let message = shortened(&harmless(message), MOST_LETTERS).into_owned();
     let at = timestamp(now_ms);
     let namespace = if about.namespace.is_empty() { "default" } else { &about.namespace };
     let mut object =

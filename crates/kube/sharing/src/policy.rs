@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::amd::Partition;
+use crate::component::Component;
 use crate::replicas::{Method, Replicas, shared_resource};
 
 /// A SharingPolicy object.
@@ -166,6 +167,15 @@ impl Mode {
             Self::Mps => "mps",
             Self::Whole => "whole",
             Self::AmdPartition => "amd-partition",
+        }
+    }
+
+    /// The component that gives nodes the layouts of the mode.
+    pub fn component(self) -> Component {
+        match self {
+            Self::Mig => Component::MigManager,
+            Self::TimeSlicing | Self::Mps | Self::Whole => Component::DevicePlugin,
+            Self::AmdPartition => Component::DeviceConfigManager,
         }
     }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::component::Component;
 use crate::pod_move::{PodMove, moved_words};
 use crate::side::Side;
-use crate::watch::Watch;
+use crate::watch::{Outcome, Watch};
 
 /// Where a change is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +52,16 @@ impl Step {
     }
 }
 
+/// How long a change has waited for pods that started in spite of its taint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodWait {
+    /// Since when, in milliseconds since 1970.
+    pub since_ms: u64,
+    /// Whether that is too long for other nodes to wait for this one.
+    pub is_over: bool,
+}
+
 /// A change of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -80,6 +90,13 @@ pub struct Record {
     /// Whether dovetail has put the clearing taint of the component on the node.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub evicts: bool,
+    /// Whether its component had not answered an earlier request when it got the present one: what
+    /// it reports next may be about the earlier one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unanswered: bool,
+    /// Set while it waits for pods that started in spite of its taint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_wait: Option<PodWait>,
     /// The watch over latency after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<Watch>,
@@ -115,10 +132,24 @@ impl Record {
         self.step.is_over() && (has_asked || self.was_given_up())
     }
 
+    /// Whether other nodes wait for it: it is under way, and has not waited for pods for too long.
+    pub(crate) fn holds_others_up(&self) -> bool {
+        !self.step.is_over() && self.pod_wait.is_none_or(|wait| !wait.is_over)
+    }
+
     /// Whether it counts for the budget of its policy: something was asked for, whether or not that
     /// is over.
     pub fn takes_budget(&self) -> bool {
-        self.has_changed() || !self.step.is_over() && self.attempt > 0
+        self.has_changed() || self.holds_others_up() && self.attempt > 0
+    }
+
+    /// Whether it is a return that was given up while it waited for pods: the node keeps the layout
+    /// that it was to leave.
+    pub(crate) fn was_called_off(&self) -> bool {
+        let is_of_return = |watch: &Watch| {
+            !watch.is_return && matches!(watch.outcome, Outcome::Worse | Outcome::RolledBack)
+        };
+        self.step == Step::Undone && self.watch.as_ref().is_some_and(is_of_return)
     }
 
     /// Whether it ended while the pods of the operator left the GPUs, before anything was asked

@@ -1,7 +1,7 @@
 //! What a sharing policy reports: `status` of its object.
 
 use dovetail_objects::json::timestamp;
-use dovetail_objects::{harmless, none_required};
+use dovetail_objects::{MOST_CONDITION_LETTERS, harmless, none_required, shortened};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -128,7 +128,7 @@ pub fn status_patch(
     let since = same.filter_map(|one| one["lastTransitionTime"].as_str()).next();
     let last_transition_time = since.map_or_else(|| timestamp(now_ms), str::to_owned);
     let message = problem.map(ToString::to_string).unwrap_or_default();
-    let message = harmless(&message).to_string();
+    let message = shortened(&harmless(&message), MOST_CONDITION_LETTERS).into_owned();
     let condition = Condition { r#type: "Ready", status, reason, message, last_transition_time };
     let PolicyReport { nodes, layouts, next, step, roll_out, receipts, warnings, stays } = report;
     let (has_next, has_warnings) = (next.is_some(), !warnings.is_empty());

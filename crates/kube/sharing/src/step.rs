@@ -12,7 +12,8 @@
 //! Where the pods of an operator must leave the GPUs first (AMD's), Clearing precedes Applying and
 //! Reverting: a second taint evicts them, and comes off when the component is done.
 //! A return that fails is tried again after a rest; the third failure is Stuck. People who repaired
-//! a node that is Stuck lead it through Tainted to Reverting.
+//! a node that is Stuck lead it through Tainted to Reverting. A return whose pods do not finish in
+//! a day is Undone, and people begin it again.
 //!
 //! From every unfinished step the way leads to Abandoned when another system takes the node. What
 //! to write next follows from the node as it is read now, its annotation included; each write
@@ -26,7 +27,7 @@ use crate::moving;
 use crate::node_state::Seen;
 use crate::node_write::{Changed, Write};
 use crate::pod_move::PodMove;
-use crate::record::{Record, Step};
+use crate::record::{PodWait, Record, Step};
 use crate::side::Side;
 use crate::watch::{Outcome, Watch};
 
@@ -34,6 +35,10 @@ use crate::watch::{Outcome, Watch};
 const MOST_ATTEMPTS: u32 = 2;
 /// How often a node whose latency got worse is sent back.
 const MOST_RETURNS: u32 = 3;
+/// So many hours a change waits for pods that finish by themselves; then other nodes no longer wait
+/// for it.
+const MOST_WAIT_HOURS: u64 = 24;
+const MOST_WAIT_MS: u64 = MOST_WAIT_HOURS * 3_600_000;
 
 /// How long to wait for what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +128,7 @@ pub fn begin(
     watch: Option<Watch>,
     now_ms: u64,
 ) -> Result<Write, Refused> {
-    may_begin(seen, &from, now_ms)?;
+    may_begin(seen, by, &from, now_ms)?;
     in_use(seen, by)?;
     let record = fresh(seen, by, from, to, now_ms);
     Ok(taint_for(seen, Record { watch, ..record }, now_ms))
@@ -131,7 +136,12 @@ pub fn begin(
 
 /// # Errors
 /// Why a node must not change now, whatever pods are on it.
-pub(crate) fn may_begin(seen: &Seen, from: &Side, now_ms: u64) -> Result<(), Refused> {
+pub(crate) fn may_begin(
+    seen: &Seen,
+    by: Component,
+    from: &Side,
+    now_ms: u64,
+) -> Result<(), Refused> {
     let label = |key: &str| {
         Component::ALL.into_iter().find_map(|by| match by.state_label() {
             Some(state) if state == key => seen.state(by),
@@ -146,7 +156,7 @@ pub(crate) fn may_begin(seen: &Seen, from: &Side, now_ms: u64) -> Result<(), Ref
         let (offers, planned) = (words(&seen.offers), words(&from.offers()));
         return Err(Refused::Changed { node: seen.node.clone(), offers, planned });
     }
-    match seen.other_master.clone() {
+    match seen.master(by) {
         Some(why) => Err(Refused::OtherMaster { node: seen.node.clone(), why }),
         None => Ok(()),
     }
@@ -161,7 +171,9 @@ pub(crate) fn may_begin(seen: &Seen, from: &Side, now_ms: u64) -> Result<(), Ref
 pub fn revert(seen: &Seen, now_ms: u64) -> Result<Write, Refused> {
     let nothing = || Refused::NothingToRevert { node: seen.node.clone() };
     let record = seen.record.as_ref().ok_or_else(nothing)?;
-    if let Some(why) = seen.other_master.clone() {
+    let is_over = record.step.is_over();
+    let master = if is_over { seen.master(record.by) } else { seen.other_master.clone() };
+    if let Some(why) = master {
         return Err(Refused::OtherMaster { node: seen.node.clone(), why });
     }
     // What people roll back stops the roll-out of its policy.
@@ -187,6 +199,12 @@ pub fn revert(seen: &Seen, now_ms: u64) -> Result<Write, Refused> {
         }
         Step::Emptying => Ok(end(seen, &next, Step::Undone, CALLED_OFF, now_ms)),
         Step::Undone if returns => Ok(end(seen, &next, Step::Undone, CALLED_OFF, now_ms)),
+        Step::Undone if record.was_called_off() => {
+            may_begin(seen, record.by, &record.from, now_ms)?;
+            in_use(seen, record.by)?;
+            let again = fresh(seen, record.by, record.from.clone(), record.to.clone(), now_ms);
+            Ok(taint_for(seen, Record { watch: next.watch, ..again }, now_ms))
+        }
         Step::Clearing if record.attempt == 0 => {
             Ok(end(seen, &next, Step::Undone, ON_REQUEST, now_ms))
         }
@@ -255,7 +273,7 @@ pub fn give_back(seen: &Seen, now_ms: u64) -> Option<Write> {
         (Step::Undone, true) if !dwells(record, now_ms) => (&record.from, &record.to),
         _ => return None,
     };
-    if seen.other_master.is_some() || seen.is_relabelled(record) {
+    if seen.master(record.by).is_some() || seen.is_relabelled(record) {
         return None;
     }
     let record = fresh(seen, record.by, from.clone(), to.clone(), now_ms);
@@ -293,6 +311,8 @@ pub(crate) fn fresh(seen: &Seen, by: Component, from: Side, to: Side, now_ms: u6
         problem: String::new(),
         then: None,
         evicts: false,
+        unanswered: false,
+        pod_wait: None,
         watch: None,
         moves: before.filter(|one| one.is_recent(now_ms)).cloned().collect(),
     }
@@ -319,11 +339,24 @@ pub(crate) fn taint_for(seen: &Seen, record: Record, now_ms: u64) -> Write {
     Write::new(seen, record, changed, now_ms)
 }
 
-/// Pods that are in the way finish; then the change goes on as any other.
+/// Pods that are in the way finish; then the change goes on as any other. If they do not, the node
+/// takes pods again, in the layout that it has.
 fn emptying(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
     if !seen.is_free() {
         let why = waits_for(seen, record.by);
-        return Next::Wait { until_ms: now_ms + timing.limit_ms, why };
+        // From the beginning of the return, however often a pod came in between.
+        let most_ms = record.started_ms + MOST_WAIT_MS;
+        if now_ms < most_ms {
+            return Next::Wait { until_ms: most_ms.min(now_ms + timing.limit_ms), why };
+        }
+        let problem = format!(
+            "its rollback was canceled after {MOST_WAIT_HOURS} hours of {why}, then run `dovetail \
+             partition rollback --node {}`",
+            seen.node
+        );
+        let watch = record.watch.as_ref().map(Watch::called_off);
+        let kept = Record { watch, ..record.clone() };
+        return Next::Write(Box::new(end(seen, &kept, Step::Undone, &problem, now_ms)));
     }
     let next =
         Record { step: Step::Tainted, since_ms: now_ms, problem: String::new(), ..record.clone() };
@@ -461,7 +494,7 @@ fn asked(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
     let write = |write: Write| Next::Write(Box::new(write));
     let limit_ms = record.since_ms + timing.limit_ms;
     if is_to_start_again(seen, record, timing, now_ms) {
-        let next = Record { since_ms: now_ms, ..record.clone() };
+        let next = Record { since_ms: now_ms, unanswered: false, ..record.clone() };
         let changed = Changed { is_tainted: true, clears: Some(false), asked: None, event: None };
         return write(Write::new(seen, next, changed, now_ms));
     }
@@ -495,13 +528,9 @@ fn asked(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
 /// Whether the pods of the operator that had to leave the GPUs are to start again: its component
 /// has done what it was asked for, or cannot do more. What they offer then shows what there is.
 fn is_to_start_again(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> bool {
-    let is_over = match seen.state(record.by) {
-        Some("success") => true,
-        _ if record.step != Step::Reverting => false,
-        _ => {
-            now_ms >= record.since_ms + timing.limit_ms || has_failed(seen, record, timing, now_ms)
-        }
-    };
+    let is_late = now_ms >= record.since_ms + timing.limit_ms;
+    let is_over = has_succeeded(seen, record, timing, now_ms)
+        || record.step == Step::Reverting && (is_late || has_failed(seen, record, timing, now_ms));
     is_over && seen.is_cleared(record.by)
 }
 
@@ -509,9 +538,29 @@ fn is_to_start_again(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64)
 /// that it has begun; Device Config Manager may report one about an earlier profile, or while it
 /// goes on with other GPUs.
 fn has_failed(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> bool {
-    let is_early = record.by == Component::DeviceConfigManager
-        && now_ms < record.since_ms + timing.doubt_ms().min(timing.limit_ms);
-    seen.state(record.by) == Some(record.by.failure()) && !is_early
+    let may_be_earlier = record.unanswered || record.by == Component::DeviceConfigManager;
+    seen.state(record.by) == Some(record.by.failure())
+        && !(may_be_earlier && is_early(record, timing, now_ms))
+}
+
+/// Whether its component reports success, and of what it was asked for. One about an earlier
+/// request for another layout may come while the node still shows the GPUs of before that request,
+/// which are those of a return.
+fn has_succeeded(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> bool {
+    let may_be_earlier = record.unanswered && record.step == Step::Reverting;
+    seen.state(record.by) == Some("success")
+        && !(may_be_earlier && is_early(record, timing, now_ms))
+}
+
+/// Whether what a component reports may be about an earlier request.
+fn is_early(record: &Record, timing: &Timing, now_ms: u64) -> bool {
+    now_ms < record.since_ms + timing.doubt_ms().min(timing.limit_ms)
+}
+
+/// Whether its component has reported what became of the last request.
+fn is_answered(seen: &Seen, by: Component) -> bool {
+    let is_final = |state: &str| state == "success" || state == by.failure();
+    by.state_label().is_none() || seen.state(by).is_some_and(is_final)
 }
 
 /// What has become of a layout that was asked for.
@@ -536,7 +585,7 @@ fn answer(seen: &Seen, record: &Record, side: &Side, timing: &Timing, now_ms: u6
     // The plugin starts again after a failed return; until then the node offers nothing.
     let starts = by.clearing_taint().is_some() && record.step == Step::Reverting && !has;
     match seen.state(by).unwrap_or("nothing") {
-        "success" if has => Answer::Made,
+        "success" if has && has_succeeded(seen, record, timing, now_ms) => Answer::Made,
         state if has_failed(seen, record, timing, now_ms) && (is_late || !starts) => {
             Answer::Failed(format!("{name} reported `{state}`"))
         }
@@ -547,17 +596,30 @@ fn answer(seen: &Seen, record: &Record, side: &Side, timing: &Timing, now_ms: u6
 }
 
 /// Pods that started before schedulers saw the taint finish by themselves; the change goes on when
-/// they have.
+/// they have. The taint stays as long, because the GPUs are between two layouts; other nodes wait
+/// for a limited time.
 fn in_the_way(seen: &Seen, record: &Record, why: &str, timing: &Timing, now_ms: u64) -> Next {
     let why = match seen.gpu_pods.is_empty() {
         false => format!("{why}: waiting until {} finish on its GPUs", seen.pod_names()),
         true => format!("{why}: waiting until {} finish", seen.evicted.join(", ")),
     };
-    if record.problem == why {
+    let since_ms = record.pod_wait.map_or(now_ms, |wait| wait.since_ms);
+    let is_over = now_ms >= since_ms + MOST_WAIT_MS;
+    let pod_wait = Some(PodWait { since_ms, is_over });
+    if record.problem == why && record.pod_wait == pod_wait {
         return Next::Wait { until_ms: now_ms + timing.limit_ms, why };
     }
-    let next = Record { problem: why.clone(), ..record.clone() };
-    let event = Some(("RepartitionWaiting", why, true));
+    let event = Some(match is_over && record.holds_others_up() {
+        true => {
+            let told = format!(
+                "{why}; after {MOST_WAIT_HOURS} hours, other nodes no longer wait for this node, \
+                 and its taint stays"
+            );
+            ("RepartitionOverdue", told, true)
+        }
+        false => ("RepartitionWaiting", why.clone(), true),
+    });
+    let next = Record { problem: why, pod_wait, ..record.clone() };
     let changed = Changed { is_tainted: true, clears: None, asked: None, event };
     Next::Write(Box::new(Write::new(seen, next, changed, now_ms)))
 }
@@ -578,6 +640,7 @@ fn clear_or_ask(seen: &Seen, record: &Record, step: Step, problem: &str, now_ms:
         step: Step::Clearing,
         then: Some(step),
         since_ms: now_ms,
+        pod_wait: None,
         problem: problem.to_owned(),
         ..record.clone()
     };
@@ -611,6 +674,8 @@ fn ask(seen: &Seen, record: &Record, step: Step, problem: &str, now_ms: u64) -> 
         since_ms: now_ms,
         asked: Some(asked.clone()),
         attempt,
+        unanswered: record.attempt > 0 && !is_answered(seen, record.by),
+        pod_wait: None,
         problem: problem.to_owned(),
         ..record.clone()
     };
@@ -634,7 +699,7 @@ pub(crate) fn end(seen: &Seen, record: &Record, step: Step, problem: &str, now_m
     let (step, watch) = returned(record, step);
     let failed = watch.as_ref().map_or(0, |watch| watch.failed_returns);
     let problem = problem.to_owned();
-    let next = Record { step, since_ms: now_ms, problem, watch, ..record.clone() };
+    let next = Record { step, since_ms: now_ms, problem, watch, pod_wait: None, ..record.clone() };
     let (seconds, problem) = (next.seconds(), &next.problem);
     let moved = match record.moved_words() {
         moved if moved.is_empty() => moved,

@@ -215,7 +215,7 @@ pub fn gate<'r>(
         };
         let node = node.to_owned();
         // Whatever the policy said when they changed: steps follow each other.
-        if !record.step.is_over() {
+        if record.holds_others_up() {
             waits = Some(Gate::Changes { node: node.clone() });
         } else if is_watched(record).is_some() {
             waits = Some(Gate::Waits(Subject::Node(node.clone())));

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::sharing;
+use super::Rules;
+use super::facts::Facts;
+use super::sharing::{self, SharedAs};
 use dovetail_objects::{LabelSelector, Labels, Pod, PodSelection, PodTerm};
 
 /// What a counter counts. Its text is its name in the engine.
@@ -23,10 +25,11 @@ pub enum CounterSelector {
     },
     /// Pods that carry this anti-affinity term, and so keep away the pods it is about.
     Carriers(PodTerm),
-    /// Pods of other classes that request shared GPUs. A pod without a class is of none.
-    OtherClass(Box<str>),
-    /// Pods of other namespaces that request shared GPUs.
-    OtherNamespace(Box<str>),
+    /// Pods of other classes that request shared GPUs under a name. A pod without a class is of
+    /// none.
+    OtherClass(SharedAs, Box<str>),
+    /// Pods of other namespaces that request shared GPUs under a name.
+    OtherNamespace(SharedAs, Box<str>),
 }
 
 impl CounterSelector {
@@ -45,11 +48,11 @@ impl CounterSelector {
             }
             Self::Chosen(selections) => selections.iter().all(|pods| chooses(pods, pod, namespace)),
             Self::Carriers(term) => anti_affinity_terms(pod).contains(term),
-            Self::OtherClass(class) => {
-                sharing::class(pod).is_some_and(|of| *of != **class) && sharing::shares_gpus(pod)
+            Self::OtherClass(name, class) => {
+                sharing::class(pod).is_some_and(|of| *of != **class) && name.is_requested(pod)
             }
-            Self::OtherNamespace(namespace) => {
-                pod.meta.namespace != *namespace && sharing::shares_gpus(pod)
+            Self::OtherNamespace(name, namespace) => {
+                pod.meta.namespace != *namespace && name.is_requested(pod)
             }
         }
     }
@@ -66,7 +69,7 @@ impl CounterSelector {
                     .find(|pods| pods.namespace_selector == LabelSelector::Nothing)?;
                 Some(&named.namespaces)
             }
-            Self::Carriers(_) | Self::OtherClass(_) | Self::OtherNamespace(_) => None,
+            Self::Carriers(_) | Self::OtherClass(..) | Self::OtherNamespace(..) => None,
         }
     }
 }
@@ -94,7 +97,7 @@ pub fn anti_affinity_terms(pod: &Pod) -> &[PodTerm] {
 
 /// The counters that the pod's own rules and preferences ask, apart from those for ports, disks and
 /// claims.
-pub fn asked_by(pod: &Pod) -> Vec<CounterSelector> {
+pub fn asked_by(pod: &Pod, facts: &Facts, rules: &Rules) -> Vec<CounterSelector> {
     let constraints = pod.spread.iter().chain(&pod.soft_spread);
     let mut asked: Vec<CounterSelector> =
         constraints.map(|constraint| spread(pod, &constraint.selector)).collect();
@@ -102,7 +105,7 @@ pub fn asked_by(pod: &Pod) -> Vec<CounterSelector> {
         asked.extend(affinity(&terms.affinity));
         asked.extend(terms.anti_affinity.iter().map(anti_affinity));
     }
-    asked.extend(sharing::asked_by(pod));
+    asked.extend(sharing::asked_by(pod, facts, rules));
     asked.sort();
     asked.dedup();
     asked
@@ -143,8 +146,8 @@ impl fmt::Display for CounterSelector {
             Self::Carriers(term) => {
                 write!(out, "against {} per {}", Selected(&term.pods), term.topology_key)
             }
-            Self::OtherClass(class) => write!(out, "sharing GPUs, not of class {class}"),
-            Self::OtherNamespace(namespace) => write!(out, "sharing GPUs, not in {namespace}"),
+            Self::OtherClass(name, class) => write!(out, "{name}, not of class {class}"),
+            Self::OtherNamespace(name, namespace) => write!(out, "{name}, not in {namespace}"),
         }
     }
 }

@@ -24,7 +24,8 @@ pub struct Facts {
     /// By storage class, then by namespace and name.
     capacities: BTreeMap<Box<str>, BTreeMap<Key, StorageCapacity>>,
     device_classes: BTreeMap<Box<str>, DeviceClass>,
-    /// Extended resources that nodes offer by device plugin.
+    /// Extended resources that nodes offer by device plugin, and
+    /// [`REPLICAS_AS_GPUS`](super::REPLICAS_AS_GPUS).
     pub offers: Offers,
 }
 

@@ -41,6 +41,7 @@ pub use preemption::preemption_rules;
 pub use receipt::Receipt;
 pub use run_time::{said_run_time, started_ms, unreadable_run_time};
 pub use said::{JobDeclaration, how_ended};
+pub use sharing::{REPLICAS_AS_GPUS, SharedAs, offers_replicas_as_gpus};
 pub use time_limit::time_limit_ms;
 
 /// The resource whose units are whole GPUs, unless another is set.

@@ -44,10 +44,8 @@ pub fn pod_with_devices(pod: &Pod, facts: &Facts, rules: &Rules) -> Result<Requi
     node_conditions.extend(selected(ours));
     node_conditions.extend(conditions(pod, facts)?);
     let mut between: Vec<CounterRule> = pod_rules(pod).chain(ports::rules(pod)).collect();
-    if !rules.mixes_shared_gpus {
-        node_conditions.extend(sharing::condition(pod));
-        between.extend(sharing::rules(pod));
-    }
+    node_conditions.extend(sharing::conditions(pod, facts, rules));
+    between.extend(sharing::rules(pod, facts, rules));
     Ok(Requirement {
         resources,
         device,

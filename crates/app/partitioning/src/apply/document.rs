@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_console::plain::{plain, plain_sentence};
+use dovetail_console::plain::{plain, plain_message, plain_sentence};
 use dovetail_console::table::{table, wrapped};
 use dovetail_sharing::{Record, Step, stuck_remedy};
 use serde::Serialize;
@@ -53,7 +53,7 @@ impl PolicyRow {
             policy: policy.to_owned(),
             is_ready: false,
             is_applied: false,
-            problem: Some(plain(problem).to_string()),
+            problem: Some(plain_message(problem)),
             warnings: Vec::new(),
         }
     }
@@ -252,7 +252,7 @@ pub fn text(document: &Document) -> String {
             text += &wrapped(&format!("policy {} is not ready: {problem}", row.policy), 0);
         }
         for warning in &row.warnings {
-            text += &wrapped(&format!("policy {}: {}", row.policy, plain(warning)), 0);
+            text += &wrapped(&format!("policy {}: {}", row.policy, plain_message(warning)), 0);
         }
     }
     text

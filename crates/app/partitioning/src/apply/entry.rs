@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
-use dovetail_console::plain::plain;
+use dovetail_console::plain::{plain, plain_message};
 use dovetail_model::MigTable;
 use dovetail_settings::errors::UsageError;
 use dovetail_sharing::{Next, Problem, Record, SharingPolicy, problems, revert};
@@ -80,7 +80,7 @@ pub async fn apply(
             policy: policy.name.clone(),
             is_ready: problem.is_none(),
             is_applied: policy.spec.apply && !options.is_dry_run,
-            problem: problem.as_ref().map(|one| plain(&one.to_string()).to_string()),
+            problem: problem.as_ref().map(|one| plain_message(&one.to_string())),
             warnings: warnings(&objects, &policy.spec),
         });
         if is_of_server && !options.is_dry_run {

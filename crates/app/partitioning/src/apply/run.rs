@@ -115,6 +115,8 @@ mod tests {
             problem: problem.to_owned(),
             then: None,
             evicts: false,
+            unanswered: false,
+            pod_wait: None,
             watch: None,
             moves: Vec::new(),
         };

@@ -22,6 +22,27 @@ fn shared(method: &str, classes: &str) -> Cluster {
     cluster
 }
 
+/// One node whose GPUs are offered four times each under the name of whole GPUs.
+fn replicas_as_gpus(method: &str, classes: &str) -> Cluster {
+    let mut cluster = Cluster::of(1);
+    let key = (Kind::Node, String::new(), "n0".to_owned());
+    cluster.server.change(&key, |node| {
+        node["metadata"]["labels"]["nvidia.com/gpu.sharing-strategy"] = json!(method);
+        node["metadata"]["labels"]["nvidia.com/gpu.replicas"] = json!("4");
+        if !classes.is_empty() {
+            node["metadata"]["annotations"] = json!({"dovetail.dev/shared-classes": classes});
+        }
+    });
+    cluster
+}
+
+/// A pod that requests one of these.
+fn on_a_gpu(class: &str) -> Value {
+    let mut pod = pod(1);
+    pod["metadata"]["labels"]["dovetail.dev/class"] = json!(class);
+    pod
+}
+
 fn shares(class: &str) -> Value {
     let mut pod = pod(0);
     let requests = &mut pod["spec"]["containers"][0]["resources"];
@@ -100,6 +121,57 @@ fn a_node_with_mps_takes_pods_of_one_namespace() {
     cluster.create("c", shares("interactive"));
     assert_eq!(cluster.run(), names(&["c"]), "two classes of one namespace may meet");
     cluster.end("a", "Succeeded");
+    cluster.delete(Kind::Pod, "blue", "c");
+    assert_eq!(cluster.run(), names(&["b"]));
+}
+
+#[test]
+fn replicas_under_the_name_of_whole_gpus_take_pods_of_one_class() {
+    let mut cluster = replicas_as_gpus("time-slicing", "");
+    cluster.create("a", on_a_gpu("batch"));
+    assert_eq!(cluster.run(), names(&["a"]));
+    cluster.create("b", on_a_gpu("interactive"));
+    cluster.create("c", on_a_gpu("batch"));
+    assert_eq!(cluster.run(), names(&["c"]));
+    let told = "0/1 nodes are available: 1 node(s) had shared GPUs that did not admit the pod's \
+                class or namespace.";
+    assert!(cluster.says("b").starts_with(told), "{}", cluster.says("b"));
+    // Its GPUs are whole again, and those of no node are shared.
+    let key = (Kind::Node, String::new(), "n0".to_owned());
+    cluster.server.change(&key, |node| {
+        node["metadata"]["labels"]["nvidia.com/gpu.replicas"] = json!("1");
+    });
+    assert_eq!(cluster.run(), names(&["b"]));
+    // They are shared again, by pods that are there already.
+    cluster.server.change(&key, |node| {
+        node["metadata"]["labels"]["nvidia.com/gpu.replicas"] = json!("2");
+    });
+    cluster.create("d", on_a_gpu("batch"));
+    assert_eq!(cluster.run(), names(&[]));
+    cluster.end("b", "Succeeded");
+    assert_eq!(cluster.run(), names(&["d"]));
+}
+
+#[test]
+fn policies_and_namespaces_hold_for_replicas_under_the_name_of_whole_gpus() {
+    for (method, classes, bound) in [
+        ("time-slicing", "", false),
+        ("time-slicing", "batch", false),
+        ("time-slicing", "batch,inference", true),
+        ("mps", "", true),
+        ("mps", "batch", false),
+    ] {
+        let mut cluster = replicas_as_gpus(method, classes);
+        cluster.create("p", on_a_gpu("inference"));
+        assert_eq!(cluster.run().len(), usize::from(bound), "{method}, {classes}");
+    }
+    let mut cluster = replicas_as_gpus("mps", "");
+    cluster.create("a", on_a_gpu("batch"));
+    assert_eq!(cluster.run(), names(&["a"]));
+    cluster.server.apply(Kind::Pod, "red", "b", on_a_gpu("batch"));
+    cluster.create("c", on_a_gpu("interactive"));
+    assert_eq!(cluster.run(), names(&["c"]), "two classes of one namespace may meet");
+    cluster.delete(Kind::Pod, "blue", "a");
     cluster.delete(Kind::Pod, "blue", "c");
     assert_eq!(cluster.run(), names(&["b"]));
 }

@@ -35,7 +35,7 @@ const HELD_BY: [&str; 3] = [
 /// Labels that say how the GPUs of a node are shared, and among how many pods each.
 const SHARED: [(&str, &str); 2] = [
     (labels::NVIDIA_STRATEGY, labels::NVIDIA_REPLICAS),
-    ("cloud.google.com/gke-gpu-sharing-strategy", labels::GKE_SHARED_CLIENTS),
+    (labels::GKE_STRATEGY, labels::GKE_SHARED_CLIENTS),
 ];
 
 /// Taints of autoscalers on nodes that they are removing: Karpenter (v1, before v1), and Cluster

@@ -11,5 +11,6 @@ mod label_set;
 mod objects;
 mod owner_kind;
 mod readiness;
+mod shortened;
 mod vgpus;
 mod workload;

@@ -254,6 +254,41 @@ fn a_return_that_waits_for_pods_can_be_called_off() {
     assert!(matches!(gate_of(&world, &policy(6)), Gate::Stopped { .. }));
 }
 
+/// Pods of a service do not finish: the node takes pods again, and people begin the return.
+#[test]
+fn a_return_whose_pods_do_not_finish_in_a_day_is_called_off_and_can_begin_again() {
+    let mut world = changed(Case::mig());
+    world.bind_whatever(3 * DAY_MS);
+    judge(&mut world, Outcome::Worse);
+    let write = give_back(&world.seen(), world.now_ms).expect("a way back");
+    world.take(&write, false);
+    assert_eq!(run(&mut world).step, Step::Emptying);
+    let other = changed_policy(json!({"keepWhole": 2}));
+    world.now_ms += DAY_MS - 1;
+    assert_eq!(run(&mut world).step, Step::Emptying);
+    assert_eq!(gate_of(&world, &other), Gate::Changes { node: "n".to_owned() });
+    world.now_ms += 1;
+    let kept = run(&mut world);
+    assert_eq!((kept.step, world.is_tainted()), (Step::Undone, false), "{kept:?}");
+    let words = "its rollback was canceled after 24 hours of waiting for team/p1 to release its \
+                 GPUs: restart the pod to move it, then run `dovetail partition rollback --node n`";
+    assert_eq!(kept.problem, words);
+    let undone = world.events.values().find(|event| event["reason"] == "RepartitionUndone");
+    let message = undone.expect("an event")["message"].as_str().unwrap_or_default();
+    assert!(message.ends_with(words), "{message}");
+    // Other nodes are tried, and this one is not by itself.
+    assert_eq!(gate_of(&world, &other), Gate::Canary);
+    assert_eq!(give_back(&world.seen(), world.now_ms + DAY_MS), None);
+    let refused = revert(&world.seen(), world.now_ms).expect_err("the pod is there").to_string();
+    assert!(refused.contains("team/p1 use its GPUs"), "{refused}");
+    world.now_ms += 3 * DAY_MS;
+    world.pass(5_000);
+    let write = revert(&world.seen(), world.now_ms).expect("a way back");
+    world.take(&write, false);
+    assert_eq!(run(&mut world).step, Step::Done);
+    assert!(world.has(&world.case.from) && !world.is_tainted());
+}
+
 #[test]
 fn only_other_layouts_start_again_and_not_while_a_node_is_watched_or_goes_back() {
     let judged = || {

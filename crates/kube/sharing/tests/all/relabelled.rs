@@ -1,12 +1,14 @@
 //! Nodes that people label after a change, changes that wait for pods, and runs that die before
 //! their first write.
 
-use dovetail_sharing::guard::DWELL_MS;
+use dovetail_sharing::guard::{DWELL_MS, left_today};
 use dovetail_sharing::{Next, Record, Refused, Step, Write, begin, is_for_pods, next, revert};
 use dovetail_testkit::gpu_operator::Fault;
 use serde_json::json;
 
 use crate::world::{Case, TIMING, World};
+
+const DAY_MS: u64 = 24 * 3_600_000;
 
 fn record(world: &World) -> Record {
     world.seen().record.expect("a record")
@@ -135,6 +137,93 @@ fn a_change_that_waits_for_a_pod_says_so_and_other_waits_do_not() {
     assert_eq!(waiting.step, Step::Applying);
     world.pass(700_000);
     assert_eq!(run_to(&mut world, None).step, Step::Done);
+}
+
+/// The pod never finishes: its node stays tainted, as its GPUs are between two layouts, and other
+/// nodes change.
+#[test]
+fn a_pod_that_does_not_finish_holds_up_no_other_node_after_a_day() {
+    let mut world = World::new(Case::mig(), 0);
+    world.faults().push_back(Some(Fault::Fails));
+    let write = start(&world).expect("a start");
+    assert!(world.take(&write, false));
+    run_to(&mut world, Some(Step::Applying));
+    world.pass(120_000);
+    world.bind_whatever(2 * DAY_MS);
+    let written = |world: &mut World| {
+        let next = next(&world.seen(), &TIMING, world.now_ms);
+        let Next::Write(write) = next else { panic!("nothing follows: {next:?}") };
+        assert!(world.take(&write, false));
+    };
+    written(&mut world);
+    let left = |world: &World| left_today(10, 10, [record(world)].iter(), world.now_ms);
+    world.now_ms += DAY_MS - 1;
+    assert!(matches!(next(&world.seen(), &TIMING, world.now_ms), Next::Wait { .. }));
+    assert_eq!(left(&world), 0);
+    world.now_ms += 1;
+    written(&mut world);
+    assert_eq!((left(&world), world.is_tainted()), (1, true));
+    let overdue = world.events.values().find(|event| event["reason"] == "RepartitionOverdue");
+    let message = overdue.expect("an event")["message"].as_str().unwrap_or_default();
+    assert!(message.contains("waiting until team/p1 finish on its GPUs; after 24 h"), "{message}");
+    assert!(matches!(next(&world.seen(), &TIMING, world.now_ms), Next::Wait { .. }), "said once");
+    // It goes on once the pod has finished.
+    world.now_ms += DAY_MS;
+    assert_eq!(run_to(&mut world, None).step, Step::Done);
+    assert_eq!((record(&world).pod_wait, left(&world)), (None, 0));
+}
+
+/// mig-manager is done with the new layout at once, the former one is asked for by then, and the
+/// kubelet has not reported yet that the plugin offers nothing.
+#[test]
+fn a_success_that_belongs_to_the_request_before_ends_no_return() {
+    let mut world = World::new(Case::mig(), 0);
+    let write = start(&world).expect("a start");
+    assert!(world.take(&write, false));
+    run_to(&mut world, Some(Step::Applying));
+    let state = "nvidia.com/mig.config.state";
+    assert_eq!(world.node["metadata"]["labels"][state], json!("pending"), "not of before");
+    let write = revert(&world.seen(), world.now_ms).expect("a way back");
+    assert!(world.take(&write, false));
+    assert!(record(&world).unanswered);
+    for answer in ["success", "failed"] {
+        world.node["metadata"]["labels"][state] = json!(answer);
+        assert!(world.seen().has(&world.case.from), "the node shows what it had");
+        let next = next(&world.seen(), &TIMING, world.now_ms);
+        assert!(matches!(next, Next::Wait { .. }), "{answer}: {next:?}");
+        assert!(world.is_tainted());
+    }
+    // What it reports after that time is about the return.
+    world.node["metadata"]["labels"][state] = json!("success");
+    world.now_ms += 2 * TIMING.mount_ms;
+    let undone = run_to(&mut world, None);
+    assert_eq!((undone.step, world.is_tainted()), (Step::Undone, false), "{undone:?}");
+}
+
+#[test]
+fn a_label_that_a_gitops_tool_sets_is_not_changed() {
+    for case in [Case::time_slicing(), Case::amd()] {
+        let label = case.by.label();
+        let claim = |world: &mut World, manager: &str| {
+            let field = format!("f:{label}");
+            world.node["metadata"]["managedFields"] = json!([{"manager": manager,
+                "operation": "Apply", "fieldsV1": {"f:metadata": {"f:labels": {field: {}}}}}]);
+        };
+        let mut world = World::new(case, 0);
+        claim(&mut world, "kustomize-controller");
+        let refused = start(&world).expect_err("their label").to_string();
+        let told = format!("node n: another client, kustomize-controller, sets {label} (");
+        assert!(refused.starts_with(&told), "{refused}");
+        claim(&mut world, "kubectl-label");
+        let write = start(&world).expect("a start");
+        assert!(world.take(&write, false));
+        assert_eq!(run_to(&mut world, None).step, Step::Done);
+        // They apply the same value since.
+        claim(&mut world, "kustomize-controller");
+        assert!(revert(&world.seen(), world.now_ms).is_err());
+        claim(&mut world, "dovetail");
+        assert!(revert(&world.seen(), world.now_ms).is_ok());
+    }
 }
 
 #[test]

@@ -6,7 +6,10 @@ use dovetail_model::{
     RuleKind, TaintEffect,
 };
 use dovetail_objects::{CsiNode, Kind, Node, Object, Pod};
-use dovetail_translate::{Facts, NodeSetting, NotYet, Rules, held, node, pod, twice_offered};
+use dovetail_translate::counting::asked_by;
+use dovetail_translate::{
+    Facts, NodeSetting, NotYet, REPLICAS_AS_GPUS, Rules, held, node, pod, twice_offered,
+};
 use serde_json::{Value, json};
 
 fn read(kind: Kind, value: &Value) -> Object {
@@ -403,6 +406,51 @@ fn only_pods_that_dovetail_places_keep_classes_on_shared_gpus_apart() {
         (found.rules.len(), found.node_conditions.len())
     };
     assert_eq!((of(false), of(true)), ((2, 1), (0, 0)));
+}
+
+/// On other nodes, and where no node offers any, a whole GPU is nobody else's.
+#[test]
+fn pods_that_request_gpus_share_them_where_these_are_replicas() {
+    let labels = |offers: Value, replicas: Value| -> Vec<String> {
+        let object = json!({"metadata": {"name": "n", "labels": replicas,
+                "annotations": {"dovetail.dev/shared-classes": "batch"}},
+            "status": {"allocatable": offers, "capacity": offers}});
+        let Object::Node(object) = read(Kind::Node, &object) else { panic!("a node") };
+        let node = node(&object, &NodeSetting::default(), &Rules::default());
+        let ours = node.labels.into_keys().filter(|key| key.starts_with("dovetail.dev/"));
+        ours.collect()
+    };
+    let discovered = json!({"nvidia.com/gpu.replicas": "4"});
+    let on_gke = json!({"cloud.google.com/gke-gpu-sharing-strategy": "mps",
+        "cloud.google.com/gke-max-shared-clients-per-gpu": "2"});
+    let gpus = json!({"nvidia.com/gpu": "8"});
+    let found = labels(gpus.clone(), discovered.clone());
+    assert_eq!(
+        found,
+        [
+            "dovetail.dev/gpus-shared-by:named-classes",
+            "dovetail.dev/gpus-shared-by:time-slicing",
+            "dovetail.dev/gpus-shared-class:batch"
+        ]
+    );
+    assert!(labels(gpus.clone(), on_gke).contains(&"dovetail.dev/gpus-shared-by:mps".to_owned()));
+    assert_eq!(labels(gpus, json!({"nvidia.com/gpu.replicas": "1"})), [""; 0]);
+    // The label counts the replicas that have a name of their own.
+    let renamed = labels(json!({"nvidia.com/gpu": "1", "nvidia.com/gpu.shared": "4"}), discovered);
+    assert!(renamed.iter().all(|label| label.contains("/shared-")), "{renamed:?}");
+
+    let mut asks = a_pod(json!({}));
+    asks.requests.extended.insert("nvidia.com/gpu".to_owned(), 1);
+    asks.meta.labels = [("dovetail.dev/class", "inference")].into_iter().collect();
+    let mut facts = Facts::default();
+    let of = |facts: &Facts, mixes_shared_gpus| {
+        let rules = Rules { mixes_shared_gpus, ..Rules::default() };
+        let found = pod(&asks, facts, &rules).expect("a pod");
+        (found.rules.len(), found.node_conditions.len(), asked_by(&asks, facts, &rules).len())
+    };
+    assert_eq!(of(&facts, false), (0, 0, 0));
+    facts.offers.add(REPLICAS_AS_GPUS);
+    assert_eq!((of(&facts, false), of(&facts, true)), ((2, 1, 2), (0, 0, 0)));
 }
 
 #[test]

@@ -159,6 +159,20 @@ fn classes_of_any_name_are_mixed_on_time_slices() {
     assert_eq!(told(["team-a", "team-a"]), [""; 0]);
 }
 
+#[test]
+fn classes_are_mixed_on_replicas_of_either_name() {
+    for resource in [GPU, "nvidia.com/gpu.shared"] {
+        let mut facts = healthy();
+        facts.nodes.iter_mut().for_each(|node| node.time_slices = 4);
+        if resource != GPU {
+            offered_as(&mut facts, resource);
+        }
+        facts.workloads[SERVE].class = Some(WorkloadClass::Interactive);
+        facts.workloads[TRAIN].class = Some(WorkloadClass::Batch);
+        assert!(ids(&facts).contains(&"SHR-10"), "{resource}");
+    }
+}
+
 /// No plugin offers GPUs while their layout changes, and none after a change that failed.
 #[test]
 fn no_device_plugin_is_blamed_for_a_layout_that_is_not_there() {

@@ -11,7 +11,8 @@ use super::network::NodePlace;
 use super::reported::full_name;
 use crate::world::report::ObjectReport;
 use dovetail_translate::{
-    NodeSetting, Rules, devices_not_counted, node as translated, twice_offered,
+    NodeSetting, REPLICAS_AS_GPUS, Rules, devices_not_counted, node as translated,
+    offers_replicas_as_gpus, twice_offered,
 };
 
 #[derive(Debug, Default)]
@@ -144,7 +145,10 @@ impl Nodes {
         }
         let offered = object.iter().flat_map(|node| &node.allocatable.extended);
         let offered = offered.filter(|(_, amount)| **amount > 0);
-        let now: Vec<Box<str>> = offered.map(|(name, _)| name.as_str().into()).collect();
+        let mut now: Vec<Box<str>> = offered.map(|(name, _)| name.as_str().into()).collect();
+        if object.as_deref().is_some_and(offers_replicas_as_gpus) {
+            now.push(REPLICAS_AS_GPUS.into());
+        }
         entry.object = object;
         let before = std::mem::replace(&mut entry.offers, now.clone());
         Offers { before, now }

@@ -4,12 +4,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_objects::{Kind, Namespace, Node, Object, WorkloadKind};
+use dovetail_objects::{Kind, Namespace, Node, Object, WorkloadKind, labels};
 
 use super::Objects;
 use super::descriptions::{WorkloadNoted, job_of};
 use super::pods::Slot;
 use super::registry::Use;
+use dovetail_translate::REPLICAS_AS_GPUS;
 use dovetail_translate::counting::{CounterSelector, anti_affinity_terms, asked_by, is_kept_away};
 use dovetail_translate::gang::{GangName, made_by};
 
@@ -170,17 +171,23 @@ impl Objects {
         if self.is_ready {
             self.place_node(name);
         }
-        let mut has_turned = false;
-        for resource in &offers.now {
-            has_turned |=
-                self.facts.offers.add(resource) && self.facts.device_class_for(resource).is_some();
-        }
-        for resource in &offers.before {
-            has_turned |= self.facts.offers.remove(resource)
-                && self.facts.device_class_for(resource).is_some();
-        }
-        if has_turned {
+        let known = &mut self.facts.offers;
+        let mut turned: Vec<&str> = Vec::new();
+        turned.extend(offers.now.iter().map(|name| &**name).filter(|name| known.add(name)));
+        turned.extend(offers.before.iter().map(|name| &**name).filter(|name| known.remove(name)));
+        if turned.iter().any(|name| self.facts.device_class_for(name).is_some()) {
             self.mark_unplaced();
+        }
+        if turned.contains(&REPLICAS_AS_GPUS) {
+            // Who shares GPUs concerns all pods that request some, from now on or no longer.
+            let requests_gpus = |slot: &Slot| {
+                self.pods.get(*slot).pod.holds().extended.contains_key(labels::NVIDIA_GPU)
+            };
+            let concerned: Vec<Slot> = self.pods.in_order().filter(requests_gpus).collect();
+            for slot in concerned {
+                self.use_selectors(slot);
+                self.dirty.pods.insert(slot);
+            }
         }
         self.dirty.nodes.insert(name.into());
     }
@@ -218,7 +225,7 @@ impl Objects {
         let takes_part = self.takes_part(entry);
         let mut wanted: BTreeSet<CounterSelector> = BTreeSet::new();
         if takes_part {
-            wanted.extend(asked_by(&entry.pod));
+            wanted.extend(asked_by(&entry.pod, &self.facts, &self.settings.rules));
         }
         if takes_part || (self.is_elsewhere(&entry.pod) && !entry.is_unreadable) {
             let terms = anti_affinity_terms(&entry.pod).iter();

@@ -83,8 +83,8 @@ impl Registry {
                 CounterSelector::Spread { .. }
                 | CounterSelector::Budget { .. }
                 | CounterSelector::Chosen(_)
-                | CounterSelector::OtherClass(_)
-                | CounterSelector::OtherNamespace(_) => None,
+                | CounterSelector::OtherClass(..)
+                | CounterSelector::OtherNamespace(..) => None,
             })
             .filter(|term| is_kept_away(term, pod, namespace))
             .collect();
@@ -103,7 +103,7 @@ impl Registry {
             }
             CounterSelector::Chosen(selections) => (&mut self.counting, &selections[0].selector),
             CounterSelector::Carriers(term) => (&mut self.keeping_away, &term.pods.selector),
-            CounterSelector::OtherClass(_) | CounterSelector::OtherNamespace(_) => {
+            CounterSelector::OtherClass(..) | CounterSelector::OtherNamespace(..) => {
                 return self.counting.file(number, None, there);
             }
         };

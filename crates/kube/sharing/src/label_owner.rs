@@ -1,0 +1,84 @@
+//! Who sets a label of a node, by the managers of its fields.
+
+use std::collections::BTreeMap;
+
+use dovetail_objects::harmless;
+use serde_json::Value;
+
+use crate::component::Component;
+use crate::names::FIELD_MANAGER;
+
+/// What the API server calls a client that does not name itself.
+const UNNAMED: &str = "unknown";
+/// How kubectl names itself when a person sets one field with it.
+const BY_HAND: [&str; 5] =
+    ["kubectl-label", "kubectl-edit", "kubectl-patch", "kubectl-create", "kubectl-replace"];
+
+/// The clients that set what components are asked for according to a manifest or by themselves, as
+/// GitOps tools and controllers do, each in words. What people or dovetail set is not there.
+/// `metadata`: of a node.
+pub fn label_owners(metadata: &Value) -> BTreeMap<Component, String> {
+    Component::ALL.into_iter().filter_map(|by| Some((by, owner(metadata, by)?))).collect()
+}
+
+fn owner(metadata: &Value, by: Component) -> Option<String> {
+    let key = by.label();
+    // mig-manager reports when a layout that others asked for is there.
+    if by == Component::MigManager || metadata["labels"][key].is_null() {
+        return None;
+    }
+    let field = format!("f:{key}");
+    let entries = metadata["managedFields"].as_array().into_iter().flatten();
+    let sets = |entry: &&Value| entry["fieldsV1"]["f:metadata"]["f:labels"].get(&*field).is_some();
+    let mut managers = entries.filter(sets).filter_map(|entry| entry["manager"].as_str());
+    let manager = managers.find(|manager| {
+        ![FIELD_MANAGER, UNNAMED, ""].contains(manager) && !BY_HAND.contains(manager)
+    })?;
+    Some(format!(
+        "another client, {}, sets {key} (metadata.managedFields): to let dovetail manage the node, \
+         remove the label there",
+        harmless(manager)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_label_that_a_controller_sets_belongs_to_it() {
+        let (plugin, amd) = (Component::DevicePlugin, Component::DeviceConfigManager);
+        let node = |by: Component, key: &str, managers: &[&str]| {
+            let entry = |manager: &&str| {
+                json!({"manager": manager, "operation": "Apply", "fieldsType": "FieldsV1",
+                    "fieldsV1": {"f:metadata": {"f:labels": {format!("f:{key}"): {}}}}})
+            };
+            let entries: Vec<Value> = managers.iter().map(entry).collect();
+            json!({"name": "n", "labels": {by.label(): "x"}, "managedFields": entries})
+        };
+        for by in [plugin, amd] {
+            let key = by.label();
+            for ours in ["dovetail", "unknown", "kubectl-label", "kubectl-edit"] {
+                assert_eq!(owner(&node(by, key, &[ours]), by), None, "{ours}");
+            }
+            for theirs in ["argocd-controller", "kustomize-controller", "kubectl", "karpenter"] {
+                // Dovetail wrote the same value, too.
+                let why = owner(&node(by, key, &["dovetail", theirs]), by).expect("an owner");
+                assert!(
+                    why.starts_with(&format!("another client, {theirs}, sets {key} (")),
+                    "{why}"
+                );
+            }
+            assert_eq!(owner(&node(by, "pool", &["argocd-controller"]), by), None);
+            assert_eq!(owner(&json!({"labels": {key: "x"}}), by), None);
+        }
+        // A label that is gone belongs to nobody, and mig-manager reports what others ask for.
+        let mut gone = node(plugin, plugin.label(), &["argocd-controller"]);
+        gone["labels"] = json!({});
+        assert_eq!(owner(&gone, plugin), None);
+        let mig = Component::MigManager;
+        assert_eq!(owner(&node(mig, mig.label(), &["argocd-controller"]), mig), None);
+    }
+}
