@@ -13,8 +13,8 @@ use dovetail_console::plain::plain;
 use dovetail_inventory::facts::Gathered;
 use dovetail_model::Money;
 use dovetail_sources::doubts::{
-    clamped_in_words, device_doubts_in_words, gpu_counts_in_words, nodes_not_read_in_words,
-    unjudged_by_reason,
+    clamped_in_words, device_doubts_in_words, gpu_counts_in_words, memory_sizes_in_words,
+    nodes_not_read_in_words, unjudged_by_reason,
 };
 use dovetail_sources::node_prices::{PriceLine, Prices};
 use dovetail_sources::old_prices::old_prices;
@@ -647,6 +647,11 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
         what: format!("which nodes fit {} ({}): {}", pods.counted, pods.reason, pods.named),
         hides: "why GPUs that they could use are free".to_owned(),
         command: pods.command.to_owned(),
+    }));
+    unseen.extend(memory_sizes_in_words(&gathered.facts).map(|what| UnseenOut {
+        what,
+        hides: "whether another MIG layout would serve pending pods (SHR-08)".to_owned(),
+        command: "GPU Feature Discovery, which sets nvidia.com/gpu.memory".to_owned(),
     }));
     unseen
 }

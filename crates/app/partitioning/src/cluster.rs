@@ -10,9 +10,11 @@ use anyhow::Result;
 use dovetail_console::app::App;
 use dovetail_console::plain::plain_sentence;
 use dovetail_control::status::WAITING_FOR_QUOTA;
-use dovetail_gpus::{CountSource, GpuCount, GpuUnits, NodeGpus, discovered_gpus, node_gpus};
+use dovetail_gpus::{
+    CountSource, GpuCount, GpuUnits, KnownLayouts, NodeGpus, discovered_gpus, node_gpus_like,
+};
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_MIG_CONFIG};
-use dovetail_model::{MigProfile, MigTable, ShownProfiles, lacks_memory_size};
+use dovetail_model::{Layout, MigProfile, MigTable, ShownProfiles, lacks_memory_size};
 use dovetail_objects::{Pod, Unscheduled};
 use dovetail_partition::{Change, Gpu, Instance, layouts_of_counts};
 use dovetail_settings::errors::BadInput;
@@ -40,6 +42,9 @@ const GATED: &str = "has scheduling gates";
 const NO_QUOTA: &str = "waits for the quota of its queue";
 /// Why nothing is planned for it under a policy, before the profile.
 const NOT_LISTED: &str = "the policy does not list the profile";
+
+/// Why a node stays as it is of which not all is there.
+const MISSING: &str = "GPUs or instances are missing";
 
 /// Whether nothing is planned for a pod because of the nodes: another layout could serve it.
 pub(crate) fn is_for_lack_of_nodes(why: &str) -> bool {
@@ -108,7 +113,8 @@ pub(crate) fn fleet_beside(
 ) -> Fleet {
     let (holders, fleet) = (holders(objects), Fleet::default());
     let shown = ShownProfiles::default();
-    Reader { objects, holders, policy, tables, expected, fleet, shown, age }.read()
+    let known = KnownCounts::default();
+    Reader { objects, holders, policy, tables, expected, fleet, shown, age, known }.read()
 }
 
 /// Whether a pod waits for a node. One that is being deleted gets none.
@@ -134,6 +140,32 @@ struct Reader<'o> {
     fleet: Fleet,
     shown: ShownProfiles,
     age: Age,
+    known: KnownCounts,
+}
+
+/// The layouts of nodes that are read: most nodes are like others.
+#[derive(Default)]
+struct KnownCounts {
+    of_units: KnownLayouts,
+    /// By the place of the table, how many instances of each profile there are, and on how many
+    /// GPUs.
+    of_gpus: BTreeMap<(usize, Layout, usize), Option<Vec<Layout>>>,
+}
+
+impl KnownCounts {
+    /// The same as [`layouts_of_counts`] with the table at this place; none of no GPUs.
+    fn layouts(
+        &mut self,
+        (place, table): (usize, &MigTable),
+        counts: Layout,
+        gpus: usize,
+    ) -> Option<Vec<Layout>> {
+        if gpus == 0 {
+            return Some(Vec::new());
+        }
+        let of = self.of_gpus.entry((place, counts, gpus));
+        of.or_insert_with_key(|(_, counts, _)| layouts_of_counts(table, counts, gpus)).clone()
+    }
 }
 
 /// Why it is not clear how many GPUs a node has that offers so many whole ones, if it is not.
@@ -183,7 +215,8 @@ impl Reader<'_> {
     }
 
     fn node(&mut self, name: &str, seen: &SeenNode) {
-        let Some(gpus) = node_gpus(&seen.node, seen.hami()) else { return };
+        let known = &self.known.of_units;
+        let Some(gpus) = node_gpus_like(&seen.node, seen.hami(), known) else { return };
         self.fleet.gpus += usize::try_from(gpus.count.gpus).unwrap_or(0);
         let Some((model, table)) = model_of_node(self.tables, seen) else {
             return self.leave(name, why_no_table(&gpus), gpus.count.gpus);
@@ -223,17 +256,13 @@ impl Reader<'_> {
             counts[place] += u16::try_from(units.usable).unwrap_or(0);
             used[place] += self.used(name, &units.resource);
         }
-        let is_broken = gpus.units.iter().any(|units| units.usable < units.built_in);
-        let broken = (lost > 0 || is_broken).then(|| "GPUs or instances are missing".to_owned());
+        let is_broken = lost > 0 || gpus.units.iter().any(|units| units.usable < units.built_in);
+        let broken = is_broken.then(|| MISSING.to_owned());
         let may_change = self.may_change(name, seen, broken, gpus.count.gpus);
         if !may_change && self.add_used_gpus(name, &model, table_place) {
             return;
         }
-        let layouts = match cut {
-            0 => Some(Vec::new()),
-            _ => layouts_of_counts(table, &counts, cut as usize),
-        };
-        let Some(layouts) = layouts else {
+        let Some(layouts) = self.known.layouts((table_place, table), counts, cut as usize) else {
             let why = "according to the model's MIG table, its instances do not fit on its GPUs";
             return self.leave(name, why, cut);
         };

@@ -9,7 +9,7 @@
 //! | `profile_names` | under which names the GPUs of a cluster offer their profiles |
 //! | `waiting` | pending pods as a plan has them |
 //! | `together` | pods that a plan serves on one node fit there together |
-//! | `several`, `node_room` | pods that ask for several instances get all of them on one node; which nodes could have them |
+//! | `several`, `node_room`, `batches` | pods that ask for several instances get all of them on one node; which nodes could have them; many pods at once |
 //! | `worth` | which of two plans is better |
 //! | `policy`, `field_line` | what a `SharingPolicy` in a file allows; on which line of it a field is |
 //! | `budgets` | whether PodDisruptionBudgets let a pod be evicted |
@@ -35,6 +35,7 @@ mod amd;
 mod amd_gpus;
 pub mod apply;
 mod asked;
+mod batches;
 mod budgets;
 mod changes;
 pub mod cluster;

@@ -18,6 +18,8 @@ pub(crate) struct NodeRoom {
     may_change: Vec<bool>,
     /// Idle instances of all profiles.
     idle_there: Vec<usize>,
+    /// The table of the GPUs of each node, and how many of them may change as a whole.
+    pub(crate) changing: Vec<(usize, usize)>,
 }
 
 impl NodeRoom {
@@ -29,6 +31,7 @@ impl NodeRoom {
             slices: vec![0; nodes],
             may_change: vec![false; nodes],
             idle_there: vec![0; nodes],
+            changing: vec![(0, 0); nodes],
         };
         for (gpu, node) in fleet.world.gpus.iter().zip(&places) {
             let table = &fleet.world.tables[gpu.table];
@@ -41,6 +44,8 @@ impl NodeRoom {
             };
             room.may_change[*node] |= gpu.change != Change::Never;
             room.idle_there[*node] += gpu.idle.len();
+            let is_changing = gpu.change != Change::Never && gpu.held.is_empty();
+            room.changing[*node] = (gpu.table, room.changing[*node].1 + usize::from(is_changing));
         }
         room
     }
@@ -49,15 +54,25 @@ impl NodeRoom {
     /// those that have them idle, then those that lack the fewest and have the fewest idle ones to
     /// lose.
     pub(crate) fn candidates(&self, fleet: &Fleet, pod: &SeveralInstances) -> Vec<usize> {
+        self.candidates_beside(fleet, pod, &fleet.pinned.by_node(pod.nodes.len()))
+    }
+
+    /// The same beside these instances of each node.
+    pub(crate) fn candidates_beside(
+        &self,
+        fleet: &Fleet,
+        pod: &SeveralInstances,
+        there: &[BTreeMap<String, u32>],
+    ) -> Vec<usize> {
         let needed = slices_of(fleet, pod);
         let mut found: Vec<(u32, usize, usize)> = Vec::new();
         for node in (0..pod.nodes.len()).filter(|node| pod.nodes[*node]) {
-            let before = fleet.pinned.on(node);
+            let before = &there[node];
             let taken =
                 before.iter().map(|(profile, count)| fleet.slices(profile) * i64::from(*count));
             let missing = pod.instances.iter().fold(0, |missing: u32, (profile, count)| {
                 let idle = self.idle.get(profile).and_then(|on| on.get(&node));
-                let used = before.get(profile.as_str()).copied().unwrap_or(0);
+                let used = before.get(profile).copied().unwrap_or(0);
                 let there = idle.copied().unwrap_or(0).saturating_sub(used);
                 missing.saturating_add(count.saturating_sub(there))
             });
@@ -68,6 +83,14 @@ impl NodeRoom {
         }
         found.sort_unstable();
         found.into_iter().map(|(.., node)| node).collect()
+    }
+
+    /// Whether a node has all of these instances idle.
+    pub(crate) fn has_idle(&self, node: usize, instances: &BTreeMap<String, u32>) -> bool {
+        instances.iter().all(|(profile, count)| {
+            let there = self.idle.get(profile).and_then(|on| on.get(&node));
+            there.is_some_and(|there| there >= count)
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_gpus::node_gpus;
+use dovetail_gpus::{KnownLayouts, node_gpus_like};
 use dovetail_sources::node_prices::NodeToPrice;
 
 use crate::fleet::Fleet;
@@ -26,9 +26,10 @@ impl PriceFacts {
         let models = fleet.names.iter().zip(&fleet.models);
         let models: BTreeMap<&str, &str> =
             models.map(|((node, _), model)| (node.as_str(), model.as_str())).collect();
+        let layouts = KnownLayouts::default();
         let facts = models.into_iter().filter_map(|(name, model)| {
             let seen = objects.nodes.get(name)?;
-            let gpus = node_gpus(&seen.node, seen.hami())?;
+            let gpus = node_gpus_like(&seen.node, seen.hami(), &layouts)?;
             let labels = seen.node.meta.labels.iter();
             Some(Self {
                 node: name.to_owned(),

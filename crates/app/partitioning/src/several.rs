@@ -14,6 +14,7 @@ use std::cmp::Reverse;
 use anyhow::Result;
 use dovetail_partition::PartitionPlan;
 
+use crate::batches::BatchRoom;
 use crate::fleet::Fleet;
 use crate::node_room::{NodeRoom, rule_out, slices_of};
 use crate::together::{plan_largest_first, plan_together, set_demand};
@@ -25,6 +26,11 @@ const MOST_PLANS: usize = 32;
 
 /// So many more are made in which pods take each other's place, if some have no node then.
 const MOST_EXCHANGES: usize = 32;
+
+/// Plans take longer on many nodes: as many nodes as these are planned in all, and so many plans at
+/// least.
+const MOST_PLANNED_NODES: usize = 4_096;
+const LEAST_PLANS: usize = 12;
 
 /// So many plans of one pod are compared, if there are plans enough for the other pods.
 const MOST_COMPARED: usize = 4;
@@ -52,10 +58,13 @@ pub(crate) fn plan_with_several(mut fleet: Fleet) -> Result<(Fleet, PartitionPla
     let slices = pods.iter().map(|pod| slices_of(&fleet, pod));
     let bound = slices.fold(plan.upper_bound_compute_slices, i64::saturating_add);
     let none = Trial::of(vec![None; pods.len()], fleet.clone(), plan);
-    let mut search = NodeSearch { base: &fleet, pods: &pods, plans_left: MOST_PLANS };
+    let plans_left = plans(&fleet, MOST_PLANS);
+    let mut search = NodeSearch { base: &fleet, pods: &pods, plans_left };
     let all: Vec<usize> = (0..pods.len()).collect();
-    let found = search.with_each(none, &all, None)?;
-    search.plans_left = MOST_EXCHANGES;
+    let found = search.in_batches(none, &all)?;
+    let rest: Vec<usize> = all.into_iter().filter(|pod| found.nodes[*pod].is_none()).collect();
+    let found = search.with_each(found, &rest, None)?;
+    search.plans_left = plans(&fleet, MOST_EXCHANGES);
     let Trial { nodes, mut fleet, mut plan, .. } = search.exchanged(found)?;
     let left = nodes.iter().filter(|node| node.is_none()).count();
     if left > 0 {
@@ -64,6 +73,11 @@ pub(crate) fn plan_with_several(mut fleet: Fleet) -> Result<(Fleet, PartitionPla
     plan.upper_bound_compute_slices = bound;
     plan.is_best = false;
     Ok((fleet, plan))
+}
+
+/// How many plans are made of a fleet, so many at most.
+fn plans(fleet: &Fleet, most: usize) -> usize {
+    (MOST_PLANNED_NODES / fleet.free.len().max(1)).clamp(LEAST_PLANS, most)
 }
 
 /// Pods of a higher priority first, then those with more compute slices. Pods that differ by their
@@ -115,6 +129,59 @@ impl NodeSearch<'_> {
             return Ok(None);
         }
         Ok(Some(Trial::of(nodes, fleet, plan)))
+    }
+
+    /// Pods in this order, if there are too few plans to compare some for each of them: as many as
+    /// fit at once. At least half of the plans are left for those that do not.
+    fn in_batches(&mut self, mut found: Trial, pods: &[usize]) -> Result<Trial> {
+        if pods.len() * MOST_COMPARED <= self.plans_left {
+            return Ok(found);
+        }
+        let kept = self.plans_left.div_ceil(2);
+        let (mut rest, mut size) = (pods, pods.len());
+        while self.plans_left > kept
+            && let Some(first) = rest.first()
+        {
+            let batch = &rest[..size.min(rest.len())];
+            let plans_before = self.plans_left;
+            match self.batch(&found, batch)? {
+                Some(next) => {
+                    (found, rest) = (next, &rest[batch.len()..]);
+                    size = batch.len() * 2;
+                }
+                // None of them surely has room.
+                None if self.plans_left == plans_before => rest = &rest[batch.len()..],
+                None if batch.len() > 1 => size = batch.len().div_ceil(2),
+                None => {
+                    // Nor are those served that request the same.
+                    let alike = |pod: &&usize| self.pods[**pod] == self.pods[*first];
+                    rest = &rest[rest.iter().take_while(alike).count()..];
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The plan that serves as many of some pods as surely have room beside each other, too; `None`
+    /// if there is none that takes nothing from the others.
+    fn batch(&mut self, before: &Trial, pods: &[usize]) -> Result<Option<Trial>> {
+        let mut room = BatchRoom::of(&before.fleet, &before.room);
+        let (mut nodes, mut slices) = (before.nodes.clone(), 0);
+        for alike in pods.chunk_by(|one, other| self.pods[*one] == self.pods[*other]) {
+            let pod = &self.pods[alike[0]];
+            for (number, node) in alike.iter().zip(room.place(pod, alike.len())) {
+                nodes[*number] = Some(node);
+                slices += slices_of(self.base, pod);
+            }
+        }
+        if slices == 0 {
+            return Ok(None);
+        }
+        let all_slices = before.plan.accepted_compute_slices + slices;
+        let trial = self.trial(nodes)?;
+        Ok(trial.filter(|trial| {
+            trial.plan.accepted_compute_slices >= all_slices && trial.worth > before.worth
+        }))
     }
 
     /// Of the plans that serve one pod more the best, if it is worth more than that without the
@@ -190,7 +257,7 @@ impl NodeSearch<'_> {
         if !is_one_left {
             return Ok(best);
         }
-        if let Some(all) = choices(&options) {
+        if let Some(all) = choices(&options, self.plans_left) {
             for nodes in all {
                 let trial = self.trial(nodes)?;
                 best = trial.filter(|trial| trial.worth > best.worth).unwrap_or(best);
@@ -230,9 +297,9 @@ impl NodeSearch<'_> {
     }
 }
 
-/// All choices of a node or none for each of some pods; `None` if there are more than plans for
-/// them.
-fn choices(options: &[(usize, Vec<usize>)]) -> Option<Vec<Vec<Option<usize>>>> {
+/// All choices of a node or none for each of some pods; `None` if there are more than so many
+/// plans.
+fn choices(options: &[(usize, Vec<usize>)], plans: usize) -> Option<Vec<Vec<Option<usize>>>> {
     let mut all: Vec<Vec<Option<usize>>> = vec![Vec::new()];
     for (count, nodes) in options {
         if nodes.is_empty() {
@@ -240,7 +307,7 @@ fn choices(options: &[(usize, Vec<usize>)]) -> Option<Vec<Vec<Option<usize>>>> {
             continue;
         }
         for _ in 0..*count {
-            if all.len() * (nodes.len() + 1) > MOST_EXCHANGES {
+            if all.len() * (nodes.len() + 1) > plans {
                 return None;
             }
             all = longer(&all, nodes);

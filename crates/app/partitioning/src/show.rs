@@ -6,7 +6,7 @@ use anyhow::Result;
 use dovetail_console::app::App;
 use dovetail_console::plain::plain;
 use dovetail_console::table::{table, wrapped};
-use dovetail_gpus::{NodeGpus, node_gpus};
+use dovetail_gpus::{KnownLayouts, NodeGpus, node_gpus_like};
 use dovetail_model::MigTable;
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG};
 use dovetail_sharing::{Mode, PolicySpec, Record, Replicas, Side, is_gpu, uses_gpus};
@@ -92,7 +92,7 @@ pub fn document(app: &App, flags: &ObjectFlags, tables: &[MigTable]) -> Result<D
 fn document_of(objects: &Objects, tables: &[MigTable], now_ms: u64) -> Document {
     let policy = PolicySpec { allow_mode_change: true, ..PolicySpec::default() };
     let all = fleet(objects, &policy, tables, Age { now_ms, young_ms: YOUNG_MS });
-    let holders = holders(objects);
+    let (holders, layouts) = (holders(objects), KnownLayouts::default());
     let mut nodes = Vec::new();
     for (name, seen) in &objects.nodes {
         let (amd, why_stays) = match side(seen) {
@@ -103,7 +103,7 @@ fn document_of(objects: &Objects, tables: &[MigTable], now_ms: u64) -> Document 
             Some(Err(why)) => (None, Some(why)),
             None => (None, all.stays.get(name).cloned()),
         };
-        let gpus = node_gpus(&seen.node, seen.hami());
+        let gpus = node_gpus_like(&seen.node, seen.hami(), &layouts);
         let counted = gpus.as_ref().map(|gpus| gpus.count.gpus);
         let amd_gpus = amd.as_ref().map(|side| side.layout.0.len() as i64);
         let Some(gpu_count) = amd_gpus.or(counted) else { continue };

@@ -30,6 +30,9 @@ enum FirstToStay {
     FewestNodes,
 }
 
+/// How many pods a plan serves on a node, by the place of their demand: of few of many kinds.
+type ServedPods = BTreeMap<usize, u32>;
+
 /// Plans so that all pods that a node serves fit there together. Where that serves less than the
 /// GPUs could, it is planned in two ways, and the better plan counts.
 ///
@@ -144,21 +147,19 @@ pub(crate) fn node_of_gpu(fleet: &Fleet) -> Vec<usize> {
     places
 }
 
-/// The nodes on which more is served than fits there, each with how many pods of each demand.
-fn crowded(fleet: &Fleet, planned: &PartitionPlan) -> BTreeMap<usize, Vec<u32>> {
-    let mut served: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+/// The nodes on which more is served than fits there, each with how many pods of which demand.
+fn crowded(fleet: &Fleet, planned: &PartitionPlan) -> BTreeMap<usize, ServedPods> {
+    let mut served: BTreeMap<usize, ServedPods> = BTreeMap::new();
     for (node, gpu) in node_of_gpu(fleet).into_iter().zip(&planned.gpus) {
-        for (entry, count) in &gpu.served {
-            let of_node = served.entry(node).or_insert_with(|| vec![0; fleet.waiting.len()]);
-            if let Some(known) = of_node.get_mut(*entry) {
-                *known += count;
-            }
+        for (entry, count) in gpu.served.iter().filter(|(entry, _)| *entry < fleet.waiting.len()) {
+            *served.entry(node).or_default().entry(*entry).or_default() += count;
         }
     }
     served.retain(|node, served| {
         let Some(mut left) = fleet.free.get(*node).cloned() else { return false };
-        let mut pods = fleet.waiting.iter().zip(served.iter());
-        pods.any(|((pods, _), count)| take(&mut left, &pods.each, *count) < *count)
+        served
+            .iter()
+            .any(|(entry, count)| take(&mut left, &fleet.waiting[*entry].0.each, *count) < *count)
     });
     served
 }
@@ -177,7 +178,7 @@ fn take(free: &mut [i64], each: &[i64], most: u32) -> u32 {
 
 /// From now on only pods that fit there together may go to a node: first those that the plan serves
 /// there, of these first those of higher priority.
-fn narrow(fleet: &mut Fleet, node: usize, served: &[u32], first: FirstToStay) {
+fn narrow(fleet: &mut Fleet, node: usize, served: &ServedPods, first: FirstToStay) {
     let before = std::mem::take(&mut fleet.waiting);
     let mut order: Vec<usize> = (0..before.len()).collect();
     order.retain(|entry| before[*entry].0.is_due && before[*entry].0.nodes[node]);
@@ -195,13 +196,16 @@ fn narrow(fleet: &mut Fleet, node: usize, served: &[u32], first: FirstToStay) {
     for is_of_plan in [true, false] {
         for entry in &order {
             let (pods, count) = &before[*entry];
-            let most = if is_of_plan { served[*entry] } else { count - allowed[*entry] };
+            let of_plan = served.get(entry).copied().unwrap_or(0);
+            let most = if is_of_plan { of_plan } else { count - allowed[*entry] };
             allowed[*entry] += take(&mut free, &pods.each, most);
         }
     }
+    let mut is_decided = vec![false; before.len()];
+    order.iter().for_each(|entry| is_decided[*entry] = true);
     let mut after: BTreeMap<WaitingPods, u32> = BTreeMap::new();
     for (entry, (pods, count)) in before.into_iter().enumerate() {
-        let stays = if order.contains(&entry) { allowed[entry] } else { count };
+        let stays = if is_decided[entry] { allowed[entry] } else { count };
         let mut others = pods.clone();
         others.nodes[node] = false;
         if stays > 0 {
@@ -225,7 +229,7 @@ fn narrow(fleet: &mut Fleet, node: usize, served: &[u32], first: FirstToStay) {
 fn keep_as_they_are(
     fleet: &mut Fleet,
     planned: &PartitionPlan,
-    crowded: &BTreeMap<usize, Vec<u32>>,
+    crowded: &BTreeMap<usize, ServedPods>,
 ) -> bool {
     let nodes = node_of_gpu(fleet);
     let changed = nodes.iter().zip(&planned.gpus).filter(|(_, gpu)| gpu.is_changed());

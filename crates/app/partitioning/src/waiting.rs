@@ -96,15 +96,22 @@ impl PinnedPods {
         self.instances.extend(instances);
     }
 
-    /// How many instances of each profile it is to serve on a node.
-    pub(crate) fn on(&self, node: usize) -> BTreeMap<&str, u32> {
-        let mut on: BTreeMap<&str, u32> = BTreeMap::new();
-        let there = self.instances.iter().filter(|(pods, _)| pods.nodes.get(node) == Some(&true));
-        for (pods, count) in there {
-            let known = on.entry(pods.profile.as_str()).or_default();
-            *known = known.saturating_add(*count);
+    /// Their instances, each with the node on which the plan is to serve it.
+    pub(crate) fn instances(&self) -> impl Iterator<Item = (usize, &WaitingPods, u32)> {
+        self.instances.iter().filter_map(|(pods, count)| {
+            let node = pods.nodes.iter().position(|may_go| *may_go)?;
+            Some((node, pods, *count))
+        })
+    }
+
+    /// How many instances of each profile it is to serve on each of so many nodes.
+    pub(crate) fn by_node(&self, nodes: usize) -> Vec<BTreeMap<String, u32>> {
+        let mut by_node: Vec<BTreeMap<String, u32>> = vec![BTreeMap::new(); nodes];
+        for (node, pods, count) in self.instances() {
+            let known = by_node[node].entry(pods.profile.clone()).or_default();
+            *known = known.saturating_add(count);
         }
-        on
+        by_node
     }
 
     /// How many instances the plan must serve so that each of them has all of its own.

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_audit::{Facts, nodes_without_memory_size};
 use dovetail_console::plain::plain_sentence;
 use dovetail_console::shortened::BETWEEN;
 use dovetail_console::table::counted;
@@ -53,6 +54,13 @@ pub fn nodes_not_read_in_words(unknown: &UnknownGpus) -> Option<String> {
 pub fn device_doubts_in_words(doubts: &[String]) -> Option<String> {
     let told = all(doubts.iter().cloned())?;
     Some(format!("devices of dynamic resource allocation: {told}"))
+}
+
+/// Nodes whose GPUs nobody knows how to cut, though pending pods ask for MIG instances there.
+pub fn memory_sizes_in_words(facts: &Facts) -> Option<String> {
+    let nodes = nodes_without_memory_size(facts).into_iter();
+    let nodes = all(nodes.map(|node| format!("node {}", node.node.name)))?;
+    Some(format!("the MIG layouts of GPUs whose memory size no label states: {nodes}"))
 }
 
 /// Waiting pods that nobody can hold against nodes, all of one reason.

@@ -31,10 +31,11 @@ pub struct PriceFlags {
     /// Use the prices of this region, such as us-east-1
     #[arg(long, value_name = "NAME", requires = "provider", help_heading = "Prices")]
     region: Option<String>,
-    /// Purchase option of the GPUs
-    #[arg(long, value_name = "KIND", default_value = Purchase::OnDemand.name(), help_heading = "Prices")]
+    /// Purchase option of the GPUs, also of nodes whose labels state another [default: as the
+    /// labels of the node state, else on_demand]
+    #[arg(long, value_name = "KIND", help_heading = "Prices")]
     #[arg(value_parser = PossibleValuesParser::new(Purchase::ALL.map(purchase_value)))]
-    purchase: String,
+    purchase: Option<String>,
 }
 
 impl PriceFlags {
@@ -45,10 +46,8 @@ impl PriceFlags {
 
     /// The first flag that was given, if any.
     pub fn given(&self) -> Option<&'static str> {
-        let given = [
-            ("--provider", self.provider.is_some()),
-            ("--purchase", self.purchase != Purchase::OnDemand.name()),
-        ];
+        let given =
+            [("--provider", self.provider.is_some()), ("--purchase", self.purchase.is_some())];
         let given = given.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag);
         self.own.given().or(given)
     }
@@ -98,7 +97,7 @@ impl PriceFlags {
 
     /// Whether a flag says where GPUs are, or how they are bought.
     fn names_place(&self) -> bool {
-        self.provider.is_some() || self.purchase != Purchase::OnDemand.name()
+        self.provider.is_some() || self.purchase.is_some()
     }
 
     fn looked_up(&self, book: &PriceBook, models: BTreeSet<Option<String>>) -> Result<Prices> {
@@ -110,7 +109,10 @@ impl PriceFlags {
     }
 
     fn of_model(&self, book: &PriceBook, model: Option<&str>) -> Result<Priced> {
-        let purchase = Purchase::from_name(&self.purchase).context("purchases are checked")?;
+        let purchase = match &self.purchase {
+            Some(name) => Purchase::from_name(name).context("purchases are checked")?,
+            None => Purchase::OnDemand,
+        };
         let (provider, region) = (self.provider.as_deref(), self.region.as_deref());
         Ok(book.lookup(model, provider, region, purchase).into())
     }

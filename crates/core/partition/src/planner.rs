@@ -92,13 +92,12 @@ pub fn plan(world: &PartitionInput, rules: &Rules) -> Result<PartitionPlan, Worl
     let steps = relaxation.steps + assignment.steps;
     let is_best = assignment.is_best;
     let (gpus, accepted) = spread(world, rules, &problem, assignment);
-    let slices = |entry: usize| {
-        let kind = problem.kinds.iter().find(|kind| kind.entries.contains(&entry));
-        kind.map_or(0, |kind| kind.slices)
-    };
-    let served = accepted.iter().enumerate().filter(|(_, count)| **count > 0);
-    let accepted_compute_slices =
-        served.map(|(entry, count)| slices(entry) * i64::from(*count)).sum();
+    let mut slices = vec![0; world.demand.len()];
+    for kind in &problem.kinds {
+        kind.entries.iter().for_each(|entry| slices[*entry] = kind.slices);
+    }
+    let served = slices.into_iter().zip(&accepted);
+    let accepted_compute_slices = served.map(|(slices, count)| slices * i64::from(*count)).sum();
     Ok(PartitionPlan {
         gpus,
         accepted,

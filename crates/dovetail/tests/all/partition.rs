@@ -286,6 +286,27 @@ fn the_example_shows_a_change_that_is_worth_it() {
     }
 }
 
+#[test]
+fn the_purchase_option_of_a_flag_counts_before_that_of_a_label() {
+    let folder = Folder::new();
+    folder.write(
+        "p.csv",
+        "gpu_model,usd_per_gpu_hour,purchase\nA100-80GB,3,on_demand\nA100-80GB,1,spot\n",
+    );
+    let mut node = one_gpu("spot", A100, "nvidia.com/mig-1g.10gb", 7);
+    node["metadata"]["labels"]["karpenter.sh/capacity-type"] = json!("spot");
+    let asks = pod("asks", "nvidia.com/mig-3g.40gb", 1, None, &json!({}));
+    let usd = |flags: &str| {
+        let flags = format!("--prices p.csv {flags}");
+        let plan = planned(&folder, &[node.clone(), asks.clone()], &flags);
+        plan["usd_per_month"].as_f64().expect("a price")
+    };
+    let by_label = usd("");
+    assert!((usd("--purchase spot") - by_label).abs() < 0.01, "{by_label}");
+    let by_flag = usd("--purchase on_demand");
+    assert!((by_flag / by_label - 3.0).abs() < 0.01, "{by_flag} of {by_label}");
+}
+
 /// Nodes that HAMi or Volcano shares out, and one on which Volcano has given out a GPU although the
 /// node does not say that it does: their GPUs are not free, and do not change.
 #[test]

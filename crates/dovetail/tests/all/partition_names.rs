@@ -88,6 +88,13 @@ fn the_audit_names_nodes_for_missing_instances_as_the_plan_does() {
     let shows = json!({"nvidia.com/mig-3g.39gb": "1", "nvidia.com/mig-1g.10gb": "3"});
     let layout = audit(vec![node("shows", &shows, &labels), asks("3g.39gb", None, 2)]);
     assert!(layout.contains("2 × 3g.39gb"), "{layout}");
+    let title = "request MIG instances that no layout provides";
+    assert!(layout.contains(title), "{layout}");
+    // There are A100s of two sizes.
+    let sizeless = one_gpu("sizeless", "NVIDIA-A100", "nvidia.com/mig-1g.10gb", 7);
+    let unknown = audit(vec![sizeless, asks("3g.40gb", None, 1)]);
+    let said = "GPUs whose memory size no label states: node sizeless";
+    assert!(unknown.contains(said) && !unknown.contains(title), "{unknown}");
 }
 
 /// Nodes with GPUs of one model have drivers with other names: one name counts for those that show

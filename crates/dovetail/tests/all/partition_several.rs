@@ -267,3 +267,16 @@ fn nodes_that_cannot_have_all_instances_of_a_pod_cost_no_plan() {
     assert_eq!((changed(&plan), &plan["accepted"]), (vec![], &json!({"1g.10gb": 2})), "{plan}");
     assert_eq!(plan["not_planned"], json!({(NO_NODE): 4}), "{plan}");
 }
+
+/// More pods than plans, of which no two request the same.
+#[test]
+fn many_pods_with_several_instances_are_served_by_few_plans() {
+    let mut items: Vec<Value> = (0..40).map(|number| small(&format!("n{number:02}"))).collect();
+    items.extend((0..40).map(|number| {
+        let asks = json!({"nvidia.com/mig-3g.40gb": "2", "cpu": format!("{}m", 100 + number)});
+        pod(&format!("p{number:02}"), &asks, 0, None)
+    }));
+    let plan = planned(&items, None);
+    assert_eq!(plan["accepted"], json!({"3g.40gb": 80}), "{plan}");
+    assert_eq!((changed(&plan).len(), &plan["not_planned"]), (40, &json!({})), "{plan}");
+}

@@ -14,8 +14,9 @@ mod share;
 mod units;
 
 pub use count::{CountSource, GpuCount};
+pub use mig::KnownLayouts;
 pub use share::{counted_as, is_of_shares, slice_of};
 pub use units::{
     GpuUnits, MOST_UNITS, NodeGpus, discovered_gpus, model_label, model_of_product, node_gpus,
-    offered, sized_model,
+    node_gpus_like, offered, sized_model,
 };

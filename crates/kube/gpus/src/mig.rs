@@ -6,7 +6,7 @@
 //! `r / (s + r)` is what the layout leaves over.
 
 use std::collections::BTreeMap;
-use std::sync::{LazyLock, Mutex};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{Layout, MigTable, to_nearest};
@@ -32,13 +32,45 @@ pub(super) struct OnGpus {
     pub(super) empty: i64,
 }
 
+/// So many layouts are remembered.
+const MOST_KNOWN: usize = 4_096;
+
+/// The name of a table, instances by profile in the order in which they are asked, and how many
+/// GPUs somebody counts.
+type LayoutKey = (String, Vec<(String, i64)>, Option<i64>);
+
+/// Where the instances of nodes lie, for those that are read together: most nodes are like others,
+/// and to find a layout takes a while. What is known changes no answer.
+#[derive(Debug, Default)]
+pub struct KnownLayouts {
+    of: Mutex<BTreeMap<LayoutKey, Option<OnGpus>>>,
+}
+
+impl KnownLayouts {
+    /// The same as [`on_gpus`].
+    pub(super) fn on_gpus(
+        &self,
+        table: &MigTable,
+        instances: &[(&str, i64)],
+        gpus: Option<i64>,
+    ) -> Option<OnGpus> {
+        let named = instances.iter().map(|(name, count)| ((*name).to_owned(), *count));
+        let key: LayoutKey = (table.name.clone(), named.collect(), gpus);
+        if let Some(known) = self.of.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return known.clone();
+        }
+        let found = on_gpus(table, instances, gpus);
+        let mut known = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < MOST_KNOWN {
+            known.insert(key, found.clone());
+        }
+        found
+    }
+}
+
 /// Puts instances, by the name of their profile, on GPUs: on so many where somebody counts those
 /// that are cut, else on the fewest. `None` where the tables do not say how such GPUs are cut.
-pub(super) fn on_gpus(
-    table: &MigTable,
-    instances: &[(&str, i64)],
-    gpus: Option<i64>,
-) -> Option<OnGpus> {
+fn on_gpus(table: &MigTable, instances: &[(&str, i64)], gpus: Option<i64>) -> Option<OnGpus> {
     let places: Vec<usize> =
         instances.iter().map(|(name, _)| table.profile(name)).collect::<Option<_>>()?;
     let mut all: Layout = vec![0; table.profiles.len()];
@@ -146,7 +178,7 @@ fn least_gpus(table: &MigTable, layout: &Layout) -> i64 {
 /// The layouts of a table to which nothing can be added, which take a while to find.
 fn fullest(table: &MigTable) -> Vec<Layout> {
     static KNOWN: LazyLock<Mutex<BTreeMap<String, Vec<Layout>>>> = LazyLock::new(Mutex::default);
-    let mut known = KNOWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     known.entry(table.name.clone()).or_insert_with(|| table.fullest_layouts()).clone()
 }
 
@@ -199,6 +231,22 @@ mod tests {
 
     fn cut(model: &str, instances: &[(&str, i64)], gpus: Option<i64>) -> OnGpus {
         on_gpus(&MigTable::of_model(model).unwrap(), instances, gpus).unwrap()
+    }
+
+    #[test]
+    fn a_known_layout_is_the_one_that_is_found() {
+        let (table, known) = (MigTable::of_model("A100-40GB").unwrap(), KnownLayouts::default());
+        let asked: [&[(&str, i64)]; 3] =
+            [&[("3g.20gb", 3)], &[("3g.20gb", 3), ("1g.5gb", 2)], &[("9g.20gb", 3)]];
+        for _ in 0..2 {
+            for (instances, gpus) in asked.into_iter().flat_map(|of| [(of, None), (of, Some(4))]) {
+                assert_eq!(
+                    known.on_gpus(&table, instances, gpus),
+                    on_gpus(&table, instances, gpus)
+                );
+            }
+        }
+        assert_eq!(known.of.lock().unwrap().len(), 6);
     }
 
     #[test]

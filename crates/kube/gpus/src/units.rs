@@ -8,7 +8,7 @@ use dovetail_model::{
 use dovetail_objects::{GpuLabels, Labels, Node, labels};
 
 use super::count::{CountSource, GpuCount, stated, stated_of_intel};
-use super::mig::{OnGpus, on_gpus};
+use super::mig::{KnownLayouts, OnGpus};
 use super::share::{amd_partition, counted_as, hami_gpus, is_of_shares, single_mig, slice_of};
 
 /// Labels that name the GPU model, the most precise first.
@@ -106,8 +106,13 @@ pub fn discovered_gpus(of: &Labels) -> i64 {
 
 /// The GPUs of a node; `None` if it has none. `hami` is HAMi's annotation of it.
 pub fn node_gpus(node: &Node, hami: Option<&str>) -> Option<NodeGpus> {
+    node_gpus_like(node, hami, &KnownLayouts::default())
+}
+
+/// The same for one of many nodes that are read together.
+pub fn node_gpus_like(node: &Node, hami: Option<&str>, layouts: &KnownLayouts) -> Option<NodeGpus> {
     let of = &node.meta.labels;
-    let reader = UnitReader::new(node, hami);
+    let reader = UnitReader::new(node, hami, layouts);
     let found = reader.units();
     let mut stated = stated(of, hami_gpus(hami), reader.single.is_some());
     if reader.is_of_intel() {
@@ -161,6 +166,7 @@ struct UnitReader<'n> {
     hami: Option<i64>,
     /// What each unit of Intel's plugin is of a GPU where it offers each GPU several times.
     intel: Option<GpuFraction>,
+    layouts: &'n KnownLayouts,
 }
 
 /// Units, and the GPUs that they are of.
@@ -217,7 +223,7 @@ impl Instances<'_> {
 }
 
 impl<'n> UnitReader<'n> {
-    fn new(node: &'n Node, hami: Option<&str>) -> Self {
+    fn new(node: &'n Node, hami: Option<&str>, layouts: &'n KnownLayouts) -> Self {
         let of = &node.meta.labels;
         let discovered = GpuLabels::read(|key| of.get(key));
         let product = model_label(of);
@@ -227,7 +233,8 @@ impl<'n> UnitReader<'n> {
         let replicas = discovered.replicas.or_else(clients).map_or(1, i64::from).clamp(1, 4096);
         let hami = hami_gpus(hami);
         let counted = stated(of, None, single.is_some()).first().map(|(_, gpus)| *gpus);
-        let reader = Self { node, product, single, replicas, counted, hami, intel: None };
+        let intel = None;
+        let reader = Self { node, product, single, replicas, counted, hami, intel, layouts };
         Self { intel: reader.shared_intel(), ..reader }
     }
 
@@ -385,12 +392,12 @@ impl<'n> UnitReader<'n> {
             instances.iter().map(|of| (of.profile, of.count())).collect();
         let left = self.counted.map(|gpus| gpus - whole).filter(|gpus| *gpus > 0);
         let laid_out = table.as_ref().and_then(|table| {
-            let on = |gpus| on_gpus(table, &counts, gpus);
+            let on = |gpus| self.layouts.on_gpus(table, &counts, gpus);
             left.and_then(|gpus| on(Some(gpus))).or_else(|| on(None))
         });
         if let (Some(table), Some(gpus)) = (&table, left)
             && laid_out.as_ref().is_none_or(|on| on.gpus > gpus)
-            && let Some(shared) = with_replicas(table, instances, gpus)
+            && let Some(shared) = with_replicas(table, instances, gpus, self.layouts)
         {
             return self.lay_out(&shared, found);
         }
@@ -422,6 +429,7 @@ fn with_replicas<'n>(
     table: &MigTable,
     instances: &[Instances<'n>],
     gpus: i64,
+    layouts: &KnownLayouts,
 ) -> Option<Vec<Instances<'n>>> {
     if !instances.iter().any(|of| of.is_open) {
         return None;
@@ -435,7 +443,7 @@ fn with_replicas<'n>(
     };
     let fits = |shared: &Vec<Instances<'_>>| {
         let counts: Vec<(&str, i64)> = shared.iter().map(|of| (of.profile, of.count())).collect();
-        on_gpus(table, &counts, Some(gpus)).is_some()
+        layouts.on_gpus(table, &counts, Some(gpus)).is_some()
     };
     (2..=MOST_REPLICAS).map(with).find(fits)
 }

@@ -15,7 +15,7 @@ use crate::facts::Node;
 const MOST_STEPS: u32 = 2_000;
 
 /// The GPUs of a node that can get other layouts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CutGpus {
     /// For each GPU in MIG mode that has free instances, or none at all: the instances in use,
     /// which stay.
@@ -80,6 +80,11 @@ impl CutGpus {
         self.whole
     }
 
+    /// Only so many whole GPUs are left at most.
+    pub(super) fn keep_whole(&mut self, most: usize) {
+        self.whole = self.whole.min(most);
+    }
+
     /// Whether a GPU at a place of [`CutGpus::layouts`] is whole.
     pub(super) fn is_whole(&self, place: usize) -> bool {
         place >= self.open.len()
@@ -133,19 +138,14 @@ pub(super) struct KnownLayouts {
     fullest: BTreeMap<String, Vec<Layout>>,
     /// Layouts of so many GPUs that have so many instances: most nodes are like others.
     counted: BTreeMap<(String, Layout, usize), Option<Vec<Layout>>>,
-    /// The number of what stays on each of some GPUs with a table.
-    states: BTreeMap<(String, Vec<Layout>), usize>,
-    /// How many pods such GPUs serve, by what one pod asks for.
-    served: BTreeMap<(usize, Places), Served>,
+    /// The number of each state of the GPUs of a node.
+    states: BTreeMap<CutGpus, usize>,
+    /// The first GPU that changes, and its instances then.
+    changes: BTreeMap<ChangeKey, Option<(usize, Layout)>>,
 }
 
-/// How many pods some GPUs serve once they have other layouts.
-#[derive(Clone)]
-pub(super) struct Served {
-    pub(super) pods: i64,
-    /// The first GPU that changes, and its instances then; `None` if none changes.
-    pub(super) first: Option<(usize, Layout)>,
-}
+/// The name of a table, what stays on each of some GPUs, and what one pod asks for.
+type ChangeKey = (String, Vec<Layout>, Places);
 
 impl KnownLayouts {
     fn is_legal(&mut self, table: &MigTable, layout: &Layout) -> bool {
@@ -168,26 +168,34 @@ impl KnownLayouts {
         layouts
     }
 
-    /// What GPUs serve at most on which these instances stay.
-    pub(super) fn served(
+    /// The number of a state of the GPUs of a node.
+    pub(super) fn number_of(&mut self, gpus: &CutGpus) -> usize {
+        if let Some(known) = self.states.get(gpus) {
+            return *known;
+        }
+        let next = self.states.len();
+        self.states.insert(gpus.clone(), next);
+        next
+    }
+
+    /// If GPUs on which these instances stay serve as many pods as they can: the first GPU that
+    /// changes, and its instances then; `None` if they serve none.
+    pub(super) fn first_change(
         &mut self,
         table: &MigTable,
         stay: Vec<Layout>,
         places: &[(usize, i64)],
-    ) -> Served {
-        let mut layouts = stay.clone();
-        let next = self.states.len();
-        let state = *self.states.entry((table.name.clone(), stay.clone())).or_insert(next);
-        let key = (state, places.to_vec());
-        if let Some(known) = self.served.get(&key) {
+    ) -> Option<(usize, Layout)> {
+        let key = (table.name.clone(), stay, places.to_vec());
+        if let Some(known) = self.changes.get(&key) {
             return known.clone();
         }
-        let pods = self.add_pods(table, &mut layouts, places, i64::MAX);
-        let first = stay.iter().zip(&layouts).position(|(before, after)| before != after);
+        let mut layouts = key.1.clone();
+        self.add_pods(table, &mut layouts, places, i64::MAX);
+        let first = key.1.iter().zip(&layouts).position(|(before, after)| before != after);
         let first = first.map(|place| (place, layouts.swap_remove(place)));
-        let served = Served { pods, first };
-        self.served.insert(key, served.clone());
-        served
+        self.changes.insert(key, first.clone());
+        first
     }
 
     /// A layout with these instances to which none can be added, with the most compute slices.

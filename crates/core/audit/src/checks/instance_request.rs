@@ -15,7 +15,7 @@ pub(super) struct InstanceRequest<'w> {
     /// GPUs of other kinds, by resource.
     pub(super) beside: Vec<(&'w str, i64)>,
     /// Whatever is no GPU.
-    others: Resources,
+    pub(super) others: Resources,
 }
 
 impl<'w> InstanceRequest<'w> {

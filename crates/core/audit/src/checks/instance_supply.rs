@@ -1,32 +1,40 @@
-//! Which nodes could provide the MIG instances that pending pods lack, once their GPUs get another
-//! layout, and what pods that came before need of them.
+//! Which pending pods start on free MIG instances, and which nodes could provide those that the
+//! others lack, once their GPUs get another layout. Nothing is counted for two pods.
 //!
-//! A node counts only where a whole pod starts on it: the node provides all of the pod's instances
-//! and its other GPUs, and has room for the rest of its requests. Free whole GPUs can be cut, but
-//! for those that other pending pods ask for.
+//! Pods that start as it is come first: a scheduler does not wait for a layout. A node counts for
+//! the others only where a whole pod starts on it: the node provides all of the pod's instances and
+//! its other GPUs, and has room for the rest of its requests. Free whole GPUs can be cut, but for
+//! those that other pending pods ask for.
+//!
+//! What is free only becomes less, so a node that serves no pod of a class is not asked again for
+//! that class. With P pods of C classes, N nodes of K kinds and S states of GPUs, this takes
+//! C × (K + N) + P steps, and C × S searches for layouts.
 
 use std::collections::BTreeMap;
 
 use dovetail_model::MigTable;
 
 use super::View;
-use super::cut_gpus::{KnownLayouts, Places, Served};
+use super::cut_gpus::KnownLayouts;
 use super::instance_request::{InstanceRequest, profile_of};
-use super::profile_names::ProfileNames;
+use super::profile_names::{ProfileNames, lacks_memory_size};
+use super::request_classes::{NodeKinds, RequestClass, classes};
 use super::shapes::slices_milli;
 use super::supply_node::{SupplyNode, nodes, whole_to_cut};
 use crate::facts::Node;
 
 /// Why a layout would help pending pods, or would not.
+#[derive(Clone)]
 pub(super) enum Outlook<'f> {
-    /// What is free suffices, or the pods wait for others to end: no layout serves them sooner.
+    /// The pods wait for others to end, or nobody can tell: no layout is known to serve them
+    /// sooner.
     Waits,
-    /// These nodes serve pods that the free instances do not serve, once they have another layout.
-    ByLayout(Vec<Supplier<'f>>),
+    ByLayout(NewLayouts<'f>),
     Never(Never),
 }
 
 /// Why no node could ever provide the instances.
+#[derive(Clone)]
 pub(super) enum Never {
     /// The nodes offer the profile under this name.
     NamedOtherwise(String),
@@ -37,7 +45,16 @@ pub(super) enum Never {
     Unsupported,
 }
 
+/// Nodes that serve pods once they have other layouts; at least one.
+#[derive(Clone)]
+pub(super) struct NewLayouts<'f> {
+    pub(super) nodes: Vec<Supplier<'f>>,
+    /// What the instances for these pods are of GPUs, in milli-GPU.
+    pub(super) milli: i64,
+}
+
 /// A node that serves pods once it has another layout.
+#[derive(Clone)]
 pub(super) struct Supplier<'f> {
     pub(super) node: &'f Node,
     /// That layout of one of its GPUs, in words.
@@ -46,266 +63,228 @@ pub(super) struct Supplier<'f> {
     pub(super) is_whole: bool,
     /// How many pods have GPUs there.
     pub(super) pods: usize,
-    /// What the instances that the pods lack are of its GPUs, in milli-GPU.
-    pub(super) lacking_milli: i64,
 }
 
-/// What a new layout of a node is able to.
-#[derive(Clone, Copy)]
-struct Ability {
-    /// How many pods it serves.
-    pods: i64,
-    /// Whether the first GPU that changes is not in MIG mode.
-    is_whole: bool,
-}
+/// The class of pods, the kind of a node, the number of the state of its GPUs, and how many whole
+/// ones can be cut.
+type CutKey = (usize, usize, usize, usize);
 
-/// A node that serves more pods with another layout.
-struct Able {
-    place: usize,
-    /// How many start there as it is.
-    now: i64,
-    ability: Ability,
-}
-
-/// What requests ask for, and whether whole GPUs are part of it.
-type RequestKey = (Vec<(String, i64)>, bool);
-
-/// The nodes that pods can start on, and what pods that lacked instances need of them.
+/// The nodes that pods can start on, and what is left of them beside the pods that were asked for.
 pub(super) struct Supply<'f> {
     names: ProfileNames<'f>,
     nodes: Vec<SupplyNode<'f>>,
-    /// Free whole GPUs that may be cut, by the name of their table; and the same later.
+    kinds: NodeKinds<'f>,
+    classes: Vec<RequestClass<'f>>,
+    /// Free whole GPUs that may be cut, by the name of their table.
     whole: BTreeMap<String, usize>,
-    whole_later: BTreeMap<String, usize>,
     known: KnownLayouts,
-    /// The number of each request.
-    requests: BTreeMap<RequestKey, usize>,
-    /// By request and place of the node.
-    abilities: BTreeMap<(usize, usize), Option<Ability>>,
-    /// The same later: how many pods it served after so many cuts of it, with so many whole GPUs.
-    abilities_later: BTreeMap<(usize, usize), ((u64, usize), i64)>,
-    /// Whether so many GPUs of a table could ever serve one pod of a request.
-    possible: BTreeMap<(usize, String, usize), bool>,
+    /// Whether the first GPU that a pod of a class needs cut is whole; `None` if no layout of such
+    /// GPUs serves it.
+    cuts: BTreeMap<CutKey, Option<bool>>,
+    /// Whether all GPUs of a node of a kind could ever serve one pod of a class.
+    possible: BTreeMap<(usize, usize), bool>,
+    /// What is said of a class that no layout serves any more.
+    unserved: BTreeMap<usize, Outlook<'f>>,
 }
 
 impl<'f> Supply<'f> {
-    pub(super) fn of(view: &View<'f>) -> Self {
-        let (names, mut known) = (ProfileNames::of(view.facts), KnownLayouts::default());
-        let nodes = nodes(view, &names, &mut known);
-        let whole = whole_to_cut(view, &names, &nodes);
-        Self {
+    /// The supply for pods with these requests, and the class of each request.
+    pub(super) fn of(view: &View<'f>, requests: Vec<InstanceRequest<'f>>) -> (Self, Vec<usize>) {
+        let (names, nodes) = (ProfileNames::of(view.facts), nodes(view));
+        let kinds = NodeKinds::of(nodes.iter().map(|of| of.node), &requests);
+        let (classes, of_requests) = classes(requests, &names, &kinds);
+        let supply = Self {
             names,
             nodes,
-            whole_later: whole.clone(),
-            whole,
-            known,
-            requests: BTreeMap::new(),
-            abilities: BTreeMap::new(),
-            abilities_later: BTreeMap::new(),
+            kinds,
+            classes,
+            whole: BTreeMap::new(),
+            known: KnownLayouts::default(),
+            cuts: BTreeMap::new(),
             possible: BTreeMap::new(),
-        }
+            unserved: BTreeMap::new(),
+        };
+        (supply, of_requests)
     }
 
-    /// How many instances of each profile of a request are free on nodes that its pods may use.
-    pub(super) fn free(&self, request: &InstanceRequest<'_>) -> Vec<i64> {
-        let nodes = self.nodes.iter().filter(|of| request.may_use(of.node));
+    /// Starts so many pods of a class on free instances, as many as there are for them; returns
+    /// how many start. Nodes with pods that use GPUs come first: their layout does not change.
+    pub(super) fn start(&mut self, class: usize, pods: i64) -> i64 {
+        let class = &mut self.classes[class];
+        let mut started = 0;
+        while started < pods
+            && let Some(place) = class.usable.get(class.passed)
+        {
+            let node = &mut self.nodes[*place];
+            let takes = node.starts_now(&class.request).min(pods - started);
+            if takes <= 0 {
+                class.passed += 1;
+                continue;
+            }
+            node.take(&class.request, takes);
+            started += takes;
+        }
+        started
+    }
+
+    /// Once all pods have started that can: looks which GPUs can get other layouts.
+    pub(super) fn open_gpus(&mut self, view: &View<'f>) {
+        for node in &mut self.nodes {
+            node.open_gpus(&self.names, &mut self.known);
+        }
+        self.whole = whole_to_cut(view, &self.names, &self.nodes);
+    }
+
+    /// How many instances of each profile are free on nodes that pods of a class may use, once all
+    /// pods have started that can.
+    pub(super) fn free(&self, class: usize) -> Vec<i64> {
+        let RequestClass { request, usable, .. } = &self.classes[class];
         let mut free = vec![0i64; request.instances.len()];
-        for of in nodes {
+        for place in usable {
             for (free, (resource, _)) in free.iter_mut().zip(&request.instances) {
-                *free = free.saturating_add(of.free_of(resource));
+                *free = free.saturating_add(self.nodes[*place].free_of(resource));
             }
         }
         free
     }
 
-    /// What so many pending pods with a request can expect of other layouts. Nodes with the fewest
-    /// pods in the way come first, then those where no whole GPU needs to be cut.
-    pub(super) fn outlook(&mut self, request: &InstanceRequest<'_>, pods: i64) -> Outlook<'f> {
-        let usable = self.nodes.iter().enumerate().filter(|(_, of)| request.may_use(of.node));
-        let usable: Vec<(usize, i64)> =
-            usable.map(|(place, of)| (place, of.starts_now(request))).collect();
-        let start = usable.iter().fold(0i64, |sum, (_, now)| sum.saturating_add(*now));
-        if start >= pods {
-            return Outlook::Waits;
+    pub(super) fn request(&self, class: usize) -> &InstanceRequest<'f> {
+        &self.classes[class].request
+    }
+
+    /// What so many pods of a class, which did not start, can expect of other layouts. Nodes with
+    /// the fewest pods in the way come first, then those where no whole GPU needs to be cut.
+    pub(super) fn outlook(&mut self, class: usize, pods: i64) -> Outlook<'f> {
+        if let Some(known) = self.unserved.get(&class) {
+            return known.clone();
         }
-        let number = self.number_of(request);
+        if let Some(layouts) = self.new_layouts(class, pods) {
+            return Outlook::ByLayout(layouts);
+        }
+        let outlook = self.without_node(class);
+        self.unserved.insert(class, outlook.clone());
+        outlook
+    }
+
+    /// The nodes that together serve so many pods, as far as pods that came before leave them the
+    /// GPUs; `None` if none does.
+    fn new_layouts(&mut self, class: usize, pods: i64) -> Option<NewLayouts<'f>> {
+        let (able, mut passed) = match self.classes[class].able.take() {
+            Some(known) => known,
+            None => (self.able(class), 0),
+        };
+        let (mut left, mut nodes) = (pods, Vec::new());
+        while left > 0
+            && let Some(place) = able.get(passed)
+        {
+            let (gets, supplier) = self.give(class, *place, left);
+            nodes.extend(supplier);
+            left -= gets;
+            if left > 0 {
+                passed += 1;
+            }
+        }
+        self.classes[class].able = Some((able, passed));
+        let first: &Supplier<'f> = nodes.first()?;
+        let table = self.names.table(first.node)?;
+        let slices = self.slices_of_pod(class, first.node, table).saturating_mul(pods - left);
+        Some(NewLayouts { milli: slices_milli(table, slices), nodes })
+    }
+
+    /// Compute slices of the instances of one pod on a node.
+    fn slices_of_pod(&self, class: usize, node: &Node, table: &MigTable) -> i64 {
+        let instances = self.classes[class].request.instances.iter();
+        let slices = instances.map(|(resource, count)| {
+            let name = profile_of(resource);
+            let place = name.and_then(|name| self.names.created_at(node, name));
+            let slices = place.map_or(0, |place| table.profiles[place].compute_slices);
+            count.saturating_mul(i64::from(slices))
+        });
+        slices.fold(0i64, i64::saturating_add)
+    }
+
+    /// The places of the nodes that serve a pod of a class with another layout, best first.
+    fn able(&mut self, class: usize) -> Vec<usize> {
         let mut able = Vec::new();
-        for (place, now) in &usable {
-            let of = &self.nodes[*place];
-            if of.rooms(request, &of.used) <= *now {
+        for place in self.classes[class].usable.clone() {
+            if self.nodes[place].rooms(&self.classes[class].request) <= 0 {
                 continue;
             }
-            let ability = self.ability(request, number, *place);
-            let ability = ability.filter(|ability| ability.pods > *now);
-            able.extend(ability.map(|ability| Able { place: *place, now: *now, ability }));
-        }
-        if able.is_empty() {
-            return self.without_node(request, number, &usable);
-        }
-        let nodes = &self.nodes;
-        able.sort_by_key(|able| {
-            let of = &nodes[able.place];
-            (of.pods, able.ability.is_whole, &of.node.node.name)
-        });
-        Outlook::ByLayout(self.shared_out(request, number, &able, pods - start))
-    }
-
-    /// The nodes that together serve so many pods more, as far as pods that came before leave them
-    /// the GPUs; at least one.
-    fn shared_out(
-        &mut self,
-        request: &InstanceRequest<'_>,
-        number: usize,
-        able: &[Able],
-        lacking: i64,
-    ) -> Vec<Supplier<'f>> {
-        let (mut left, mut chosen) = (lacking, Vec::new());
-        for of in able {
-            if left <= 0 {
-                break;
-            }
-            let gets = self.give(request, number, of, left);
-            if gets > 0 {
-                left -= gets;
-                chosen.push(of);
+            if let Some(is_whole) = self.cut_of(class, place) {
+                able.push((self.nodes[place].pods, is_whole, place));
             }
         }
-        if chosen.is_empty() {
-            chosen.extend(able.first());
-        }
-        chosen.into_iter().filter_map(|of| self.supplier(request, of, lacking)).collect()
+        able.sort_unstable();
+        able.into_iter().map(|(_, _, place)| place).collect()
     }
 
-    fn supplier(
-        &mut self,
-        request: &InstanceRequest<'_>,
-        able: &Able,
-        lacking: i64,
-    ) -> Option<Supplier<'f>> {
-        let (_, layout) = self.served(request, able.place)?.first?;
-        let SupplyNode { node, pods, .. } = self.nodes[able.place];
-        let places = created(&self.names, node, request)?;
-        let table = self.names.table(node)?;
-        let layout = self.known.full_with(table, &layout);
-        let slices = places.iter().map(|(place, count)| {
-            count.saturating_mul(i64::from(table.profiles[*place].compute_slices))
-        });
-        let slices = slices.fold(0i64, i64::saturating_add).saturating_mul(lacking);
-        Some(Supplier {
-            node,
-            layout: self.names.words(node, &layout),
-            is_whole: able.ability.is_whole,
-            pods,
-            lacking_milli: slices_milli(table, slices),
-        })
-    }
-
-    /// Cuts GPUs of a node for so many further pods at most; returns for how many.
-    fn give(
-        &mut self,
-        request: &InstanceRequest<'_>,
-        number: usize,
-        able: &Able,
-        most: i64,
-    ) -> i64 {
-        let of = &self.nodes[able.place];
-        let rooms = of.rooms(request, &of.used_later);
-        let served = self.ability_later(request, number, able.place).min(rooms);
-        let gets = served.saturating_sub(able.now).clamp(0, most);
-        if gets > 0 {
-            self.cut(request, able.place, (able.now + gets, gets));
-        }
-        gets
-    }
-
-    /// Cuts GPUs of a node for so many pods, so many of which do not start there as it is.
-    fn cut(&mut self, request: &InstanceRequest<'_>, place: usize, (pods, new): (i64, i64)) {
-        let of = &mut self.nodes[place];
-        let Some(places) = created(&self.names, of.node, request) else { return };
-        let Some(table) = self.names.table(of.node) else { return };
-        let most_whole = most_whole(&self.whole_later, table, request);
-        let mut layouts = of.gpus_later.layouts(table, most_whole);
-        self.known.add_pods(table, &mut layouts, &places, pods);
-        let cut = of.gpus_later.set(layouts);
-        request.take(&mut of.used_later, new);
-        of.cuts += 1;
-        if cut > 0 {
-            let left = self.whole_later.entry(table.name.clone()).or_default();
-            *left = left.saturating_sub(cut);
-        }
-    }
-
-    /// How many pods a new layout of a node serves; `None` if that is none, or if the node would
-    /// not offer the instances under the requested names.
-    fn ability(
-        &mut self,
-        request: &InstanceRequest<'_>,
-        number: usize,
-        place: usize,
-    ) -> Option<Ability> {
-        if let Some(known) = self.abilities.get(&(number, place)) {
+    /// Whether the first GPU that a node cuts for a pod of a class is whole; `None` if no layout
+    /// of its GPUs serves it.
+    fn cut_of(&mut self, class: usize, place: usize) -> Option<bool> {
+        let (of, kind) = (&self.nodes[place], self.kinds.at(place));
+        let RequestClass { request, .. } = &self.classes[class];
+        let places = self.classes[class].offer(kind)?.created.as_ref()?;
+        let table = self.names.table(of.node)?;
+        let most_whole = most_whole(&self.whole, table, request).min(of.gpus.whole());
+        let key = (class, kind, of.state, most_whole);
+        if let Some(known) = self.cuts.get(&key) {
             return *known;
         }
-        let ability = self.new_ability(request, place);
-        self.abilities.insert((number, place), ability);
-        ability
+        let stay = of.gpus.layouts(table, most_whole);
+        let first = self.known.first_change(table, stay, places);
+        let is_whole = first.map(|(first, _)| of.gpus.is_whole(first));
+        self.cuts.insert(key, is_whole);
+        is_whole
     }
 
-    fn new_ability(&mut self, request: &InstanceRequest<'_>, place: usize) -> Option<Ability> {
-        let Served { pods, first } = self.served(request, place)?;
-        let (first, _) = first?;
-        Some(Ability { pods, is_whole: self.nodes[place].gpus.is_whole(first) })
-    }
-
-    fn served(&mut self, request: &InstanceRequest<'_>, place: usize) -> Option<Served> {
-        let of = &self.nodes[place];
-        let places = created(&self.names, of.node, request)?;
-        let table = self.names.table(of.node)?;
-        let stay = of.gpus.layouts(table, most_whole(&self.whole, table, request));
-        Some(self.known.served(table, stay, &places))
-    }
-
-    /// The same beside what pods that came before need.
-    fn ability_later(&mut self, request: &InstanceRequest<'_>, number: usize, place: usize) -> i64 {
-        let of = &self.nodes[place];
-        let Some(table) = self.names.table(of.node) else { return 0 };
-        let most_whole = most_whole(&self.whole_later, table, request).min(of.gpus_later.whole());
-        let state = (of.cuts, most_whole);
-        if let Some((known, pods)) = self.abilities_later.get(&(number, place))
-            && *known == state
-        {
-            return *pods;
+    /// Cuts GPUs of a node for so many pods of a class at most; returns for how many, and what is
+    /// said of the node if there are any.
+    fn give(&mut self, class: usize, place: usize, most: i64) -> (i64, Option<Supplier<'f>>) {
+        let none = (0, None);
+        let class = &self.classes[class];
+        let (request, of) = (&class.request, &mut self.nodes[place]);
+        let rooms = of.rooms(request).min(most);
+        let offer = class.offer(self.kinds.at(place));
+        let Some(places) = offer.and_then(|offer| offer.created.as_ref()) else { return none };
+        let Some(table) = self.names.table(of.node).filter(|_| rooms > 0) else { return none };
+        let mut layouts = of.gpus.layouts(table, most_whole(&self.whole, table, request));
+        let Some((first, layout)) = self.known.first_change(table, layouts.clone(), places) else {
+            return none;
+        };
+        let gets = self.known.add_pods(table, &mut layouts, places, rooms);
+        let layout = self.known.full_with(table, &layout);
+        let supplier = Supplier {
+            node: of.node,
+            layout: self.names.words(of.node, &layout),
+            is_whole: of.gpus.is_whole(first),
+            pods: of.pods,
+        };
+        let cut = of.cut(request, layouts, gets);
+        of.state = self.known.number_of(&of.gpus);
+        // Whole GPUs beside the instances are not to be cut for others, either.
+        let used = usize::try_from(request.whole_gpus().saturating_mul(gets)).unwrap_or(usize::MAX);
+        if let Some(left) = self.whole.get_mut(&table.name) {
+            *left = left.saturating_sub(cut).saturating_sub(used);
         }
-        let Some(places) = created(&self.names, of.node, request) else { return 0 };
-        let stay = of.gpus_later.layouts(table, most_whole);
-        let pods = self.known.served(table, stay, &places).pods;
-        self.abilities_later.insert((number, place), (state, pods));
-        pods
+        (gets, Some(supplier))
     }
 
-    fn number_of(&mut self, request: &InstanceRequest<'_>) -> usize {
-        let instances = request.instances.iter();
-        let instances = instances.map(|(resource, count)| ((*resource).to_owned(), *count));
-        let next = self.requests.len();
-        let key: RequestKey = (instances.collect(), request.whole_gpus() > 0);
-        *self.requests.entry(key).or_insert(next)
-    }
-
-    /// Why no layout serves more pods; `usable`: the places of the nodes that labels and taints
-    /// leave to the pods.
-    fn without_node(
-        &mut self,
-        request: &InstanceRequest<'_>,
-        number: usize,
-        usable: &[(usize, i64)],
-    ) -> Outlook<'f> {
+    /// Why no layout serves pods of a class.
+    fn without_node(&mut self, class: usize) -> Outlook<'f> {
         let (mut has_few, mut is_small) = (false, false);
-        for (place, _) in usable {
-            let of = &self.nodes[*place];
-            let Some(places) = offered(&self.names, of.node, request) else { continue };
+        for place in self.classes[class].usable.clone() {
+            let of = &self.nodes[place];
+            if lacks_memory_size(of.node) {
+                return Outlook::Waits;
+            }
+            let RequestClass { request, .. } = &self.classes[class];
+            let offer = self.classes[class].offer(self.kinds.at(place));
+            if offer.is_none_or(|offer| offer.offered.is_none()) {
+                continue;
+            }
             if request.rooms(of.node, &of.used_by_own) <= 0 {
                 is_small = true;
-            } else if self.is_possible(request, number, (*place, places.as_slice())) {
+            } else if self.is_possible(class, place) {
                 return Outlook::Waits;
             } else {
                 has_few = true;
@@ -314,7 +293,7 @@ impl<'f> Supply<'f> {
         Outlook::Never(match (has_few, is_small) {
             (true, _) => Never::TooMany,
             (false, true) => Never::TooSmall,
-            (false, false) => match self.instead(request, usable) {
+            (false, false) => match self.instead(class) {
                 Some(name) => Never::NamedOtherwise(name.to_owned()),
                 None => Never::Unsupported,
             },
@@ -322,52 +301,34 @@ impl<'f> Supply<'f> {
     }
 
     /// Whether all GPUs of a node together, had no pod any of them, could serve one pod.
-    fn is_possible(
-        &mut self,
-        request: &InstanceRequest<'_>,
-        number: usize,
-        (place, places): (usize, &[(usize, i64)]),
-    ) -> bool {
-        let node = self.nodes[place].node;
-        let Some(table) = self.names.table(node) else { return false };
-        let whole = usize::try_from(request.whole_gpus()).unwrap_or(usize::MAX);
-        let gpus = node.devices.len().max(1).saturating_sub(whole);
-        let key = (number, table.name.clone(), gpus);
-        if let Some(known) = self.possible.get(&key) {
+    fn is_possible(&mut self, class: usize, place: usize) -> bool {
+        let kind = self.kinds.at(place);
+        if let Some(known) = self.possible.get(&(class, kind)) {
             return *known;
         }
-        let mut layouts = vec![vec![0u16; table.profiles.len()]; gpus];
-        let is_possible = self.known.add_pods(table, &mut layouts, places, 1) > 0;
-        self.possible.insert(key, is_possible);
+        let RequestClass { request, .. } = &self.classes[class];
+        let node = self.nodes[place].node;
+        let offer = self.classes[class].offer(kind).and_then(|offer| offer.offered.as_ref());
+        let is_possible = offer.zip(self.names.table(node)).is_some_and(|(places, table)| {
+            let whole = usize::try_from(request.whole_gpus()).unwrap_or(usize::MAX);
+            let gpus = node.devices.len().max(1).saturating_sub(whole);
+            let mut layouts = vec![vec![0u16; table.profiles.len()]; gpus];
+            self.known.add_pods(table, &mut layouts, places, 1) > 0
+        });
+        self.possible.insert((class, kind), is_possible);
         is_possible
     }
 
-    /// The name under which nodes offer a profile that pods mean by another.
-    fn instead(&self, request: &InstanceRequest<'_>, usable: &[(usize, i64)]) -> Option<&str> {
+    /// The name under which nodes offer a profile that pods of a class mean by another.
+    fn instead(&self, class: usize) -> Option<&str> {
+        let RequestClass { request, usable, .. } = &self.classes[class];
         let of_node = |name: &str| {
-            let mut nodes = usable.iter().map(|(place, _)| self.nodes[*place].node);
+            let mut nodes = usable.iter().map(|place| self.nodes[*place].node);
             nodes.find_map(|node| self.names.instead(node, name))
         };
         let mut asked = request.instances.iter();
         asked.find_map(|(resource, _)| of_node(profile_of(resource)?))
     }
-}
-
-/// The places of the profiles of a request in the table of a node that offers, or would offer, them
-/// under the requested names; `None` if it has another name for one of them.
-fn offered(names: &ProfileNames<'_>, node: &Node, request: &InstanceRequest<'_>) -> Option<Places> {
-    let place = |(resource, count): &(&str, i64)| {
-        Some((names.offered_at(node, profile_of(resource)?)?, *count))
-    };
-    request.instances.iter().map(place).collect()
-}
-
-/// The same where a new layout has instances under these names.
-fn created(names: &ProfileNames<'_>, node: &Node, request: &InstanceRequest<'_>) -> Option<Places> {
-    let place = |(resource, count): &(&str, i64)| {
-        Some((names.created_at(node, profile_of(resource)?)?, *count))
-    };
-    request.instances.iter().map(place).collect()
 }
 
 /// How many whole GPUs of a table can be cut for a request: none for pods that ask for whole ones,

@@ -29,6 +29,7 @@ mod pool_removal;
 mod profile_names;
 mod removal;
 mod request;
+mod request_classes;
 mod resource_cluster;
 mod scheduling;
 mod shapes;
@@ -50,6 +51,7 @@ use crate::example::Example;
 use crate::facts::{Facts, ObjectRef};
 use crate::finding::{Finding, group};
 use crate::moment::Moment;
+pub use missing_instances::nodes_without_memory_size;
 pub use scheduling::PLAIN_TAINT_VALUES;
 use view::{Run, UNWANTED, View, claims_on, node_ref, percent_of, pod_ref, pods_of};
 

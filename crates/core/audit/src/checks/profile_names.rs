@@ -99,6 +99,13 @@ pub(super) fn table_of(node: &Node) -> Option<MigTable> {
     known_model(model_of(node)?).map(|(_, table)| table)
 }
 
+/// Whether the GPUs of a node are of one of several models that differ by their memory size, and
+/// nothing states it: nobody knows how they can be cut.
+pub(super) fn lacks_memory_size(node: &Node) -> bool {
+    let sized = model_of(node).map(|(model, memory_mib)| with_memory_size(model, memory_mib));
+    sized.is_some_and(|sized| dovetail_model::lacks_memory_size(&sized))
+}
+
 /// The name of a model, and how its GPUs are cut; `None` if they cannot be.
 fn known_model((model, memory_mib): ModelLabels<'_>) -> Option<(&'static str, MigTable)> {
     let sized = with_memory_size(model, memory_mib);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_model::{NodeAvailability, Resources, labels};
+use dovetail_model::{Layout, NodeAvailability, Resources, labels};
 
 use super::View;
 use super::cut_gpus::{CutGpus, KnownLayouts};
@@ -12,23 +12,20 @@ use super::node_room::requests_by_node;
 use super::profile_names::ProfileNames;
 use crate::facts::{Node, Workload};
 
-/// A node that pods can start on.
+/// A node that pods can start on, and what is left of it beside those that do.
 pub(super) struct SupplyNode<'f> {
     pub(super) node: &'f Node,
     /// Free units by resource.
-    pub(super) free: BTreeMap<&'f str, i64>,
+    free: BTreeMap<&'f str, i64>,
     /// What pods there request.
-    pub(super) used: Resources,
+    used: Resources,
     /// The part of it that belongs to the node.
     pub(super) used_by_own: Resources,
-    /// What is requested once the pods that lacked instances are there, too.
-    pub(super) used_later: Resources,
+    /// How many pods have GPUs there.
     pub(super) pods: usize,
+    /// Its GPUs that can get other layouts, and the number of this state of them.
     pub(super) gpus: CutGpus,
-    /// The same beside the instances of these pods.
-    pub(super) gpus_later: CutGpus,
-    /// How often they were cut for such pods.
-    pub(super) cuts: u64,
+    pub(super) state: usize,
 }
 
 impl SupplyNode<'_> {
@@ -45,24 +42,66 @@ impl SupplyNode<'_> {
         };
         match request.instances.iter().map(of_resource).min() {
             None | Some(0) => 0,
-            Some(pods) => pods.min(self.rooms(request, &self.used)),
+            Some(pods) => pods.min(self.rooms(request)),
         }
     }
 
-    /// How many pods it has room for beside what is used, whatever instances it has.
-    pub(super) fn rooms(&self, request: &InstanceRequest<'_>, used: &Resources) -> i64 {
+    /// How many pods it has room for, whatever instances it has.
+    pub(super) fn rooms(&self, request: &InstanceRequest<'_>) -> i64 {
         let beside = request.beside.iter();
         let beside = beside.map(|(resource, count)| self.free_of(resource) / count);
-        beside.chain([request.rooms(self.node, used)]).min().unwrap_or(0)
+        beside.chain([request.rooms(self.node, &self.used)]).min().unwrap_or(0)
+    }
+
+    /// So many pods, as many as start there at most, get free instances of it.
+    pub(super) fn take(&mut self, request: &InstanceRequest<'_>, pods: i64) {
+        for (resource, count) in &request.instances {
+            if let Some(free) = self.free.get_mut(*resource) {
+                *free -= count * pods;
+            }
+        }
+        self.take_beside(request, pods);
+    }
+
+    /// So many pods, as many as it has room for at most, get all of it but the instances.
+    pub(super) fn take_beside(&mut self, request: &InstanceRequest<'_>, pods: i64) {
+        for (resource, count) in &request.beside {
+            if let Some(free) = self.free.get_mut(*resource) {
+                *free -= count * pods;
+            }
+        }
+        request.take(&mut self.used, pods);
+        let whole = usize::try_from(self.free_of(labels::NVIDIA_GPU)).unwrap_or(0);
+        self.gpus.keep_whole(whole);
+    }
+
+    /// Gives its GPUs, in the order of [`CutGpus::layouts`], further instances that stay, for so
+    /// many pods. Returns how many whole GPUs are cut for that.
+    pub(super) fn cut(
+        &mut self,
+        request: &InstanceRequest<'_>,
+        layouts: Vec<Layout>,
+        pods: i64,
+    ) -> usize {
+        let cut = self.gpus.set(layouts);
+        if let Some(free) = self.free.get_mut(labels::NVIDIA_GPU) {
+            *free -= cut as i64;
+        }
+        self.take_beside(request, pods);
+        cut
+    }
+
+    /// Looks which GPUs can get other layouts, beside what is used.
+    pub(super) fn open_gpus(&mut self, names: &ProfileNames<'_>, known: &mut KnownLayouts) {
+        if let Some(table) = names.table(self.node) {
+            self.gpus = CutGpus::of(self.node, table, &self.free, known);
+        }
+        self.state = known.number_of(&self.gpus);
     }
 }
 
-/// All nodes with GPUs that take pods.
-pub(super) fn nodes<'f>(
-    view: &View<'f>,
-    names: &ProfileNames<'f>,
-    known: &mut KnownLayouts,
-) -> Vec<SupplyNode<'f>> {
+/// All nodes with GPUs that take pods: first those with pods that use GPUs, by name.
+pub(super) fn nodes<'f>(view: &View<'f>) -> Vec<SupplyNode<'f>> {
     let mut free: BTreeMap<&str, BTreeMap<&str, i64>> = BTreeMap::new();
     for (resource, of_nodes) in view.free_gpus(NodeAvailability::Ready) {
         for (node, count) in of_nodes {
@@ -76,23 +115,19 @@ pub(super) fn nodes<'f>(
     let ready = nodes.filter(|node| node.node.condition == NodeAvailability::Ready);
     let nodes = ready.filter(|node| !node.gpus.is_empty()).map(|node| {
         let name = &*node.node.name;
-        let free = free.remove(name).unwrap_or_default();
-        let table = names.table(node);
-        let gpus = table.map(|table| CutGpus::of(node, table, &free, known)).unwrap_or_default();
-        let used = used.remove(name).unwrap_or_default();
         SupplyNode {
             node,
-            free,
-            used_later: used.clone(),
-            used,
+            free: free.remove(name).unwrap_or_default(),
+            used: used.remove(name).unwrap_or_default(),
             used_by_own: own.remove(name).unwrap_or_default(),
             pods: pods.count_on(node),
-            gpus_later: gpus.clone(),
-            gpus,
-            cuts: 0,
+            gpus: CutGpus::default(),
+            state: 0,
         }
     });
-    nodes.collect()
+    let mut nodes: Vec<SupplyNode<'f>> = nodes.collect();
+    nodes.sort_by_key(|of| (of.pods == 0, &of.node.node.name));
+    nodes
 }
 
 /// How many free whole GPUs of each table can be cut: pending pods that ask for whole ones get them

@@ -180,7 +180,7 @@ impl<'a> View<'a> {
 const OF_ONE_NODE: [&str; 2] = [NAME_LABEL, labels::HOST_NAME];
 
 /// Labels that a workload asks of nodes.
-fn label_keys(workload: &Workload) -> impl Iterator<Item = &str> {
+pub(super) fn label_keys(workload: &Workload) -> impl Iterator<Item = &str> {
     let conditions = workload.template.node_conditions.iter();
     conditions.flat_map(|condition| condition.any_of.iter().flatten()).map(|term| term.key.as_str())
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_gpus::KnownLayouts;
 use dovetail_objects::json::nullable;
 use dovetail_objects::{Kind, Namespace, Node, Object, Pod, read};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -40,6 +41,8 @@ pub struct Inventory {
     pub(super) places: BTreeMap<String, usize>,
     /// What the audit reads of each node.
     pub(super) read_nodes: BTreeMap<String, ReadNode>,
+    /// What is known of the MIG layouts of nodes while they are read.
+    layouts: KnownLayouts,
     pub(super) namespaces: BTreeMap<String, Namespace>,
     pub(super) pods: Pods,
     pub(super) owners: Owners,
@@ -214,7 +217,7 @@ enum ByItself {
 }
 
 impl ByItself {
-    fn read(raw: &RawObject<'_>, now_ms: u64) -> Result<Self, Skipped> {
+    fn read(raw: &RawObject<'_>, layouts: &KnownLayouts, now_ms: u64) -> Result<Self, Skipped> {
         if raw.name.is_empty() {
             return Err(raw.skipped("metadata.name", "it is missing"));
         }
@@ -227,7 +230,7 @@ impl ByItself {
                     return Err(raw.skipped(&field, &problem));
                 }
                 let detail: NodeDetail<'_> = lenient(raw)?;
-                let read = read_node(&object, &detail, now_ms);
+                let read = read_node(&object, &detail, layouts, now_ms);
                 Ok(Self::Node(Box::new((object, read))))
             }
             "Pod" => {
@@ -246,15 +249,16 @@ impl ByItself {
 
 impl Sink for Inventory {
     fn object(&mut self, raw: &RawObject<'_>) {
-        let read = ByItself::read(raw, self.now_ms);
+        let read = ByItself::read(raw, &self.layouts, self.now_ms);
         self.note(raw, read);
     }
 
     fn objects(&mut self, raws: &[RawObject<'_>]) {
         // While one thread notes what was read, which goes in order, the others read on.
         let now_ms = self.now_ms;
+        let layouts = std::mem::take(&mut self.layouts);
         let read = |raws: &[RawObject<'_>]| -> Vec<Result<ByItself, Skipped>> {
-            raws.par_iter().map(|raw| ByItself::read(raw, now_ms)).collect()
+            raws.par_iter().map(|raw| ByItself::read(raw, &layouts, now_ms)).collect()
         };
         let mut chunks = raws.chunks(READ_AHEAD);
         let mut noted = chunks.next().unwrap_or_default();
@@ -265,6 +269,7 @@ impl Sink for Inventory {
             let ((), of_next) = rayon::join(note, || read(next));
             (noted, of_noted) = (next, of_next);
         }
+        self.layouts = layouts;
     }
 
     fn skipped(&mut self, skipped: Skipped) {

@@ -4,7 +4,7 @@ use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
 use dovetail_audit::{Gpus, Node, NodeGpus, ObjectRef, Units, names_a_repair, repair_word};
-use dovetail_gpus::{self as gpus, GpuCount, model_label, node_gpus};
+use dovetail_gpus::{self as gpus, GpuCount, KnownLayouts, model_label, node_gpus_like};
 use dovetail_model::{GpuFraction, GpuParts, NodeAvailability, is_gpu_resource};
 use dovetail_objects::{Labels, Node as Object};
 use dovetail_translate::{NodeSetting, Rules, node as translated};
@@ -60,7 +60,12 @@ pub(super) struct ReadNode {
 }
 
 /// Reads a node.
-pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> ReadNode {
+pub(super) fn read(
+    object: &Object,
+    detail: &NodeDetail<'_>,
+    layouts: &KnownLayouts,
+    now_ms: u64,
+) -> ReadNode {
     let mut node = translated(object, &NodeSetting::default(), &Rules::default());
     let created_ms = object.meta.created_ms;
     let name = object.meta.name.to_string();
@@ -91,7 +96,7 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
         })
         .collect();
     let clamped = clamped(object);
-    let read = node_gpus(object, detail.metadata.annotation(HAMI_GPUS));
+    let read = node_gpus_like(object, detail.metadata.annotation(HAMI_GPUS), layouts);
     let is_offered = |read: &gpus::NodeGpus| read.units.iter().any(|units| units.built_in > 0);
     // A layout that makes no instance of a GPU leaves nothing over: no pod can request anything.
     let uncounted_gpus = read.as_ref().map_or(0, |read| read.missing + read.without_instances);

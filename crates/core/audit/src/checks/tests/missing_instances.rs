@@ -121,7 +121,9 @@ fn instances_in_use_stay_in_the_layout() {
     let mixed = node("mixed", 1, &[("mig-3g.40gb", 1), ("mig-1g.10gb", 4)]);
     let uses = pod("uses", Some("mixed"), &HALF);
     let beside = |profile: &str| told(&[&mixed], &[&uses, &pod("asks", None, &[(profile, 1)])]);
-    assert_eq!(beside("mig-4g.40gb")[1..], ["mixed", "1 × 3g.40gb, 1 × 4g.40gb", "1"]);
+    let leaves = "prod/uses-0 on mixed";
+    let layout = "1 × 3g.40gb, 1 × 4g.40gb";
+    assert_eq!(beside("mig-4g.40gb")[1..], ["mixed", layout, "1", leaves]);
     assert_eq!(beside("mig-7g.80gb"), [""; 0]);
 }
 
@@ -189,4 +191,92 @@ fn layouts_have_the_names_that_their_node_shows() {
     let both = node("both", 1, &[("mig-3g.39gb", 1), ("mig-3g.40gb", 1)]);
     let old = pod("old", None, &[("mig-3g.39gb", 1)]);
     assert_eq!(told(&[&both], &[&old]), [""; 0]);
+}
+
+#[test]
+fn a_free_instance_serves_one_pending_pod() {
+    let mixed = node("mixed", 1, &[("mig-3g.40gb", 1), ("mig-1g.10gb", 4)]);
+    let (first, second) = (pod("first", None, &HALF), pod("second", None, &HALF));
+    assert_eq!(told(&[&mixed], &[&first]), [""; 0]);
+    let found = shr_08(&[&mixed], &[&first, &second]);
+    let names: Vec<&str> = found.iter().map(|of| of.object.name.as_str()).collect();
+    assert_eq!(names, ["second"]);
+    let needs = [ONE_HALF, "mixed", "2 × 3g.40gb", "0"];
+    assert_eq!(told(&[&mixed], &[&first, &second]), needs);
+}
+
+#[test]
+fn a_layout_is_named_for_the_pod_that_is_pending_longest() {
+    let sevenths = node("sevenths", 1, &[("mig-1g.10gb", 7)]);
+    let asks = |name: &str, created_ms: u64| {
+        let mut of = pod(name, None, &[("mig-3g.40gb", 2)]);
+        of.pods[0].created_ms = Some(created_ms);
+        of
+    };
+    let (young, old) = (asks("a", NOW_MS - 1), asks("b", NOW_MS - 2));
+    let found = shr_08(&[&sevenths], &[&young, &old]);
+    let names: Vec<&str> = found.iter().map(|of| of.object.name.as_str()).collect();
+    assert_eq!(names, ["b"]);
+    // What the layout has beside the instances of one pod serves another one.
+    let one = |name: &str| pod(name, None, &HALF);
+    assert_eq!(shr_08(&[&sevenths], &[&one("a"), &one("b")]).len(), 2);
+    assert_eq!(shr_08(&[&sevenths], &[&one("a"), &one("b"), &one("c")]).len(), 2);
+}
+
+#[test]
+fn free_nodes_come_before_nodes_whose_pods_must_leave_first() {
+    let of = |name: &str| node(name, 1, &[("mig-1g.10gb", 7)]);
+    let (busy, idle) = (of("busy"), of("idle"));
+    let uses = pod("uses", Some("busy"), &[("mig-1g.10gb", 1)]);
+    let mut asks = pod("asks", None, &HALF);
+    assert_eq!(told(&[&busy, &idle], &[&uses, &asks])[1], "idle");
+    let example = |asks: &Workload| shr_08(&[&busy, &idle], &[&uses, asks])[0].fix_example();
+    assert!(!example(&asks).contains("must leave first"), "{}", example(&asks));
+    asks.pods = vec![asks.pods[0].clone(); 3];
+    let values = told(&[&busy, &idle], &[&uses, &asks]);
+    assert_eq!(values[1..], ["idle", "2 × 3g.40gb", "0", "busy", "prod/uses-0 on busy"]);
+    assert_eq!(told(&[&busy], &[&uses, &asks])[1], "busy");
+    let fix = shr_08(&[&busy], &[&uses, &asks])[0].fix_example();
+    assert!(fix.contains("must leave first"), "{fix}");
+}
+
+#[test]
+fn pods_that_are_alike_are_judged_together() {
+    let nodes: Vec<Node> =
+        (0..40).map(|number| node(&format!("n{number:02}"), 1, &[("mig-1g.10gb", 7)])).collect();
+    let pods: Vec<Workload> = (0..60).map(|of| pod(&format!("p{of:02}"), None, &HALF)).collect();
+    let found = shr_08(&nodes.iter().collect::<Vec<_>>(), &pods.iter().collect::<Vec<_>>());
+    assert_eq!(found.len(), 60);
+    let mut named: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in found.iter().flat_map(|of| &of.starts_on) {
+        *named.entry(name).or_default() += 1;
+    }
+    // Each node has two halves, in the order of the names.
+    assert_eq!(named.len(), 30);
+    assert!(named.iter().all(|(_, pods)| *pods == 2), "{named:?}");
+}
+
+#[test]
+fn nothing_is_said_of_gpus_whose_memory_size_is_unknown() {
+    let mut unknown = node("unknown", 1, &[("mig-1g.10gb", 7)]);
+    for gpus in unknown.gpus.values_mut() {
+        gpus.model = Some("NVIDIA-A100".to_owned());
+    }
+    let waits = pod("waits", None, &HALF);
+    assert_eq!(told(&[&unknown], &[&waits]), [""; 0]);
+    let named = |node: &Node, pods: &[&Workload]| {
+        let facts = Facts {
+            nodes: vec![node.clone()],
+            workloads: pods.iter().copied().cloned().collect(),
+            ..Facts::default()
+        };
+        let nodes = nodes_without_memory_size(&facts);
+        nodes.iter().map(|node| node.node.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(named(&unknown, &[&waits]), ["unknown"]);
+    assert_eq!(named(&unknown, &[]), [""; 0]);
+    let memory = ("nvidia.com/gpu.memory".to_owned(), "81920".to_owned());
+    unknown.node.labels.extend([memory]);
+    assert_eq!(named(&unknown, &[&waits]), [""; 0]);
+    assert_eq!(told(&[&unknown], &[&waits])[1], "unknown");
 }
