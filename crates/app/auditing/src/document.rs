@@ -7,9 +7,10 @@ use dovetail_account::device_time::DeviceState;
 use dovetail_account::split::{Headline, SplitMethod};
 use dovetail_audit::{
     AuditReport, Check, Facts, Finding, MONTH_MS, ObjectRef, PricedFinding, THRESHOLDS, Thresholds,
-    TimeByPrice, UsagePeriod, Worth, check,
+    TimeByPrice, UsagePeriod, Worth, check, claim_bound_nodes,
 };
 use dovetail_console::plain::plain;
+use dovetail_console::table::counted;
 use dovetail_inventory::facts::Gathered;
 use dovetail_model::Money;
 use dovetail_sources::doubts::{
@@ -643,6 +644,7 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
         hides: "how many GPUs there are, and which pods use them".to_owned(),
         command: "kubectl get resourceslices,resourceclaims -A -o json".to_owned(),
     }));
+    unseen.extend(not_judged(&gathered.facts));
     unseen.extend(unjudged_by_reason(&gathered.unjudged).map(|pods| UnseenOut {
         what: format!("which nodes fit {} ({}): {}", pods.counted, pods.reason, pods.named),
         hides: "why GPUs that they could use are free".to_owned(),
@@ -654,6 +656,22 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
         command: "GPU Feature Discovery, which sets nvidia.com/gpu.memory".to_owned(),
     }));
     unseen
+}
+
+/// Nearly empty nodes of which no check says whether they can be removed.
+fn not_judged(facts: &Facts) -> Option<UnseenOut> {
+    let nodes = claim_bound_nodes(facts);
+    let first = nodes.first()?;
+    let (node, pod) = (plain(&first.node), plain(first.pods.first()?));
+    let counted = counted(nodes.len(), "node");
+    Some(UnseenOut {
+        what: format!(
+            "not judged: whether {counted} can be removed, because of pods with ResourceClaims \
+             (for example node {node}, {pod})"
+        ),
+        hides: "nearly empty nodes whose pods fit elsewhere (AUT-07)".to_owned(),
+        command: "kubectl get resourceclaims -A -o json".to_owned(),
+    })
 }
 
 /// Milli-GPU × ms of a month as GPUs.

@@ -321,6 +321,9 @@ pub struct Workload {
     /// Whether a template of its owner names the node (`spec.nodeName`): no scheduler places its
     /// pods, and a pod that is evicted has a successor on that node.
     pub is_bound_by_name: bool,
+    /// Whether the claims that its owner made for a replica are deleted, with their volumes, when
+    /// fewer replicas remove it (a StatefulSet's `persistentVolumeClaimRetentionPolicy`).
+    pub scale_down_deletes_volumes: bool,
     /// How often its containers were killed for memory in the last seven days, those of pods that
     /// have ended included; `None` if nobody knows.
     pub memory_kills: Option<MemoryKills>,
@@ -475,6 +478,9 @@ pub struct PodTemplate {
     /// GPUs that a pod gets by resource claims (dynamic resource allocation), by the name that the
     /// vendor's device plugin would give them; its containers do not ask for these.
     pub claimed_gpus: BTreeMap<String, i64>,
+    /// What a pod gets devices from, GPUs or others, as written: `ResourceClaim NAME` or
+    /// `ResourceClaimTemplate NAME`.
+    pub resource_claims: Vec<String>,
     /// The annotation by which a pod asks another scheduler for a part of a GPU, if it does: then
     /// its containers ask for none.
     pub shares_gpus_by: Option<&'static str>,

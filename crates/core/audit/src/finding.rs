@@ -31,7 +31,8 @@ pub struct Finding {
     pub fills_milli: i64,
     /// Whether it is true only of time that is wasted: without any it is none.
     pub(crate) needs_waste: bool,
-    /// Nodes on whose free GPUs pending pods would start once it is fixed: these are not removed.
+    /// Nodes on whose free GPUs pending pods would start once it is fixed, or to which its moves
+    /// lead while no pod uses their GPUs: these are not removed.
     pub(crate) starts_on: BTreeSet<String>,
     /// Whether something undoes a change of its object alone: no time comes back by that.
     pub(crate) is_undone: bool,
@@ -42,7 +43,8 @@ pub struct Finding {
     pub remedies: Vec<Remedy>,
     /// Edits that would mend it, by example, where those of the check say less; each once.
     pub examples: Vec<Example>,
-    /// Pods that would move, and where the engine puts them.
+    /// Pods that would move, and where the engine puts them, with the moves of all findings made.
+    /// What a finding brings takes all of its own.
     pub moves: Vec<Move>,
     /// Nodes that are not removed: the engine finds no place for a pod that would move, or waiting
     /// work may need them.

@@ -54,7 +54,10 @@ mod usage;
 
 pub use attribution::{Settled, all_waste, settle};
 pub use catalogue::{CATALOGUE, Check, FixKind, Layer, Reach, Severity, Worth, check};
-pub use checks::{ForEach, PLAIN_TAINT_VALUES, audit, findings, nodes_without_memory_size};
+pub use checks::{
+    ClaimBoundNode, ForEach, PLAIN_TAINT_VALUES, audit, claim_bound_nodes, findings,
+    nodes_without_memory_size,
+};
 pub use claim::{Attribution, DeviceWaste, PricedTime};
 pub use confirm::{
     Confirmation, Confirmed, FixVerdict, FixedFinding, LedgerPeriod, LedgerRow, Rate, confirm,

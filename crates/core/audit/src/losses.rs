@@ -8,27 +8,9 @@ const SERVERS: [&str; 4] = ["Deployment", "ReplicaSet", "ReplicationController",
 /// What a workload loses when the node of a pod is drained; `None` if other replicas serve while
 /// the pod starts elsewhere.
 pub(crate) fn lost_by_drain(workload: &Workload) -> Option<String> {
-    let class = match workload.owner.kind.as_str() {
-        "Notebook" => Some(WorkloadClass::Interactive),
-        _ => workload.class,
-    };
-    let is_server = match class {
-        Some(class) => class == WorkloadClass::Inference,
-        None => SERVERS.contains(&workload.owner.kind.as_str()),
-    };
-    let of_pod = match is_server {
-        true if workload.replicas > 1 => None,
-        true => Some(
-            "it has one replica, so no requests are served until the new pod is ready, and the state in memory is lost"
-                .to_owned(),
-        ),
-        false => Some(lost_by_eviction(Some(workload), class, &workload.owner)),
-    };
-    let template = &workload.template;
-    // kubectl counts emptyDir volumes in memory, too.
-    let has_files = template.has_local_data || template.shared_memory.is_some();
-    let volumes = if template.has_host_path { "emptyDir and hostPath" } else { "emptyDir" };
-    let of_volume = has_files.then(|| {
+    let volumes =
+        if workload.template.has_host_path { "emptyDir and hostPath" } else { "emptyDir" };
+    let of_volume = has_files(workload).then(|| {
         format!(
             "files in {volumes} volumes are lost, and kubectl evicts pods with emptyDir volumes only with \
              --delete-emptydir-data (the Cluster Autoscaler only with --skip-nodes-with-local-storage=false)"
@@ -37,8 +19,44 @@ pub(crate) fn lost_by_drain(workload: &Workload) -> Option<String> {
     let is_alone = workload.owner.kind == "Pod";
     let of_drain =
         is_alone.then(|| "kubectl evicts pods without a controller only with --force".to_owned());
-    let lost: Vec<String> = of_pod.into_iter().chain(of_volume).chain(of_drain).collect();
+    joined([lost_by_start_elsewhere(workload), of_volume, of_drain])
+}
+
+/// What a workload loses when one of its pods is evicted and starts on another node; `None` as
+/// above. A pod with a hostPath volume does not move.
+pub(crate) fn lost_by_move(workload: &Workload) -> Option<String> {
+    let of_volume = has_files(workload).then(|| "files in emptyDir volumes are lost".to_owned());
+    joined([lost_by_start_elsewhere(workload), of_volume, None])
+}
+
+fn joined(lost: [Option<String>; 3]) -> Option<String> {
+    let lost: Vec<String> = lost.into_iter().flatten().collect();
     (!lost.is_empty()).then(|| lost.join("; "))
+}
+
+/// Whether it has files that end with a pod. kubectl counts emptyDir volumes in memory, too.
+fn has_files(workload: &Workload) -> bool {
+    workload.template.has_local_data || workload.template.shared_memory.is_some()
+}
+
+/// What ends with a pod beside its files.
+fn lost_by_start_elsewhere(workload: &Workload) -> Option<String> {
+    let class = match workload.owner.kind.as_str() {
+        "Notebook" => Some(WorkloadClass::Interactive),
+        _ => workload.class,
+    };
+    let is_server = match class {
+        Some(class) => class == WorkloadClass::Inference,
+        None => SERVERS.contains(&workload.owner.kind.as_str()),
+    };
+    match is_server {
+        true if workload.replicas > 1 => None,
+        true => Some(
+            "it has one replica, so no requests are served until the new pod is ready, and the state in memory is lost"
+                .to_owned(),
+        ),
+        false => Some(lost_by_eviction(Some(workload), class, &workload.owner)),
+    }
 }
 
 /// What is lost when one of its pods is evicted.

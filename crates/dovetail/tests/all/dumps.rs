@@ -2,6 +2,7 @@
 //! out by hand from list prices (us-east-1: p4d.24xlarge 2.7447, g5.12xlarge 1.418, p5.48xlarge
 //! 6.88 a GPU-hour; us-central1: a3-highgpu-8g 11.06125). A month has 720 hours.
 
+mod claimed;
 mod clusters;
 mod corrections;
 mod held_back;

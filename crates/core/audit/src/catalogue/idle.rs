@@ -132,7 +132,8 @@ pub(super) const CHECKS: &[Check] = &[
         title: "some replicas of a busy server are idle",
         explanation: "Some replicas have been idle for longer than `idle_server_minutes` while others serve requests: \
                       fewer replicas can handle the load. Keep enough replicas for bursts, and let an autoscaler add \
-                      more.",
+                      more. A StatefulSet removes the replica with the highest ordinal first, so only idle \
+                      replicas at its end count.",
         evidence: "idle replicas, and hours without GPU activity",
         fix: FixKind::OwnerTemplate,
         fix_example: "spec: {replicas: 2}  # or minReplicas of its autoscaler",

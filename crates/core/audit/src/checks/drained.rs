@@ -1,13 +1,13 @@
-//! What is lost when a node is drained, to remove or to repair it: the pods on it start again
-//! elsewhere, and what they have in memory or in an emptyDir volume is gone.
+//! What is lost when a node is drained, to remove or to repair it, or when some of its pods move:
+//! they start again elsewhere, and what they have in memory or in an emptyDir volume is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::View;
 use crate::catalogue::{DRAIN, example};
-use crate::facts::Facts;
+use crate::facts::{Facts, ObjectRef};
 use crate::finding::{Evidence, Finding, Move};
-use crate::losses::lost_by_drain;
+use crate::losses::{lost_by_drain, lost_by_move};
 use crate::names::first_of;
 use crate::remedy::PatchChange;
 
@@ -17,19 +17,24 @@ const REMOVING: [&str; 3] = ["AUT-03", "AUT-06", "AUT-07"];
 /// Workloads that one line names.
 const MOST_NAMED: usize = 3;
 
+/// The names of these lines.
+const OF_DRAIN: &str = "risk of the drain";
+const OF_MOVES: &str = "risk of the moves";
+
 const ON_SPOT: &str =
     "moves from on-demand to spot capacity, which the provider can reclaim at any time";
 
-/// Adds to the findings that drain a node what its pods lose by that.
+/// Adds to the findings that drain a node, or move pods, what the pods lose by that.
 pub(super) fn name_losses(view: &View<'_>, found: &mut [Finding]) {
     let facts = view.facts;
+    name_losses_of_moves(facts, found);
+    name_spot(facts, found);
     let nodes = nodes_of(found.iter().filter(|finding| drains(view, finding))).into_iter();
     let mut drained: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> =
         nodes.map(|name| (name, BTreeMap::new())).collect();
     if drained.is_empty() {
         return;
     }
-    name_spot(facts, found);
     // A drain leaves the pods of DaemonSets, and static ones.
     for workload in facts.workloads.iter().filter(|workload| !workload.belongs_to_nodes()) {
         let nodes = workload.pods.iter().filter_map(|pod| pod.node.as_deref());
@@ -54,10 +59,33 @@ pub(super) fn name_losses(view: &View<'_>, found: &mut [Finding]) {
     }
 }
 
-/// Adds what a drain puts at risk, before the moves, of which there may be many.
+/// The same for findings that drain no node and move some of its pods.
+fn name_losses_of_moves(facts: &Facts, found: &mut [Finding]) {
+    for finding in found.iter_mut().filter(|of| !of.moves.is_empty() && !removes(of)) {
+        let moved = finding.moves.iter().map(|of| (&*of.pod.namespace, &*of.pod.name));
+        let moved: BTreeSet<(&str, &str)> = moved.collect();
+        let mut losses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for workload in &facts.workloads {
+            let ObjectRef { kind, namespace, name } = &workload.owner;
+            let mut pods = workload.pods.iter();
+            if pods.any(|pod| moved.contains(&(namespace.as_str(), pod.name.as_str())))
+                && let Some(lost) = lost_by_move(workload)
+            {
+                losses.entry(lost).or_default().insert(format!("{kind} {namespace}/{name}"));
+            }
+        }
+        let lines = losses.iter().map(|(lost, owners)| format!("{}: {lost}", names(owners)));
+        add_risks(finding, lines.collect());
+    }
+}
+
+/// Adds what a drain or moves put at risk, before the moves, of which there may be many.
 pub(super) fn add_risks(finding: &mut Finding, risks: Vec<String>) {
-    let lines = risks.into_iter().map(|value| Evidence { what: "risk of the drain", value });
-    let place = finding.evidence.len().min(1);
+    let is_drain = finding.moves.is_empty() || removes(finding);
+    let what = if is_drain { OF_DRAIN } else { OF_MOVES };
+    let first_move = finding.evidence.iter().position(|of| of.what == "moves");
+    let place = first_move.filter(|_| !is_drain).unwrap_or(finding.evidence.len().min(1));
+    let lines = risks.into_iter().map(|value| Evidence { what, value });
     drop(finding.evidence.splice(place..place, lines));
 }
 

@@ -4,6 +4,7 @@
 use dovetail_model::owner_kind;
 
 use super::View;
+use super::ordinals::has_ordinals;
 use crate::facts::{ObjectRef, Workload};
 use crate::finding::Finding;
 use crate::names::is_name;
@@ -17,6 +18,9 @@ const SCALABLE: [&str; 6] = [
     "Rollout",
     "StatefulSet",
 ];
+
+/// What fewer replicas leave, where they have ordinals.
+const WITHOUT_LAST: &str = "without the idle ones with the highest ordinals";
 
 fn is_scalable(kind: &str) -> bool {
     SCALABLE.contains(&kind)
@@ -44,8 +48,8 @@ pub(super) fn no_pods(owner: &ObjectRef) -> String {
     }
 }
 
-/// Names as many replicas as are busy where so many pods are idle, or the autoscaler that would
-/// undo another number.
+/// Names as many replicas as stay where so many idle pods go, or the autoscaler that would undo
+/// another number.
 pub(super) fn fewer_replicas(
     finding: Finding,
     view: &View<'_>,
@@ -59,15 +63,20 @@ pub(super) fn fewer_replicas(
     let replicas = view.facts.workloads.iter().filter(|of| of.is_made_by(scaled));
     let replicas: usize = replicas.map(|of| of.pods.len()).sum();
     let busy = replicas.saturating_sub(idle).max(1);
+    let has_order = has_ordinals(workload);
+    let which = if has_order { WITHOUT_LAST } else { "as many as are busy" };
     let Some(by) = by else {
         let kind = workload.owner.kind.as_str();
         // Its replicas are groups of pods.
         let is_of_pods = is_scalable(kind) && kind != "LeaderWorkerSet";
-        return finding.for_example(match is_of_pods {
-            true => {
-                format!("spec: {{replicas: {busy}}}  # as many as are busy; keep more for bursts")
+        return finding.for_example(match (is_of_pods, has_order) {
+            (true, _) => format!("spec: {{replicas: {busy}}}  # {which}; keep more for bursts"),
+            (false, true) => {
+                format!(
+                    "fewer replicas, {which}: {busy} of {replicas} pods stay; keep more for bursts"
+                )
             }
-            false => {
+            (false, false) => {
                 format!("fewer replicas: {busy} of {replicas} pods are busy; keep more for bursts")
             }
         });
@@ -76,7 +85,7 @@ pub(super) fn fewer_replicas(
     let field = if by.starts_from_zero() { "minReplicaCount" } else { "minReplicas" };
     let of = format!("{kind} {namespace}/{name}");
     finding.with("replicas set by", &of).for_example(format!(
-        "{field}: {busy}  # of {of}, which sets the number of replicas: as many as are busy; or a higher target of \
+        "{field}: {busy}  # of {of}, which sets the number of replicas: {which}; or a higher target of \
          its metrics"
     ))
 }

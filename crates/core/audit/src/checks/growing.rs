@@ -7,7 +7,7 @@ use dovetail_model::NodeAvailability;
 use super::View;
 use super::drained::{add_risks, removed_nodes, removes};
 use crate::facts::{Autoscaler, Node, ObjectRef, Workload};
-use crate::finding::Finding;
+use crate::finding::{Finding, Move};
 
 /// Pools of Karpenter, which adds nodes again for pods that need them.
 const ADDS_NODES: &str = "NodePool";
@@ -62,7 +62,8 @@ fn growing<'f>(view: &View<'f>) -> Vec<Growth<'f>> {
     facts.autoscalers.iter().filter_map(growth).collect()
 }
 
-/// GPUs that are free on the nodes that stay, once the pods that findings move have moved.
+/// GPUs that are free on the nodes that stay, once the pods of the others have moved, and whichever
+/// of the moves between nodes that stay are made.
 fn free_then<'f>(view: &View<'f>, removed: &BTreeSet<String>, found: &[Finding]) -> FreeGpus<'f> {
     let used = used_then(view, found);
     let stays = view.facts.nodes.iter().filter(|node| {
@@ -82,21 +83,39 @@ fn free_then<'f>(view: &View<'f>, removed: &BTreeSet<String>, found: &[Finding])
     free
 }
 
-/// GPUs that pods have by node and resource, once those that findings move have moved.
+/// GPUs that pods may have by node and resource, once those of nodes that go have moved. Other
+/// moves (SCH-08) may be made or not: such a pod counts on its node and where it would move.
 fn used_then<'a>(view: &View<'a>, found: &'a [Finding]) -> BTreeMap<(&'a str, &'a str), i64> {
-    let moves = found.iter().flat_map(|finding| &finding.moves);
-    let moved: BTreeMap<&ObjectRef, &str> = moves.map(|of| (&of.pod, &*of.to)).collect();
+    let mut moved: BTreeMap<&ObjectRef, &str> = BTreeMap::new();
+    let mut may_move: BTreeMap<&ObjectRef, BTreeSet<&str>> = BTreeMap::new();
+    for finding in found {
+        let leaves = removes(finding);
+        for Move { pod, to, .. } in &finding.moves {
+            if leaves {
+                moved.insert(pod, to);
+            } else {
+                may_move.entry(pod).or_default().insert(to);
+            }
+        }
+    }
+    let moves = !moved.is_empty() || !may_move.is_empty();
     let mut used: BTreeMap<(&str, &str), i64> = BTreeMap::new();
     for workload in view.gpu_workloads() {
         let gpus = workload.gpus_per_pod();
         for pod in &workload.pods {
             let Some(node) = pod.node.as_deref() else { continue };
-            let node = match moved.is_empty() {
-                true => node,
-                false => moved.get(&super::pod_ref(workload, pod)).copied().unwrap_or(node),
-            };
+            let mut nodes = vec![node];
+            if moves {
+                let pod = super::pod_ref(workload, pod);
+                nodes[0] = moved.get(&pod).copied().unwrap_or(node);
+                let others = may_move.get(&pod).into_iter().flatten().copied();
+                let others: Vec<&str> = others.filter(|to| *to != nodes[0]).collect();
+                nodes.extend(others);
+            }
             for (resource, count) in &gpus {
-                *used.entry((node, *resource)).or_default() += count;
+                for node in &nodes {
+                    *used.entry((*node, *resource)).or_default() += count;
+                }
             }
         }
     }

@@ -13,17 +13,26 @@ use dovetail_units::amount::{gib, percent};
 use dovetail_units::duration::{duration, duration_at_least};
 
 use super::fewer_pods::{fewer_replicas, no_pods};
+use super::ordinals::{has_ordinals, last_of};
 use super::profile_names::ProfileNames;
 use super::{View, mend, node_ref, pod_ref};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
 use crate::facts::{Node, ObjectRef, Pod, Workload, WorkloadClass};
 use crate::finding::Finding;
+use crate::names::first_of;
 use crate::remedy::PatchChange;
 use crate::usage::GpuUse;
 
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
+
+/// Pods that one line names.
+const MOST_NAMED: usize = 3;
+
+/// What becomes of claims that a StatefulSet made for its replicas, where it says so.
+const VOLUMES_GO: &str =
+    "deleted with their data, because persistentVolumeClaimRetentionPolicy.whenScaled is Delete";
 
 const WHOLE: &str = labels::NVIDIA_GPU;
 const SHARED: &str = labels::NVIDIA_SHARED;
@@ -310,9 +319,49 @@ pub(super) fn idle_replicas(view: &View<'_>, check: &'static Check, found: &mut 
         let finding = Finding::new(check, &workload.owner)
             .with("idle replicas", format!("{} of {placed}", idle.len()))
             .with("measured", period(view));
-        let finding = fewer_replicas(finding, view, workload, idle.len());
-        found.push(with_idle(finding, view, (workload, number), &idle));
+        found.push(match has_ordinals(workload) {
+            true => with_last_idle(finding, view, (workload, number), idle),
+            false => {
+                let finding = fewer_replicas(finding, view, workload, idle.len());
+                with_idle(finding, view, (workload, number), &idle)
+            }
+        });
     }
+}
+
+/// The finding with those of the idle pods that fewer replicas remove: no idle one before a busy
+/// one, whose GPU-time is not claimed.
+fn with_last_idle(
+    mut finding: Finding,
+    view: &View<'_>,
+    (workload, number): (&Workload, u32),
+    idle: Vec<(&Pod, u64)>,
+) -> Finding {
+    let after_ms = view.facts.thresholds.idle_server_minutes * MINUTE_MS;
+    let of_owner = view.facts.workloads.iter().filter(|of| of.owner == workload.owner);
+    let idle_of_owner = of_owner.flat_map(|of| idle_pods(view, of, after_ms));
+    let idle_of_owner: BTreeSet<&str> = idle_of_owner.map(|(pod, _)| &*pod.name).collect();
+    let last = last_of(view.facts, workload, &idle_of_owner);
+    let (last_idle, others): (Vec<_>, Vec<_>) =
+        idle.into_iter().partition(|(pod, _)| last.contains(&*pod.name));
+    let count = format!("{}, and fewer replicas remove these first", last_idle.len());
+    finding = finding.with("idle replicas with the highest ordinals", count);
+    if !others.is_empty() {
+        let names = first_of(others.iter().map(|(pod, _)| &pod.name), MOST_NAMED);
+        finding = finding.with("idle, but not removed before a busy replica", names);
+    }
+    if last_idle.is_empty() {
+        let pods = others.iter().map(|(pod, _)| pod_ref(workload, pod));
+        return finding.affecting(pods).for_example(
+            "find out why these replicas get no requests: fewer replicas would remove a busy one, because the \
+             highest ordinal goes first",
+        );
+    }
+    if workload.scale_down_deletes_volumes {
+        finding = finding.with("volumes of the removed replicas", VOLUMES_GO);
+    }
+    finding = fewer_replicas(finding, view, workload, last.len());
+    with_idle(finding, view, (workload, number), &last_idle)
 }
 
 /// Stops a workload. Where an autoscaler would start its pods again, only a change of that one

@@ -8,8 +8,7 @@ use dovetail_model::Resources;
 use super::View;
 use super::node_room::{requests_by_node, rooms};
 use super::resource_cluster::resources;
-use super::scheduling::passes;
-use super::taints::keeping_away;
+use super::taints::{keeping_away, passes};
 use crate::facts::{Facts, Node, Workload};
 
 /// What one pod of a workload requests of a resource that counts GPUs.

@@ -65,6 +65,23 @@ impl<'f> RunningPod<'f> {
     }
 }
 
+/// What was decided on before, with which what is asked next has to be possible.
+pub(super) struct Arranged<'f> {
+    /// Nodes that go.
+    pub(super) gone: BTreeSet<String>,
+    /// The nodes of pods that move, by `namespace/name` of the pod.
+    pub(super) moved: BTreeMap<String, String>,
+    /// Pending pods that start, with their nodes.
+    pub(super) started: Vec<(&'f Workload, String)>,
+}
+
+/// Pending pods that start once others have moved.
+pub(super) struct Packed {
+    pub(super) moves: Vec<Move>,
+    /// The nodes of those that start.
+    pub(super) starts: Vec<String>,
+}
+
 /// A node that can go, with its pods on other nodes.
 pub(super) struct Removal {
     /// How many of its GPUs are requested.
@@ -199,9 +216,18 @@ impl<'f> ResourceCluster<'f> {
         Some(&self.hosts.nodes[*self.place_of.get(node)?])
     }
 
-    /// Whether a pod starts again elsewhere without loss, as far as anybody can see. What other
-    /// pods decide about is no part of the world that the engine is asked about.
+    /// Whether a pod starts again elsewhere without loss, as far as anybody can see. What devices a
+    /// claim gets there is no part of the world that the engine is asked about.
     fn can_move(&self, of: &RunningPod<'_>) -> bool {
+        let template = &of.workload.template;
+        template.claimed_gpus.is_empty()
+            && template.resource_claims.is_empty()
+            && self.can_move_beside_claims(of)
+    }
+
+    /// The same for all but the devices of claims. What other pods decide about is no part of the
+    /// world, either.
+    fn can_move_beside_claims(&self, of: &RunningPod<'_>) -> bool {
         let template = &of.workload.template;
         let limits = self.limits.get(&of.workload.owner);
         let is_held = |limit: &BudgetLimit| limit.lets_nothing_go(of.workload.replicas);
@@ -211,7 +237,6 @@ impl<'f> ResourceCluster<'f> {
             && template.eviction_held_by.is_empty()
             && !template.depends_on_pods
             && !limits.is_some_and(|limits| limits.iter().any(is_held))
-            && template.claimed_gpus.is_empty()
             && template.shares_gpus_by.is_none()
             && !leaves_files(of, loses_work)
             && !template.has_lasting_volume
@@ -224,19 +249,21 @@ impl<'f> ResourceCluster<'f> {
     }
 
     /// The moves with which so many pods that wait, each with so many GPUs, would all start: the
-    /// pods of these nodes that can move are placed again, everybody else where he is. `None` if
-    /// the engine finds none.
+    /// pods of these nodes that can move are placed again, everybody else where he is or where an
+    /// earlier decision has put him. `None` if the engine finds none.
     pub(super) fn packed(
         &self,
         nodes: &BTreeSet<&'f str>,
         (workload, gpus): (&'f Workload, i64),
         pods: usize,
-    ) -> Option<Vec<Move>> {
+        arranged: &Arranged<'f>,
+    ) -> Option<Packed> {
         let first = nodes.first()?;
-        let mut world = self.world(&BTreeSet::new());
+        let mut world = arranged_world(self, arranged);
         let (mut movable, mut moved) = (Vec::new(), BTreeSet::new());
         for (place, of) in self.standing.iter().enumerate() {
-            if of.gpus > 0 && nodes.contains(of.node) && self.can_move(of) {
+            let may_move = of.gpus > 0 && nodes.contains(of.node) && self.can_move(of);
+            if may_move && !arranged.moved.contains_key(&of.full_name()) {
                 movable.push(place);
                 moved.insert(HoldingId(place as u64 + 1));
                 let id = JobId(place as u64);
@@ -259,7 +286,10 @@ impl<'f> ResourceCluster<'f> {
             job.submit_ms = place as u64;
         }
         let placed = placed(&world);
-        (placed.len() == world.jobs.len()).then(|| self.moves(&movable, &placed))
+        (placed.len() == world.jobs.len()).then(|| Packed {
+            moves: self.moves(&movable, &placed),
+            starts: placed.range(JobId(first_place)..).map(|(_, node)| node.clone()).collect(),
+        })
     }
 
     /// Which pods of these places are on another node then. Pods of one template are alike, so
@@ -334,18 +364,9 @@ impl<'f> ResourceCluster<'f> {
 
     /// Nodes that may go once their pods have other nodes, in the order in which they were read.
     pub(super) fn sources(&self) -> Vec<&'f Node> {
-        let half = i128::from(self.facts.thresholds.half_empty_percent);
         let is_source = |node: &&'f Node| {
-            let (used, offered) = (self.used_of(&node.node.name), self.offered(node));
-            let is_open = node.node.condition == NodeAvailability::Ready
-                && node.cordoned_since_ms.is_none()
-                && i128::from(used) * 100 <= i128::from(offered) * half;
-            // The bill of what is paid in advance stays.
-            let may_go = (used > 0 && used < offered)
-                && (is_open || is_forgotten(self.facts, node))
-                && !(node.may_be_held || node.is_prepaid || self.is_by_claims(node))
-                && node.scale_down_held_by.is_none();
-            may_go && self.all_can_move(node, used)
+            let may_go = may_be_emptied(self, node) && !self.is_by_claims(node);
+            may_go && self.all_can_move(node, self.used_of(&node.node.name))
         };
         self.facts.nodes.iter().filter(is_source).collect()
     }
@@ -397,7 +418,7 @@ impl<'f> ResourceCluster<'f> {
     /// GPUs uses: these go as well.
     pub(super) fn world_without_unused(&self, gone: &BTreeSet<&str>) -> Snapshot {
         let gone: BTreeSet<&str> = self.unused().chain(gone.iter().copied()).collect();
-        let (world, next) = self.world_of(&gone, true);
+        let (world, next) = self.world_of(&gone, true, &BTreeMap::new());
         self.with_staying(world, &next)
     }
 
@@ -451,11 +472,17 @@ impl<'f> ResourceCluster<'f> {
     /// The same without pods that belong to their node; for each of its nodes in their order how
     /// many GPUs are held.
     pub(super) fn world_that_moves(&self, gone: &BTreeSet<&str>) -> (Snapshot, Vec<u16>) {
-        self.world_of(gone, !gone.is_empty())
+        self.world_of(gone, !gone.is_empty(), &BTreeMap::new())
     }
 
-    /// The same; where pods move, nodes of which nobody knows what is free take none.
-    fn world_of(&self, gone: &BTreeSet<&str>, moves: bool) -> (Snapshot, Vec<u16>) {
+    /// The same; where pods move, nodes of which nobody knows what is free take none. Pods that
+    /// have moved, by their names, are on these nodes.
+    fn world_of(
+        &self,
+        gone: &BTreeSet<&str>,
+        moves: bool,
+        moved: &BTreeMap<String, String>,
+    ) -> (Snapshot, Vec<u16>) {
         let mut world = Snapshot::default();
         // Only pods with claims get what claims alone give, and these do not move. What pods that
         // were not read may hold is not given to others.
@@ -485,8 +512,11 @@ impl<'f> ResourceCluster<'f> {
         }
         let mut next = vec![0_u16; world.nodes.len()];
         for (pod, (of, place)) in self.standing.iter().zip(&self.hosts.places).enumerate() {
-            let Some(place) = place else { continue };
-            let Some(place) = places_left[*place] else {
+            // Most worlds are asked about before anything moves.
+            let to = if moved.is_empty() { None } else { moved.get(&of.full_name()) };
+            let to = to.and_then(|node| self.place_of.get(node.as_str()).copied());
+            let Some(place) = to.or(*place) else { continue };
+            let Some(place) = places_left[place] else {
                 let requirement = Arc::new(self.requirement(of));
                 world.jobs.push(Job::single(JobId(pod as u64), &of.pod.name, 0, requirement));
                 continue;
@@ -546,6 +576,66 @@ impl<'f> ResourceCluster<'f> {
         }
         tolerations
     }
+}
+
+/// Whether so little of a node is in use, or it was forgotten when it was cordoned, that it may go
+/// once its pods have other nodes.
+fn may_be_emptied(cluster: &ResourceCluster<'_>, node: &Node) -> bool {
+    let half = i128::from(cluster.facts.thresholds.half_empty_percent);
+    let (used, offered) = (cluster.used_of(&node.node.name), cluster.offered(node));
+    let is_open = node.node.condition == NodeAvailability::Ready
+        && node.cordoned_since_ms.is_none()
+        && i128::from(used) * 100 <= i128::from(offered) * half;
+    // The bill of what is paid in advance stays.
+    (used > 0 && used < offered)
+        && (is_open || is_forgotten(cluster.facts, node))
+        && !(node.may_be_held || node.is_prepaid)
+        && node.scale_down_held_by.is_none()
+}
+
+/// Nodes that may go but for pods with resource claims, each with these pods and their claims, in
+/// words: all its other pods can move.
+pub(super) fn kept_by_claims(cluster: &ResourceCluster<'_>) -> Vec<(String, Vec<String>)> {
+    let mut kept = Vec::new();
+    for node in cluster.facts.nodes.iter().filter(|node| may_be_emptied(cluster, node)) {
+        let pods: Vec<&RunningPod<'_>> =
+            cluster.pods_of(&node.node.name).map(|place| &cluster.standing[place]).collect();
+        let claiming = pods.iter().filter(|of| !of.workload.template.resource_claims.is_empty());
+        let in_words = |of: &&RunningPod<'_>| {
+            let claims = &of.workload.template.resource_claims;
+            format!("pod {}: {}", of.full_name(), claims.join(", "))
+        };
+        let claiming: Vec<String> = claiming.map(in_words).collect();
+        if !claiming.is_empty() && pods.iter().all(|of| cluster.can_move_beside_claims(of)) {
+            kept.push((node.node.name.to_string(), claiming));
+        }
+    }
+    kept
+}
+
+/// All pods on their nodes, as earlier decisions have it.
+fn arranged_world(cluster: &ResourceCluster<'_>, arranged: &Arranged<'_>) -> Snapshot {
+    let gone: BTreeSet<&str> = arranged.gone.iter().map(String::as_str).collect();
+    let (mut world, mut next) = cluster.world_of(&gone, true, &arranged.moved);
+    // After those of pods that stand, and of what stays on each node.
+    let first_id = cluster.standing.len() + cluster.facts.nodes.len() + 1;
+    for (number, (workload, name)) in arranged.started.iter().enumerate() {
+        let Some(place) = world.nodes.iter().position(|node| *node.name == **name) else {
+            continue;
+        };
+        let gpus = workload.gpus_per_pod().get(cluster.resource).copied().unwrap_or(0);
+        let node = &world.nodes[place];
+        let most = (node.devices.len() as i64 - i64::from(next[place])).max(0);
+        let count = u16::try_from(gpus.clamp(0, most)).unwrap_or(0);
+        let id = HoldingId((first_id + number) as u64);
+        let owner = format!("started pod {number}");
+        let holds = resources(&workload.template, cluster.resource);
+        let mut holding = held((id, Arc::clone(&node.name), owner), holds, (next[place], count));
+        holding.counts_into = workload.template.host_ports.taken.iter().cloned().collect();
+        world.holdings.push(holding);
+        next[place] += count;
+    }
+    cluster.with_staying(world, &next)
 }
 
 /// What pods of a node use that belong to it.

@@ -4,20 +4,16 @@ use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::DeviceState;
-use dovetail_model::device::WHOLE_DEVICE_MILLI;
-use dovetail_model::{
-    FreeCause, NodeAvailability, Taint, TaintEffect, canonical_gpu_model, labels,
-};
+use dovetail_model::{FreeCause, Taint, TaintEffect, canonical_gpu_model, labels};
 
-use super::consolidation::WHOLE;
 use super::measured::is_idle_server;
 use super::pod_request::{NodesByModel, PodRequest};
-use super::taints::{keeping_away, tolerates};
-use super::{Run, View, claims_on, mend, node_ref, pending, pod_ref, pods_of};
+use super::taints::{keeping_away, passes, tolerates};
+use super::{Run, View, claims_on, mend, node_ref, packing, pending, pods_of};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
 use crate::facts::{Node, NumaPolicy, ObjectRef, Scoring, Workload, WorkloadClass};
-use crate::finding::{Finding, Move};
+use crate::finding::Finding;
 use crate::moment::GangCounts;
 use crate::remedy::PatchChange;
 
@@ -29,7 +25,7 @@ pub(super) const RUNS: &[Run] = &[
     ("SCH-05", takes_any_model),
     ("SCH-06", taint_of_another_name),
     ("SCH-07", spreads_over_empty_nodes),
-    ("SCH-08", free_in_pieces),
+    ("SCH-08", packing::free_in_pieces),
     ("SCH-09", training_without_gang),
     ("SCH-10", one_pod_per_node),
     ("SCH-11", inference_without_priority),
@@ -47,34 +43,6 @@ const PRIORITISE: PatchChange =
 /// What fixes a pod that only nodes with unhealthy GPUs could take.
 const REPAIR_FIRST: &str =
     "tolerations: []  # none: the taints mark unhealthy nodes, which need a repair first";
-
-/// What starts pending pods once others have moved. An evicted pod alone could return to its node.
-const MOVE_AS_LISTED: &str = "cordon the nodes that the listed pods leave, evict these pods, and uncordon the nodes once \
-                              the pods run on the listed nodes; schedulerName: dovetail keeps whole nodes free";
-
-/// The same where pods come to a node that others leave: a cordon would keep them pending.
-const MOVE_TOGETHER: &str = "evict the listed pods together and make sure that each starts on the listed node: cordon none \
-                             of these nodes, because some pods move to a node that other pods leave; \
-                             schedulerName: dovetail keeps whole nodes free";
-
-/// How people make these moves.
-pub(super) fn how_to_move(moves: &[Move]) -> &'static str {
-    let left: BTreeSet<&str> = moves.iter().map(|of| &*of.from).collect();
-    match moves.iter().any(|of| left.contains(&*of.to)) {
-        true => MOVE_TOGETHER,
-        false => MOVE_AS_LISTED,
-    }
-}
-
-/// Whether a taint lets a workload have a resource. Where its key is the name of the resource,
-/// Kubernetes may add the toleration to pods whose containers ask for that; a pod without it that
-/// is there and pending was not given it.
-pub(super) fn passes(workload: &Workload, resource: &str, taint: &Taint) -> bool {
-    let is_claimed = workload.template.claimed_gpus.contains_key(resource);
-    let is_placed =
-        || workload.pods.is_empty() || workload.pods.iter().any(|pod| pod.node.is_some());
-    taint.key == resource && !is_claimed && is_placed() || tolerates(workload, taint)
-}
 
 fn written(taint: &Taint) -> String {
     let value = if taint.value.is_empty() { String::new() } else { format!("={}", taint.value) };
@@ -407,99 +375,4 @@ fn across_numa_nodes(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
 
 fn class_of(workload: &Workload) -> Option<&str> {
     workload.template.priority_class.as_deref()
-}
-
-/// Asks the engine whether pods would start if others moved, within a number of tries: each is a
-/// world of its own.
-struct Packing<'f> {
-    view: &'f View<'f>,
-    tries_left: usize,
-}
-
-impl<'f> Packing<'f> {
-    fn new(view: &'f View<'f>) -> Self {
-        Self { view, tries_left: MOST_TRIES }
-    }
-
-    /// How many of at most so many pending pods would start, all that are asked about, one, or none
-    /// that is known; and which pods move for that.
-    fn started(
-        &mut self,
-        nodes: &BTreeSet<&'f str>,
-        (workload, resource, gpus): (&'f Workload, &'f str, i64),
-        most: usize,
-    ) -> (usize, Vec<Move>) {
-        if !WHOLE.contains(&resource) || self.tries_left == 0 || most == 0 {
-            return (0, Vec::new());
-        }
-        self.tries_left -= 1;
-        let cluster = self.view.cluster(resource);
-        let least = if workload.is_gang { most } else { 1 };
-        let packed = |pods| Some((pods, cluster.packed(nodes, (workload, gpus), pods)?));
-        [most, least].into_iter().find_map(packed).unwrap_or_default()
-    }
-}
-
-fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    pending::in_pieces(view, check, found);
-    let mut packing = Packing::new(view);
-    let (free, cordoned) =
-        (view.free_gpus(NodeAvailability::Ready), view.free_gpus(NodeAvailability::Cordoned));
-    for workload in view.gpu_workloads() {
-        let waiting: Vec<_> = workload.pods.iter().filter(|pod| pod.node.is_none()).collect();
-        for (resource, gpus) in workload.gpus_per_pod().into_iter().filter(|_| !waiting.is_empty())
-        {
-            let open = |node: &Node| {
-                workload.accepts_labels(node)
-                    && workload.can_get(resource, &node.gpus[resource])
-                    && keeping_away(node).all(|taint| passes(workload, resource, taint))
-            };
-            let pieces = free.get(resource).into_iter().flatten();
-            let pieces: Vec<(&Node, i64)> =
-                pieces.copied().filter(|(node, _)| open(node)).collect();
-            let largest = pieces.iter().map(|(_, free)| *free).max().unwrap_or(0);
-            let all = pieces.iter().map(|(_, free)| *free).fold(0, i64::saturating_add);
-            // Of a gang all pods start or none.
-            let pods = i64::try_from(waiting.len()).unwrap_or(i64::MAX);
-            let least = if workload.is_gang { gpus.saturating_mul(pods) } else { gpus };
-            if largest >= gpus || all < least {
-                continue;
-            }
-            let mut finding = Finding::new(check, &workload.owner)
-                .with("one pod requests", format!("{gpus} {resource}"))
-                .with("free", format!("{all}, on one node at most {largest}"))
-                .affecting(waiting.iter().map(|pod| pod_ref(workload, pod)));
-            let cordoned = cordoned.get(resource).into_iter().flatten();
-            let fits = |(node, free): &&(&Node, i64)| *free >= gpus && open(node);
-            if let Some((node, _)) = cordoned.copied().find(|of| fits(&of)) {
-                // The cordon keeps it pending, and has a finding of its own (AUT-06).
-                finding = finding.with("would start on the cordoned node", &node.node.name);
-            } else {
-                let states = [DeviceState::Free(Some(FreeCause::Fragmented))];
-                let claims = pieces.iter();
-                let claims =
-                    claims.flat_map(|(node, _)| claims_on(node, None, &states, view.facts.period));
-                let nodes = pieces.iter().map(|(node, _)| &*node.node.name).collect();
-                let most = usize::try_from(pods.min(all / gpus.max(1))).unwrap_or(0);
-                let (started, moves) = packing.started(&nodes, (workload, resource, gpus), most);
-                if started > 0 && !moves.is_empty() {
-                    finding.claims = claims.collect();
-                    for Move { pod, to, .. } in &moves {
-                        finding = finding
-                            .with("moves", format!("{}/{} to {to}", pod.namespace, pod.name));
-                    }
-                    finding = finding.for_example(how_to_move(&moves));
-                    finding.moves = moves;
-                    let started = gpus.saturating_mul(started as i64);
-                    finding.most_milli = Some(started.saturating_mul(WHOLE_DEVICE_MILLI));
-                } else {
-                    finding = finding.with(
-                        "moving pods",
-                        "no arrangement of the pods that can move was found that starts one more",
-                    );
-                }
-            }
-            found.push(finding);
-        }
-    }
 }

@@ -8,6 +8,7 @@ mod harmless;
 mod layout_advice;
 mod missing_instances;
 mod models;
+mod packed;
 mod pending;
 mod pools;
 mod priced;

@@ -82,7 +82,7 @@ pub(super) fn brought(
     let stays = stays(facts, findings);
     // Pending pods get a node that they need, and it stays.
     let is_kept = |node: usize| needed.contains(&node) || stays.contains(&*moment.nodes[node].node);
-    let moving = findings.iter().enumerate().filter(|(_, finding)| empties_nodes(finding));
+    let moving = findings.iter().enumerate().filter(|(_, finding)| is_mended(finding));
     let moved = Moved::of(moving, moment, |node| unexplained.is_empty(node), is_kept);
     for taken in mended {
         let waste = &taken.waste;
@@ -133,11 +133,6 @@ pub(super) fn brought(
 /// Whether a finding is fixed and wasted time ends by that.
 fn is_mended(finding: &Finding) -> bool {
     finding.suppressed.is_none() && finding.check.worth != Worth::Risk && !finding.is_undone
-}
-
-/// Whether the moves of a finding empty nodes: those of SCH-08 only make room on them.
-fn empties_nodes(finding: &Finding) -> bool {
-    is_mended(finding) && finding.check.id != "SCH-08"
 }
 
 /// Money if any part of a claim comes back at once.

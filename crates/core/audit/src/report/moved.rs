@@ -4,6 +4,9 @@
 //!
 //! A pod that moves and that another fix ends keeps no node: the engine placed it with all others,
 //! so without it there is only more room.
+//!
+//! The moves of SCH-08 empty no node, and some of them may never be made. So none of them returns
+//! anything, and a node to which one of them leads stays on the bill.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +17,7 @@ use crate::moment::Moment;
 pub(super) struct Moved<'f> {
     /// Nodes that pods leave or come to, with the place of the finding that moves them.
     of_findings: BTreeSet<(usize, &'f str)>,
-    /// Nodes that pods come to which no other fix ends.
+    /// Nodes that pods come to, or may come to, which no other fix ends.
     hosts: BTreeSet<&'f str>,
     /// Nodes that pods leave for one that stays.
     left: BTreeSet<&'f str>,
@@ -34,11 +37,14 @@ impl<'f> Moved<'f> {
             places.map(|(place, node)| (&*node.node, place)).collect();
         let is_so =
             |name: &str, of: &dyn Fn(usize) -> bool| places.get(name).is_some_and(|at| of(*at));
-        let moves = findings.flat_map(|(place, of)| of.moves.iter().map(move |of| (place, of)));
-        let moves: Vec<(usize, &Move)> = moves.collect();
-        let goes_on = |of: &&Move| !is_so(&of.from, &ends);
-        let hosts = moves.iter().map(|(_, of)| *of).filter(goes_on);
-        let hosts: BTreeSet<&str> = hosts.map(|of| &*of.to).collect();
+        let (mut moves, mut hosts): (Vec<(usize, &Move)>, BTreeSet<&str>) = Default::default();
+        for (place, finding) in findings {
+            let goes_on = finding.moves.iter().filter(|of| !is_so(&of.from, &ends));
+            hosts.extend(goes_on.map(|of| &*of.to));
+            if empties_nodes(finding) {
+                moves.extend(finding.moves.iter().map(|of| (place, of)));
+            }
+        }
         let is_kept = |of: &&Move| {
             let to = &*of.to;
             hosts.contains(to) || !is_so(to, &ends) || is_so(to, &stays)
@@ -55,7 +61,7 @@ impl<'f> Moved<'f> {
         self.of_findings.contains(&(finding, node))
     }
 
-    /// Whether pods come to a node and stay there.
+    /// Whether pods come to a node, or may, and stay there.
     pub(super) fn is_host(&self, node: &str) -> bool {
         self.hosts.contains(node)
     }
@@ -64,4 +70,9 @@ impl<'f> Moved<'f> {
     pub(super) fn is_left(&self, node: &str) -> bool {
         self.left.contains(node)
     }
+}
+
+/// Whether the moves of a finding empty nodes: those of SCH-08 only make room on them.
+fn empties_nodes(finding: &Finding) -> bool {
+    finding.check.id != "SCH-08"
 }

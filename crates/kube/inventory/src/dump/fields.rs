@@ -211,6 +211,7 @@ pub(super) const OWNER: Fields = &[
     (
         Plain,
         &[
+            "spec.persistentVolumeClaimRetentionPolicy.whenScaled",
             "status.conditions.status",
             "status.jobDeploymentStatus",
             "status.lastScheduleTime",

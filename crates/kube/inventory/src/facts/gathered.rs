@@ -16,6 +16,7 @@ use super::clamped::{Clamped, ClampedHolder, beyond_the_node, cut_requests};
 use super::class::{
     class_of, exports_gpu_metrics, is_gang, reserves_for_others, scales_node_groups,
 };
+use super::deleted_volumes::note_deleted_volumes;
 use super::demand::worlds;
 use super::ended_kills;
 use super::evicted::{note_bound_by_name, note_several_budgets};
@@ -367,6 +368,7 @@ impl Inventory {
         ended_kills::add(self, &mut workloads, &of_group);
         note_rejected(self, &mut workloads, &of_group);
         note_bound_by_name(self, &mut workloads);
+        note_deleted_volumes(self, &mut workloads);
         (workloads, of_group)
     }
 

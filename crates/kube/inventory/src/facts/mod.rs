@@ -11,6 +11,7 @@ pub(crate) mod claims;
 mod clamped;
 pub(crate) mod class;
 mod cluster;
+mod deleted_volumes;
 mod demand;
 mod detail;
 mod ended_kills;

@@ -194,6 +194,7 @@ pub(super) fn same_but_labels(one: &PodTemplate, other: &PodTemplate) -> bool {
     let PodTemplate {
         labels: _,
         claimed_gpus,
+        resource_claims,
         shares_gpus_by,
         chooses_gpus_by,
         containers,
@@ -215,6 +216,7 @@ pub(super) fn same_but_labels(one: &PodTemplate, other: &PodTemplate) -> bool {
         model,
     } = one;
     *claimed_gpus == other.claimed_gpus
+        && *resource_claims == other.resource_claims
         && *shares_gpus_by == other.shares_gpus_by
         && *chooses_gpus_by == other.chooses_gpus_by
         && *containers == other.containers

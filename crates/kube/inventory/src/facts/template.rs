@@ -10,7 +10,9 @@ use dovetail_objects::json::{JsonQuantity, JsonText};
 use dovetail_objects::{Labels, Pod};
 use dovetail_translate::ports;
 
-use super::detail::{AmountsDetail, ContainerDetail, PodDetail, PodSpecDetail, VolumeDetail};
+use super::detail::{
+    AmountsDetail, ContainerDetail, PodClaimDetail, PodDetail, PodSpecDetail, VolumeDetail,
+};
 use super::launcher::count_of_processes;
 use super::model::model_of_words;
 
@@ -38,6 +40,14 @@ pub(super) fn template(pod: &Pod, detail: &PodDetail<'_>) -> PodTemplate {
     PodTemplate { labels, ..template_without_labels(pod, detail) }
 }
 
+/// What a claim of a pod is, by what its author wrote.
+fn claim_in_words(of: &PodClaimDetail) -> String {
+    match &*of.resource_claim_template_name {
+        "" => format!("ResourceClaim {}", of.resource_claim_name),
+        template => format!("ResourceClaimTemplate {template}"),
+    }
+}
+
 /// The same but for its labels: pods whose templates are alike share one, with labels of a pod.
 pub(super) fn template_without_labels(pod: &Pod, detail: &PodDetail<'_>) -> PodTemplate {
     let spec = &detail.spec;
@@ -58,6 +68,7 @@ pub(super) fn template_without_labels(pod: &Pod, detail: &PodDetail<'_>) -> PodT
         requests: pod.requests.clone(),
         // Slices and claims say it, when all of them are read.
         claimed_gpus: BTreeMap::new(),
+        resource_claims: spec.resource_claims.iter().map(claim_in_words).collect(),
         shares_gpus_by: labels::FRACTION
             .into_iter()
             .find(|key| detail.metadata.annotation(key).is_some()),

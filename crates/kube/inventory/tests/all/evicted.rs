@@ -1,7 +1,8 @@
 //! Which pods a drain can move: what they request in all, and what keeps the eviction API from
 //! evicting them.
 
-use dovetail_audit::audit;
+use dovetail_audit::{audit, claim_bound_nodes};
+use dovetail_inventory::dump::Keeper;
 use serde_json::{Value, json};
 
 use crate::facts::{gathered_whole, node, pod};
@@ -72,4 +73,47 @@ fn a_pod_whose_template_names_a_node_does_not_move() {
         found(&servers(&|_| {}, &[deployment("serve", 2, spec, json!({}))])).0
     };
     assert_eq!((with(""), with("g1")), (1, 0));
+}
+
+/// Fewer replicas of a StatefulSet may delete the volumes of those that it removes. A collection
+/// says the same.
+#[test]
+fn a_stateful_set_that_deletes_the_volumes_of_removed_replicas_is_known() {
+    let deletes = |policy: Value| {
+        let server = pod("serve-0", "StatefulSet/serve", 1, "g1");
+        let template = json!({"spec": server["spec"]});
+        let set = json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
+            "metadata": {"name": "serve", "namespace": "research", "resourceVersion": "1"},
+            "spec": {"replicas": 1, "template": template,
+                "persistentVolumeClaimRetentionPolicy": policy}});
+        let kept = Keeper::default().keep("StatefulSet", "apps/v1", &set).expect("a set");
+        let [written, kept] = [set, kept].map(|set| {
+            let facts = gathered_whole(&[node("g1", 8), server.clone(), set]).facts;
+            let of_set = facts.workloads.iter().find(|of| of.owner.name == "serve");
+            of_set.expect("a workload").scale_down_deletes_volumes
+        });
+        assert_eq!(written, kept);
+        written
+    };
+    assert!(deletes(json!({"whenDeleted": "Retain", "whenScaled": "Delete"})));
+    assert!(!deletes(json!({"whenDeleted": "Delete", "whenScaled": "Retain"})));
+    assert!(!deletes(Value::Null));
+}
+
+/// What the claim of a network card gets on another node is not known.
+#[test]
+fn a_pod_with_a_claim_of_any_device_does_not_move_and_its_node_is_named() {
+    let of_card = |spec: &mut Value| {
+        spec["resourceClaims"] = json!([{"name": "nic", "resourceClaimName": "nic"}]);
+    };
+    let claim = json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+        "metadata": {"name": "nic", "namespace": "research"},
+        "spec": {"devices": {"requests": [
+            {"name": "nic", "exactly": {"deviceClassName": "nic.example.com"}}]}}});
+    let objects = servers(&of_card, &[claim]);
+    assert_eq!(found(&objects).0, 0);
+    let bound = claim_bound_nodes(&gathered_whole(&objects).facts);
+    let pods: Vec<&str> = bound.iter().flat_map(|of| &of.pods).map(String::as_str).collect();
+    let named = ["serve-0", "serve-1"].map(|pod| format!("pod research/{pod}: ResourceClaim nic"));
+    assert_eq!(pods, named);
 }

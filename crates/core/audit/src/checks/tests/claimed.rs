@@ -1,6 +1,7 @@
 //! GPUs that pods get by resource claims: the same findings, and no change of what containers ask
 //! for.
 
+use super::consolidated::one_server_on_each_node;
 use super::*;
 
 /// The healthy cluster with its GPUs offered by slices and given by claims, and pods that tolerate
@@ -67,4 +68,26 @@ fn nobody_is_told_to_change_what_containers_ask_for() {
     assert_eq!(found(|facts| limited(facts, None)), [("GOV-01", 0)]);
     let of_class = "gpu.nvidia.com.deviceclass.resource.k8s.io/devices";
     assert_eq!(found(|facts| limited(facts, Some(of_class))), []);
+}
+
+/// Whether the claims of a pod get devices on another node is not asked: no node is emptied of such
+/// a pod, and the reader is told which were not judged.
+#[test]
+fn a_nearly_empty_node_with_a_pod_that_has_claims_is_not_judged() {
+    let mut facts = healthy();
+    one_server_on_each_node(&mut facts);
+    let empties = |facts: &Facts| audit(facts).iter().any(|finding| finding.check.id == "AUT-07");
+    assert!(empties(&facts));
+    assert_eq!(claim_bound_nodes(&facts), []);
+    // Of a network card: its GPU comes from the device plugin.
+    facts.workloads[SERVE].template.resource_claims = vec!["ResourceClaim nic".into()];
+    assert!(!empties(&facts));
+    let bound = |node: &str, pod: &str| ClaimBoundNode {
+        node: node.into(),
+        pods: vec![format!("pod prod/{pod}: ResourceClaim nic")],
+    };
+    assert_eq!(claim_bound_nodes(&facts), [bound("g2", "serve-0"), bound("g3", "serve-1")]);
+    // It would stay for another reason, too.
+    facts.workloads[SERVE].template.has_lasting_volume = true;
+    assert_eq!(claim_bound_nodes(&facts), []);
 }

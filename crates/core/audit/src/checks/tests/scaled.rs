@@ -110,3 +110,60 @@ fn a_workload_that_keda_scales_is_stopped_in_its_scaled_object() {
     let horizontal = found("HorizontalPodAutoscaler");
     assert_eq!((horizontal.remedies.len(), horizontal.is_undone), (1, false));
 }
+
+/// By hand: of four replicas, fewer are those without the highest ordinals.
+#[test]
+fn of_a_stateful_set_only_idle_replicas_at_its_end_count() {
+    let found = |idle: &[usize], change: &dyn Fn(&mut Workload)| {
+        let mut facts = healthy();
+        let serve = &mut facts.workloads[SERVE];
+        (serve.owner.kind, serve.replicas) = ("StatefulSet".into(), 4);
+        let pod = serve.pods[0].clone();
+        // The order of their names is another one.
+        let names = ["serve-9", "serve-10", "serve-11", "serve-12"];
+        serve.pods = names.map(|name| Pod { name: name.into(), ..pod.clone() }).into();
+        change(serve);
+        still(&mut facts, WorkloadClass::Inference, 0, 0);
+        let end_ms = facts.period.to_ms;
+        let serve = &mut facts.workloads[SERVE];
+        for (number, pod) in serve.pods.iter_mut().enumerate() {
+            let device = u32::try_from(number).unwrap();
+            pod.devices = vec![vec![(device, 1000)]];
+            if idle.contains(&number) {
+                pod.uses[0].idle_since_ms = Some(end_ms - HOUR_MS - 1);
+            }
+        }
+        let found = audit(&facts);
+        found.into_iter().find(|finding| finding.check.id == "IDL-09").expect("one")
+    };
+    let claimed = |finding: &Finding| -> Vec<u32> {
+        finding.claims.iter().map(|claim| claim.device).collect()
+    };
+    let at_the_end = found(&[0, 2, 3], &|_| {});
+    assert_eq!(claimed(&at_the_end), [2, 3]);
+    let affected: Vec<&str> = at_the_end.affected.iter().map(|pod| &*pod.name).collect();
+    assert_eq!(affected, ["serve-11", "serve-12"]);
+    let fix = at_the_end.fix_example();
+    assert!(fix.starts_with("spec: {replicas: 2}  # without the idle ones"), "{fix}");
+    // A busy one is between them and the end.
+    let between = found(&[0, 2], &|_| {});
+    assert_eq!(claimed(&between), [0; 0]);
+    assert!(between.fix_example().contains("would remove a busy one"), "{between:?}");
+    // Nobody asks a Deployment for an order.
+    let any = found(&[0, 2], &|of| of.owner.kind = "Deployment".into());
+    assert_eq!(claimed(&any), [0, 2]);
+    // Groups of two pods: both pods of the last one are idle, and one of that before.
+    let groups = found(&[1, 2, 3], &|of| {
+        of.owner.kind = "LeaderWorkerSet".into();
+        for (pod, name) in of.pods.iter_mut().zip(["serve-0", "serve-0-1", "serve-1", "serve-1-1"])
+        {
+            pod.name = name.into();
+        }
+    });
+    assert_eq!(claimed(&groups), [2, 3]);
+    let lost = |deletes: bool| {
+        let found = found(&[3], &|of| of.scale_down_deletes_volumes = deletes);
+        found.evidence.iter().any(|of| of.what == "volumes of the removed replicas")
+    };
+    assert!(lost(true) && !lost(false));
+}

@@ -4,7 +4,7 @@ use dovetail_model::{CounterRule, CounterScope, RuleCause, RuleKind};
 
 use super::consolidated::one_server_on_each_node;
 use super::*;
-use crate::checks::scheduling::how_to_move;
+use crate::checks::packing::how_to_move;
 use crate::finding::Move;
 
 fn finding(facts: &Facts, id: &str) -> Option<Finding> {

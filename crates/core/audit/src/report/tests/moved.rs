@@ -1,6 +1,8 @@
 //! A node to which pods move is not returned by what else is fixed there.
 
 use super::*;
+use crate::catalogue::check;
+use crate::finding::Move;
 
 /// A server on one of the nodes: its name, its GPUs, the node, and whether it ever computes.
 type Server = (&'static str, i64, usize, bool);
@@ -8,6 +10,16 @@ type Server = (&'static str, i64, usize, bool);
 /// So many nodes of eight GPUs with these servers, of which one without a controller cannot move:
 /// how many GPUs leave the bill.
 fn removed(nodes: usize, servers: &[Server], stays: Option<&str>) -> i128 {
+    removed_beside(Vec::new(), nodes, servers, stays)
+}
+
+/// The same with more findings.
+fn removed_beside(
+    more: Vec<Finding>,
+    nodes: usize,
+    servers: &[Server],
+    stays: Option<&str>,
+) -> i128 {
     let (mut facts, mut moment) = cluster(&vec![(8, NodeAvailability::Ready, 0); nodes]);
     for node in &mut facts.nodes {
         node.free_since_ms = Some(NOW_MS - 100 * HOUR_MS);
@@ -49,7 +61,10 @@ fn removed(nodes: usize, servers: &[Server], stays: Option<&str>) -> i128 {
     measure(&mut facts, &mut moment, UsagePeriod { span, step_ms: 60_000 }, &uses);
     let states = device_states(&mut facts, &moment).unwrap();
     let prices = vec![NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) }; nodes];
-    let report = report(&facts, &moment, states, &prices, &SuppressionPolicy::default());
+    let mut found = audit_at(&facts, &moment);
+    found.extend(more);
+    let policy = SuppressionPolicy::default();
+    let report = report_of(found, (&facts, &moment), states, &prices, &policy);
     // Nothing waits: what comes back leaves the bill.
     assert_eq!(report.returned.time.gpu_milli_ms, report.removed.gpu_milli_ms);
     report.removed.gpu_milli_ms / (1000 * i128::from(720 * HOUR_MS))
@@ -87,4 +102,20 @@ fn a_pod_that_moves_and_ends_is_returned_once() {
     assert_eq!(removed(6, &servers, None), 32);
     // Neither is needed: what moves goes together with the node that it moves to.
     assert_eq!(removed(2, &[idle("a", 4, 0), idle("b", 4, 1)], None), 16);
+}
+
+/// What SCH-08 would move may come to a node or not: the bill does not fall by that node.
+#[test]
+fn a_node_to_which_a_pod_may_move_stays_on_the_bill() {
+    let servers = [("a", 2, 0, false), ("b", 8, 1, true)];
+    let with = |pod: &str, from: &str, to: &str| {
+        let owner = ObjectRef::new("Deployment", "prod", "pending");
+        let mut pieces = Finding::new(check("SCH-08").unwrap(), &owner);
+        let pod = ObjectRef::new("Pod", "prod", pod);
+        pieces.moves.push(Move { pod, from: from.to_owned(), to: to.to_owned() });
+        removed_beside(vec![pieces], 2, &servers, None)
+    };
+    assert_eq!(with("b", "g1", "g0"), 0);
+    // Another fix ends the pod that would come, and the move empties no node.
+    assert_eq!(with("a", "g0", "g1"), 8);
 }

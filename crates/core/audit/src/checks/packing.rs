@@ -1,0 +1,215 @@
+//! SCH-08: GPUs that are free on several nodes, and pending pods that need them on one; and which
+//! pods would move where so that these start, checked by the engine.
+//!
+//! What findings say together has to be possible together. No pod moves from or to a node that
+//! AUT-06 or AUT-07 empties, and the pods of those are on their new nodes here: where such a node
+//! stays instead, there is only more room. Each workload is asked about with what was found for
+//! those before it done, and says so. Of its own moves all have to be made before a pod starts: no
+//! money is returned by them, and no other finding relies on them.
+
+use std::collections::BTreeSet;
+
+use dovetail_account::device_time::DeviceState;
+use dovetail_model::device::WHOLE_DEVICE_MILLI;
+use dovetail_model::{FreeCause, NodeAvailability};
+
+use super::consolidation::{WHOLE, removals};
+use super::resource_cluster::{Arranged, Packed};
+use super::taints::{keeping_away, passes};
+use super::{View, claims_on, pending, pod_ref};
+use crate::catalogue::Check;
+use crate::facts::{Node, ObjectRef, Workload};
+use crate::finding::{Finding, Move};
+use crate::names::first_of;
+
+/// So many workloads with pending pods are tried on the engine: each try is a world of its own.
+const MOST_TRIES: usize = 8;
+
+/// Workloads that one line names.
+const MOST_NAMED: usize = 3;
+
+/// What starts pending pods once others have moved. An evicted pod alone could return to its node.
+const MOVE_AS_LISTED: &str = "cordon the nodes that the listed pods leave, evict these pods, and uncordon the nodes once \
+                              the pods run on the listed nodes; schedulerName: dovetail keeps whole nodes free";
+
+/// The same where pods come to a node that others leave: a cordon would keep them pending.
+const MOVE_TOGETHER: &str = "evict the listed pods together and make sure that each starts on the listed node: cordon none \
+                             of these nodes, because some pods move to a node that other pods leave; \
+                             schedulerName: dovetail keeps whole nodes free";
+
+/// How people make these moves.
+pub(super) fn how_to_move(moves: &[Move]) -> &'static str {
+    let left: BTreeSet<&str> = moves.iter().map(|of| &*of.from).collect();
+    match moves.iter().any(|of| left.contains(&*of.to)) {
+        true => MOVE_TOGETHER,
+        false => MOVE_AS_LISTED,
+    }
+}
+
+pub(super) fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    pending::in_pieces(view, check, found);
+    let mut packing = Packing::new(view);
+    let (free, cordoned) =
+        (view.free_gpus(NodeAvailability::Ready), view.free_gpus(NodeAvailability::Cordoned));
+    for workload in view.gpu_workloads() {
+        let waiting: Vec<_> = workload.pods.iter().filter(|pod| pod.node.is_none()).collect();
+        for (resource, gpus) in workload.gpus_per_pod().into_iter().filter(|_| !waiting.is_empty())
+        {
+            let open = |node: &Node| {
+                workload.accepts_labels(node)
+                    && workload.can_get(resource, &node.gpus[resource])
+                    && keeping_away(node).all(|taint| passes(workload, resource, taint))
+            };
+            let pieces = free.get(resource).into_iter().flatten();
+            let pieces: Vec<(&Node, i64)> =
+                pieces.copied().filter(|(node, _)| open(node)).collect();
+            let largest = pieces.iter().map(|(_, free)| *free).max().unwrap_or(0);
+            let all = pieces.iter().map(|(_, free)| *free).fold(0, i64::saturating_add);
+            // Of a gang all pods start or none.
+            let pods = i64::try_from(waiting.len()).unwrap_or(i64::MAX);
+            let least = if workload.is_gang { gpus.saturating_mul(pods) } else { gpus };
+            if largest >= gpus || all < least {
+                continue;
+            }
+            let mut finding = Finding::new(check, &workload.owner)
+                .with("one pod requests", format!("{gpus} {resource}"))
+                .with("free", format!("{all}, on one node at most {largest}"))
+                .affecting(waiting.iter().map(|pod| pod_ref(workload, pod)));
+            let cordoned = cordoned.get(resource).into_iter().flatten();
+            let fits = |(node, free): &&(&Node, i64)| *free >= gpus && open(node);
+            if let Some((node, _)) = cordoned.copied().find(|of| fits(&of)) {
+                // The cordon keeps it pending, and has a finding of its own (AUT-06).
+                finding = finding.with("would start on the cordoned node", &node.node.name);
+            } else {
+                let most = usize::try_from(pods.min(all / gpus.max(1))).unwrap_or(0);
+                finding =
+                    packing.with_moves(finding, (workload, resource, gpus), (&pieces[..], most));
+            }
+            found.push(finding);
+        }
+    }
+}
+
+/// What would start pending pods.
+struct Started {
+    /// How many of them start.
+    pods: usize,
+    moves: Vec<Move>,
+    /// Workloads whose moves are made before, as `Kind namespace/name`.
+    after: Vec<String>,
+}
+
+/// Asks the engine whether pods would start if others moved, within a number of tries.
+struct Packing<'f> {
+    view: &'f View<'f>,
+    tries_left: usize,
+    /// `None` before the first try.
+    arranged: Option<Arranged<'f>>,
+    /// Workloads whose pods start by the moves that are made there.
+    packed: Vec<String>,
+}
+
+impl<'f> Packing<'f> {
+    fn new(view: &'f View<'f>) -> Self {
+        Self { view, tries_left: MOST_TRIES, arranged: None, packed: Vec::new() }
+    }
+
+    /// Adds to a finding the moves that start at most so many of its pending pods, and claims what
+    /// these take of the pieces.
+    fn with_moves(
+        &mut self,
+        mut finding: Finding,
+        pod: (&'f Workload, &'f str, i64),
+        (pieces, most): (&[(&'f Node, i64)], usize),
+    ) -> Finding {
+        let (workload, _, gpus) = pod;
+        let nodes = pieces.iter().map(|(node, _)| &*node.node.name).collect();
+        let Some(Started { pods, moves, after }) = self.started(&nodes, pod, most) else {
+            return finding.with(
+                "moving pods",
+                "no arrangement of the pods that can move was found that starts one more",
+            );
+        };
+        let waiting = workload.pods.iter().filter(|pod| pod.node.is_none()).count();
+        let starting = format!("{pods} of {waiting}");
+        finding = finding.with("pods that start after all of these moves, not before", starting);
+        let first = format!("those of SCH-08 for {}", first_of(after.iter(), MOST_NAMED));
+        if !after.is_empty() {
+            finding = finding.with("moves to make first", &first);
+        }
+        for Move { pod, to, .. } in &moves {
+            finding = finding.with("moves", format!("{}/{} to {to}", pod.namespace, pod.name));
+        }
+        let states = [DeviceState::Free(Some(FreeCause::Fragmented))];
+        let stays = |node: &Node| {
+            self.arranged.as_ref().is_none_or(|of| !of.gone.contains(&*node.node.name))
+        };
+        let left = pieces.iter().filter(|(node, _)| stays(node));
+        let period = self.view.facts.period;
+        finding.claims =
+            left.flat_map(|(node, _)| claims_on(node, None, &states, period)).collect();
+        let started = gpus.saturating_mul(i64::try_from(pods).unwrap_or(i64::MAX));
+        finding.most_milli = Some(started.saturating_mul(WHOLE_DEVICE_MILLI));
+        finding.starts_on = self.unused(&moves);
+        finding = match moves.is_empty() {
+            true => finding.for_example(format!("make the moves of other findings: {first}")),
+            false => finding.for_example(how_to_move(&moves)),
+        };
+        finding.moves = moves;
+        finding
+    }
+
+    /// Nodes to which pods move and on which no pod has GPUs: AUT-03 would remove them.
+    fn unused(&self, moves: &[Move]) -> BTreeSet<String> {
+        let is_unused = |name: &&String| {
+            let node = self.view.node_of.get(name.as_str());
+            node.is_some_and(|node| node.without_gpu_pods_since_ms.is_some())
+        };
+        moves.iter().map(|of| &of.to).filter(is_unused).cloned().collect()
+    }
+
+    /// How many of at most so many pending pods would start, all that are asked about or one, and
+    /// which pods move for that; `None` if none is known to.
+    fn started(
+        &mut self,
+        nodes: &BTreeSet<&'f str>,
+        (workload, resource, gpus): (&'f Workload, &'f str, i64),
+        most: usize,
+    ) -> Option<Started> {
+        if !WHOLE.contains(&resource) || self.tries_left == 0 || most == 0 {
+            return None;
+        }
+        self.tries_left -= 1;
+        let view = self.view;
+        let arranged = self.arranged.get_or_insert_with(|| beside_removals(view));
+        let cluster = view.cluster(resource);
+        let least = if workload.is_gang { most } else { 1 };
+        let packed = |pods| Some((pods, cluster.packed(nodes, (workload, gpus), pods, arranged)?));
+        let (pods, Packed { moves, starts }) = [most, least].into_iter().find_map(packed)?;
+        // The moves that were made before may start it, too; without any, nothing is wrong.
+        if moves.is_empty() && self.packed.is_empty() {
+            return None;
+        }
+        arranged.moved.extend(moves.iter().map(|of| (full_name(&of.pod), of.to.clone())));
+        arranged.started.extend(starts.into_iter().map(|node| (workload, node)));
+        let after = self.packed.clone();
+        let ObjectRef { kind, namespace, name } = &workload.owner;
+        self.packed.push(format!("{kind} {namespace}/{name}"));
+        Some(Started { pods, moves, after })
+    }
+}
+
+/// The cluster once every node that can be emptied is.
+fn beside_removals<'f>(view: &'f View<'f>) -> Arranged<'f> {
+    let removals = removals(view);
+    let moves = removals.values().flat_map(|removal| &removal.moves);
+    Arranged {
+        gone: removals.keys().cloned().collect(),
+        moved: moves.map(|of| (full_name(&of.pod), of.to.clone())).collect(),
+        started: Vec::new(),
+    }
+}
+
+fn full_name(pod: &ObjectRef) -> String {
+    format!("{}/{}", pod.namespace, pod.name)
+}

@@ -1,0 +1,143 @@
+//! Pending pods that start once others have moved.
+
+use super::*;
+use crate::checks::growing::name_growth;
+use crate::finding::Move;
+
+/// So many nodes of eight GPUs, each with a pod of a server with four, and pods with eight GPUs of
+/// owners of their own that wait.
+fn halves(nodes: usize, waiting: &[&str]) -> Facts {
+    let mut facts = healthy();
+    let replicas = u32::try_from(nodes).unwrap();
+    let mut part = workload(ObjectRef::new("Deployment", "prod", "part"), 4, replicas, "");
+    for (number, pod) in part.pods.iter_mut().enumerate() {
+        let name = format!("h{number}");
+        pod.node = Some(name.clone());
+        let mut node = gpu_node(&name, "H100");
+        let first = 8 * (number as u32 + 1);
+        node.devices = (first..first + 8).collect();
+        add_node(&mut facts, node);
+    }
+    facts.workloads.push(part);
+    for name in waiting {
+        let mut big = workload(ObjectRef::new("Deployment", "prod", name), 8, 1, "");
+        big.pods[0].node = None;
+        big.template.tolerations = vec![toleration(GPU)];
+        facts.workloads.push(big);
+    }
+    facts
+}
+
+fn all_of<'f>(found: &'f [Finding], id: &str) -> Vec<&'f Finding> {
+    found.iter().filter(|finding| finding.check.id == id).collect()
+}
+
+/// How many of these nodes no pod with four GPUs uses after moves, each of another pod, and that no
+/// node has more than two.
+fn empty_after(nodes: usize, moves: &[&Move]) -> usize {
+    let mut on: BTreeMap<String, String> =
+        (0..nodes).map(|number| (format!("part-{number}"), format!("h{number}"))).collect();
+    let moved: BTreeSet<&str> = moves.iter().map(|of| &*of.pod.name).collect();
+    assert_eq!(moved.len(), moves.len(), "{moves:?}");
+    for Move { pod, from, to } in moves {
+        let before = on.insert(pod.name.clone(), to.clone());
+        assert_eq!(before.as_ref(), Some(from));
+    }
+    let mut pods: BTreeMap<&str, usize> = BTreeMap::new();
+    on.values().for_each(|node| *pods.entry(node).or_default() += 1);
+    assert!(pods.values().all(|pods| *pods <= 2), "{on:?}");
+    nodes - pods.len()
+}
+
+/// By hand: four half-used nodes become two empty ones, one for each of two pods. Each finding
+/// alone would empty the same one.
+#[test]
+fn the_moves_of_all_findings_start_all_their_pods_together() {
+    let found = audit(&halves(4, &["big-a", "big-b"]));
+    let pieces = all_of(&found, "SCH-08");
+    let started: Vec<_> = pieces.iter().map(|of| of.most_milli).collect();
+    assert_eq!(started, [Some(8_000); 2], "{pieces:?}");
+    let moves: Vec<&Move> = pieces.iter().flat_map(|of| &of.moves).collect();
+    assert_eq!(empty_after(4, &moves), 2);
+    // The second says what it relies on, and that all of its own moves are needed.
+    let first = |of: &Finding| of.evidence.iter().any(|of| of.what == "moves to make first");
+    assert_eq!((first(pieces[0]), first(pieces[1])), (false, true));
+    let condition = |of: &Finding| {
+        let mut evidence = of.evidence.iter();
+        evidence.any(|of| of.what.starts_with("pods that start after all") && of.value == "1 of 1")
+    };
+    assert!(pieces.iter().all(|of| condition(of)), "{pieces:?}");
+}
+
+/// By hand: six half-used nodes have room for one pod with eight GPUs and two nodes too many.
+#[test]
+fn pods_are_packed_on_nodes_that_stay() {
+    let found = audit(&halves(6, &["big"]));
+    let [pieces] = all_of(&found, "SCH-08")[..] else { panic!("{found:?}") };
+    assert_eq!(pieces.most_milli, Some(8_000), "{pieces:?}");
+    let removed = all_of(&found, "AUT-07");
+    let gone = removed.iter().flat_map(|of| &of.affected).map(|node| &*node.name);
+    let gone: BTreeSet<&str> = gone.collect();
+    assert_eq!(gone.len(), 2);
+    let touched = pieces.moves.iter().flat_map(|of| [&*of.from, &*of.to]);
+    assert_eq!(touched.filter(|node| gone.contains(node)).count(), 0, "{found:?}");
+    let moves: Vec<&Move> =
+        removed.iter().copied().chain([pieces]).flat_map(|of| &of.moves).collect();
+    assert_eq!(empty_after(6, &moves), 3);
+}
+
+/// Nothing is drained, and a pod that moves starts again.
+#[test]
+fn moves_that_drain_no_node_have_risks_of_their_own() {
+    let mut facts = halves(2, &["big"]);
+    for (node, is_spot) in
+        facts.nodes.iter_mut().filter(|of| of.has_gpus()).skip(1).zip([true, false])
+    {
+        node.is_spot = Some(is_spot);
+    }
+    let found = audit(&facts);
+    let [pieces] = all_of(&found, "SCH-08")[..] else { panic!("{found:?}") };
+    let [moved] = &pieces.moves[..] else { panic!("{pieces:?}") };
+    let risks = |what: &str| -> Vec<&str> {
+        let risks = pieces.evidence.iter().filter(|of| of.what == what);
+        risks.map(|of| of.value.as_str()).collect()
+    };
+    assert_eq!(risks("risk of the drain"), [""; 0]);
+    let risks = risks("risk of the moves");
+    let of_files = "Deployment prod/part: files in emptyDir volumes are lost";
+    assert!(risks.contains(&of_files), "{risks:?}");
+    let is_to_spot = risks.iter().any(|of| of.contains("from on-demand to spot capacity"));
+    assert_eq!(is_to_spot, moved.to == "h0", "{risks:?}");
+}
+
+/// By hand: with both of its pods where they are, two nodes have room for one more training pod of
+/// four GPUs each; after the move one has room for two and the other for one.
+#[test]
+fn an_autoscaler_relies_on_no_move_that_may_not_be_made() {
+    let risks = |most: u32, moves: bool| {
+        let mut facts = healthy();
+        for (number, name) in ["g2", "g3", "g4"].into_iter().enumerate() {
+            add_node(&mut facts, gpu_node(name, "H100"));
+            let owner = ObjectRef::new("Deployment", "prod", &format!("two-{number}"));
+            let two = workload(owner, 2, u32::from(number > 0), name);
+            facts.workloads.push(two);
+        }
+        facts.autoscalers[0].scales = facts.workloads[TRAIN].owner.clone();
+        facts.autoscalers[0].most_replicas = Some(most);
+        let pool = ObjectRef::new("EKSNodegroup", "", "gpus");
+        let of = |id: &str| Finding::new(check(id).expect("a check"), &pool);
+        let gone = of("AUT-03").affecting([ObjectRef::new("Node", "", "g2")]);
+        let mut pieces = of("SCH-08");
+        if moves {
+            let pod = ObjectRef::new("Pod", "prod", "two-1-0");
+            pieces.moves.push(Move { pod, from: "g3".into(), to: "g4".into() });
+        }
+        let mut found = vec![gone, pieces];
+        let moment = Moment::default();
+        name_growth(&View::of(&facts, &moment), &mut found);
+        found[0].evidence.len()
+    };
+    // Of two training pods there are as many.
+    assert_eq!((risks(4, false), risks(5, false)), (0, 1));
+    assert_eq!((risks(4, true), risks(5, true)), (0, 1));
+}
