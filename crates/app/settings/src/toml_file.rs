@@ -123,7 +123,7 @@ impl TomlFile {
             start = Some(key.span().start);
             match value.get_ref() {
                 DeValue::Table(next) => table = next,
-                DeValue::Array(tables) if tables.iter().all(|one| one.get_ref().is_table()) => {
+                DeValue::Array(tables) if are_tables(tables) => {
                     let one = tables.get(number)?;
                     start = Some(one.span().start);
                     table = one.get_ref().as_table()?;
@@ -147,6 +147,11 @@ impl TomlFile {
         let file = self.path.display().to_string();
         BadInput(format!("{}: {what}", FilePosition::line(&file, line as u64)))
     }
+}
+
+/// Whether an array is what `[[jobs]]` writes; an empty one is a value like another.
+fn are_tables(array: &[Spanned<DeValue<'_>>]) -> bool {
+    !array.is_empty() && array.iter().all(|one| one.get_ref().is_table())
 }
 
 /// The keys down to the innermost key or value that stands at a place.
@@ -234,6 +239,9 @@ mod tests {
         assert_eq!(told("jobs", 1), "f.toml:6: jobs: bad");
         assert_eq!(told("jobs.sub.x", 1), "f.toml:8: jobs.sub.x: bad");
         assert_eq!(told("jobs.gpus", 1), "f.toml: jobs.gpus: bad");
+        let empty = TomlFile::of("f.toml", "a = 1\n[[jobs]]\ngpus = []\n");
+        let told = empty.error_in("jobs.gpus", 0, "bad").to_string();
+        assert_eq!(told, "f.toml:3: jobs.gpus: bad");
         let all = file.parse::<toml::Table>("all").expect("a table");
         assert_eq!(all.len(), 3);
     }

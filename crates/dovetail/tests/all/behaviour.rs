@@ -82,6 +82,9 @@ checkpoint_interval = '10m'
             "range.toml:8: stream.jobs.run_time: the first duration must be above 0",
         ),
         ("nodes", "2x8", "0x8", "nodes.toml:2: world.nodes: no nodes"),
+        ("many", "load = 0.8", "load = 1e9", "many.toml:4: stream.load: more than 1000000 jobs"),
+        ("none", "gpus =", "gpus = [] #", "none.toml:7: stream.jobs.gpus: expected numbers of"),
+        ("large", "gpus =", "gpus = [1000001] #", "large.toml:7: stream.jobs.gpus: expected"),
     ] {
         folder.write(&format!("{file}.toml"), &good.replace(from, to));
         let told =
@@ -108,7 +111,7 @@ fn every_step_can_be_checked() {
 fn the_row_of_an_order_file_is_chosen_by_seed_and_trace() {
     let folder = Folder::new();
     folder.write("openb_pod_list_small.csv", &folder.read("pods.csv"));
-    folder.write("arrivals.csv", "7,5 5 5\n8,0 1 2 3 4 5 2\n");
+    folder.write("arrivals.csv", "7,5 4 3\n8,0 1 2 3 4 5 2\n");
     folder.write("orders.csv", "other,8,0 1 2 3\nsmall,8,3 2 1 0\n");
     let files = "--pods openb_pod_list_small.csv --arrivals arrivals.csv --node-order orders.csv";
     let run = |seed: u32| {

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::job::{StopCosts, TraceJob};
+use crate::limits::MAX_GPUS;
 use crate::synth::{Purpose, Random};
 use dovetail_units::duration::parse_duration;
 
@@ -129,6 +130,11 @@ impl Range {
 
 /// A stream of more jobs than this is taken for a mistake.
 const MOST_JOBS: usize = 1_000_000;
+/// What a stream of more than [`MOST_JOBS`] is told.
+const TOO_MANY_JOBS: &str = "more than 1000000 jobs would make up the load: let them run longer, \
+                             or shorten the stream";
+/// What numbers of GPUs may be: up to [`MAX_GPUS`].
+const GPU_COUNTS: &str = "expected numbers of GPUs from 1 to 1000000";
 
 /// What is wrong with a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,8 +163,9 @@ impl Scenario {
             if !(kind.weight.is_finite() && kind.weight > 0.0) {
                 return at("stream.jobs.weight", table, "expected a number above 0");
             }
-            if kind.gpus.is_empty() || kind.gpus.contains(&0) {
-                return at("stream.jobs.gpus", table, "expected numbers of GPUs above 0");
+            let is_count = |gpus: &u32| (1..=MAX_GPUS).contains(gpus);
+            if kind.gpus.is_empty() || !kind.gpus.iter().all(is_count) {
+                return at("stream.jobs.gpus", table, GPU_COUNTS);
             }
             if kind.run_time.from_ms == 0 {
                 return at("stream.jobs.run_time", table, "expected a duration above 0");
@@ -172,13 +179,18 @@ impl Scenario {
     /// The jobs of a seed on so many GPUs, in order of submission.
     ///
     /// # Errors
-    /// A sentence that says why there is no such stream.
-    pub fn jobs(&self, seed: u64, cluster_gpus: u64) -> Result<Vec<TraceJob>, String> {
-        if let Some(ScenarioProblem { field, what, .. }) = self.problem() {
-            return Err(format!("{field}: {what}"));
+    /// Why there is no such stream.
+    pub fn jobs(&self, seed: u64, cluster_gpus: u64) -> Result<Vec<TraceJob>, ScenarioProblem> {
+        if let Some(problem) = self.problem() {
+            return Err(problem);
         }
+        let too_many = ScenarioProblem { field: "stream.load", table: 0, what: TOO_MANY_JOBS };
         let length_ms = self.stream.length.0;
         let wanted = self.stream.load * cluster_gpus as f64 * length_ms as f64;
+        // Drawing a million jobs takes a second: what no such number makes up is refused at once.
+        if wanted > MOST_JOBS as f64 * self.stream.largest_job_gpu_ms() {
+            return Err(too_many);
+        }
         let mut shapes = Random::new(seed, Purpose::Shapes);
         let mut run_times = Random::new(seed, Purpose::RunTimes);
         let mut arrivals = Random::new(seed, Purpose::Arrivals);
@@ -186,10 +198,7 @@ impl Scenario {
         let mut jobs = Vec::new();
         while asked < wanted {
             if jobs.len() == MOST_JOBS {
-                return Err(format!(
-                    "stream: more than {MOST_JOBS} jobs would make up the load: let them run \
-                     longer, or shorten the stream"
-                ));
+                return Err(too_many);
             }
             let kind = shapes.weighted(&self.stream.jobs, |kind| kind.weight);
             let gpu_count = kind.gpus[shapes.below(kind.gpus.len())];
@@ -215,6 +224,17 @@ impl Scenario {
             jobs.iter_mut().for_each(|job| overlay.lay_over(job, &mut random));
         }
         Ok(jobs)
+    }
+}
+
+impl Stream {
+    /// GPU-time of the largest job that can be drawn, in GPU-ms.
+    fn largest_job_gpu_ms(&self) -> f64 {
+        let of = |kind: &Kind| {
+            let gpus = kind.gpus.iter().max().copied().unwrap_or(0);
+            f64::from(gpus) * kind.run_time.to_ms as f64
+        };
+        self.jobs.iter().map(of).fold(0.0, f64::max)
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use dovetail_settings::errors::BadInput;
 use dovetail_settings::toml_file::TomlFile;
-use dovetail_trace::scenario::Scenario;
+use dovetail_trace::scenario::{Scenario, ScenarioProblem};
 use dovetail_trace::{KnownFields, Trace};
 
 use crate::input::cluster::NodesFlag;
@@ -23,12 +23,19 @@ impl<'p> ScenarioFile<'p> {
     /// # Errors
     /// Names the file, and line and field of what is no scenario.
     pub fn read(path: &'p Path) -> Result<Self> {
-        let file = TomlFile::read(path)?;
+        Ok(Self::of(path, TomlFile::read(path)?)?)
+    }
+
+    /// The scenario of a file that was read.
+    ///
+    /// # Errors
+    /// As [`ScenarioFile::read`].
+    pub fn of(path: &'p Path, file: TomlFile) -> Result<Self, BadInput> {
         let scenario: Scenario = file.parse("scenario")?;
-        if let Some(problem) = scenario.problem() {
-            return Err(file.error_in(problem.field, problem.table, problem.what).into());
+        match scenario.problem() {
+            Some(problem) => Err(told(&file, problem)),
+            None => Ok(Self { path, file, scenario }),
         }
-        Ok(Self { path, file, scenario })
     }
 
     /// The machines, as `--nodes` would say them.
@@ -39,13 +46,21 @@ impl<'p> ScenarioFile<'p> {
     }
 
     /// The jobs of a seed.
+    ///
+    /// # Errors
+    /// Line and field of what no stream can be drawn from.
     pub fn trace(&self, seed: u64, cluster_gpus: u64) -> Result<Trace> {
         let file = self.path.display();
         let jobs = self.scenario.jobs(seed, cluster_gpus);
-        let jobs = jobs.map_err(|problem| BadInput(format!("{file}: {problem}")))?;
+        let jobs = jobs.map_err(|problem| told(&self.file, problem))?;
         let known =
             KnownFields { cpu: false, memory: false, gpu_models: false, ..KnownFields::default() };
         let source = format!("{file} (seed {seed})");
         Ok(Trace { jobs, source, known, ..Trace::default() })
     }
+}
+
+/// A problem with file and line.
+fn told(file: &TomlFile, problem: ScenarioProblem) -> BadInput {
+    file.error_in(problem.field, problem.table, problem.what)
 }

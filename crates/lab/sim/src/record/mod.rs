@@ -44,6 +44,14 @@ pub struct Header {
     pub snapshot: Snapshot,
 }
 
+impl Header {
+    /// What no policy could have learned, if anything of it: sums of such numbers may overflow.
+    fn problem(&self) -> Option<String> {
+        let learnt = self.engine.policy.learnt.as_ref()?;
+        learnt.check().err().map(|error| error.to_string())
+    }
+}
+
 /// Every line between the first and the last: what happened at one instant, and what was decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedStep {

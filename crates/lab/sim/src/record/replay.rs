@@ -70,6 +70,9 @@ pub fn replay(file: &str, input: impl BufRead) -> Result<ReplayReport, RecordErr
 /// As [`replay`].
 pub fn replay_lines(mut lines: JsonLines<'_, impl BufRead>) -> Result<ReplayReport, RecordError> {
     let header: Header = lines.header(FORMAT)?;
+    if let Some(problem) = header.problem() {
+        return Err(lines.problem(&problem));
+    }
     let mut engine = Engine::new(header.engine, &header.snapshot)
         .map_err(|error| lines.problem(&error.to_string()))?;
     let mut log = EventLog::default();

@@ -77,6 +77,9 @@ pub fn what_if_lines(
     policy: PolicySpec,
 ) -> Result<WhatIf, RecordError> {
     let header: Header = lines.header(FORMAT)?;
+    if let Some(problem) = header.problem() {
+        return Err(lines.problem(&problem));
+    }
     let mut asked = ComparedPolicy::of(header.build, policy);
     let begun = asked.engine(header.engine, &header.snapshot);
     begun.map_err(|problem| lines.problem(&problem))?;

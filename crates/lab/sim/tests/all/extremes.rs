@@ -1,25 +1,29 @@
 //! Values at and beyond the limits, in every column of every reader: a file is refused with its
 //! place, or taken; and what is taken never panics in a simulation.
 
+use std::collections::BTreeSet;
 use std::io::Cursor;
+use std::path::Path;
 
 use dovetail_account::{GpuPrice, Priced};
 use dovetail_plan::{EngineConfig, Order, PolicySpec};
 use dovetail_sim::baseline::{
     BaselineCluster, BaselineJob, BaselineOrder, StartOverheads, replay_baseline,
 };
+use dovetail_sim::fgd::{FgdWorld, run_fgd};
 use dovetail_sim::timed::cluster_events::read_cluster_events;
 use dovetail_sim::timed::{
     FaultModel, Simulation, TimedConfig, TimedError, TimedWorld, impossible_jobs,
 };
 use dovetail_sim::timeline::{Timeline, TimelineConfig, TimelineError, UsageReport};
+use dovetail_trace::fgd::{read_arrival_order, read_node_order};
 use dovetail_trace::{
-    ReadOptions, Trace, TraceCluster, TraceError, read_cluster_from, read_trace_from, stats,
-    write_job_table, write_trace,
+    ReadOptions, StopCosts, Trace, TraceCluster, TraceError, read_cluster_from, read_trace_from,
+    stats, write_cluster, write_job_table, write_trace,
 };
 use proptest::prelude::*;
 
-const EXTREMES: [&str; 31] = [
+const EXTREMES: [&str; 33] = [
     "+1",
     "-0",
     " 1",
@@ -36,6 +40,8 @@ const EXTREMES: [&str; 31] = [
     "65536",
     "1000000",
     "1000001",
+    "2147483647",
+    "-2147483648",
     "4294967296",
     "1000000000",
     "3162240000",
@@ -56,22 +62,25 @@ const EXTREMES: [&str; 31] = [
 /// Header and good rows of a file.
 type File = (&'static str, &'static [&'static str]);
 
-const JOBS: [File; 4] = [
+const JOBS: [File; 5] = [
     (
         "job_id,submit_ms,duration_ms,estimate_ms,start_ms,pod_count,cpu_milli,memory_bytes,\
          gpu_count,gpu_milli,gpu_models,user,queue,model,service_class,priority,deadline_ms,\
-         outcome,cut,checkpoint_interval_ms,checkpoint_cost_ms,restart_cost_ms",
+         outcome,cut,checkpoint_interval_ms,checkpoint_cost_ms,restart_cost_ms,save_on_notice_ms",
         &[
-            "a,0,60000,50000,5,1,1000,1000,1,1000,,u,q,m,s,0,90000,completed,,10000,500,3000",
-            "b,9,60000,50000,10,2,1000,1000,1,500,T4,u,q,m,s,5,90000,completed,,,,",
-            "c,9,60000,,,1,1000,1000,0,0,,,,,,0,,unknown,end,,,",
+            "a,0,60000,50000,5,1,1000,1000,1,1000,,u,q,m,s,0,90000,completed,,10000,500,3000,2000",
+            "b,9,60000,50000,10,2,1000,1000,1,500,T4,u,q,m,s,5,90000,completed,,,,,",
+            "c,9,60000,,,1,1000,1000,0,0,,,,,,0,,unknown,end,,,,",
         ],
     ),
     (
         "job_id,submit_s,duration_s,num_gpu,gpu_milli,nodes,queue,user,model,deadline_s,\
-         estimate_s,priority,status,checkpoint_interval_s,checkpoint_cost_s,restart_cost_s",
-        &["a,0,60,1,,1,q,u,m,90,50,0,pass,10,0.5,3", "b,1.5,60,8,,4,q,u,m,90,50,3,pass,,,"],
+         estimate_s,priority,status,checkpoint_interval_s,checkpoint_cost_s,restart_cost_s,\
+         save_on_notice_s",
+        &["a,0,60,1,,1,q,u,m,90,50,0,pass,10,0.5,3,2", "b,1.5,60,8,,4,q,u,m,90,50,3,pass,,,,"],
     ),
+    // The other names of the run time and of the queue.
+    ("job_id,submit_s,service_s,num_gpu,vc", &["a,0,60.25,1,v", "b,1.5,60,8,w"]),
     (
         "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,\
          deletion_time,scheduled_time",
@@ -93,6 +102,17 @@ const NODES: [File; 2] = [
 ];
 
 const EVENTS: File = ("at_s,action,node", &["10,fail,x", "20,repair,x", "30,remove,y", "40,add,y"]);
+/// Lines of order files for two pods or two nodes, `@` for what is replaced, and whether they are
+/// of nodes.
+const ORDERS: [(&str, bool); 7] = [
+    ("@,0 1", false),
+    ("8,@ 1", false),
+    ("8,1 @", false),
+    ("@,8,0 1", true),
+    ("a,@,0 1", true),
+    ("a,8,@ 1", true),
+    ("a,8,0 @", true),
+];
 const OVERHEADS: File = ("num_gpu,model,overhead_s", &["1,m,7", "8,m,7.5"]);
 
 /// A cell that is replaced: file, row (`None` is all of them), column, by which extreme.
@@ -179,12 +199,13 @@ fn simulate(world: TimedWorld, trace: &Trace, kind: usize) -> Result<(), TestCas
 /// The published orders on what was read.
 fn replay(trace: &Trace, cluster: &TraceCluster, overheads: &StartOverheads) {
     let Ok(jobs) = BaselineJob::of_trace(trace) else { return };
+    let charged = BaselineJob::charged(trace, StopCosts::default()).expect("as without costs");
     let gpus = cluster.nodes.iter().map(|node| node.gpu_count).collect();
     let Ok(pool) = BaselineCluster::new(gpus) else { return };
     for order in BaselineOrder::ALL {
-        for table in [None, Some(overheads)] {
+        for (jobs, table) in [(&jobs, None), (&jobs, Some(overheads)), (&charged, None)] {
             // Refusals name the job; whoever read the trace knows its place.
-            if let Err(error) = replay_baseline(&jobs, &pool, order, table, &mut |_| {}) {
+            if let Err(error) = replay_baseline(jobs, &pool, order, table, &mut |_| {}) {
                 assert!(error.job().is_some(), "{error}");
             }
         }
@@ -252,6 +273,65 @@ fn every_extreme_in_every_column_is_taken_or_refused_with_its_place() {
                 }
             }
         }
+    }
+}
+
+/// An extreme in an order file is refused with its line, or names a seed or a trace that nobody
+/// asked for, or the order is replayed.
+#[test]
+fn every_extreme_in_an_order_file_is_replayed_or_refused_with_its_place() {
+    let options = ReadOptions::default();
+    let trace = read_trace_from(changed(JOBS[2], &[]), "f", &options).expect("good pods");
+    let cluster = read_cluster_from(changed(NODES[1], &[]), "f", &options).expect("good nodes");
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("extreme_orders.csv");
+    let both: [u32; 2] = [0, 1];
+    let mut replayed = 0;
+    for (line, is_of_nodes) in ORDERS {
+        for extreme in EXTREMES {
+            let line = line.replace('@', extreme);
+            let first = if is_of_nodes { "a,7,0 1" } else { "7,0 1" };
+            std::fs::write(&file, format!("{first}\n{line}\n")).expect("a file");
+            let read = match is_of_nodes {
+                true => read_node_order(&file, "a", 8, 2),
+                false => read_arrival_order(&file, 8, 2),
+            };
+            let order = match read {
+                Ok(order) => order,
+                Err(TraceError::Row(error)) => {
+                    assert_eq!(error.line, 2, "{line}: {error}");
+                    continue;
+                }
+                Err(TraceError::NoOrder { .. }) => continue,
+                Err(other) => panic!("{line}: {other}"),
+            };
+            let (arrivals, node_order) =
+                if is_of_nodes { (&both[..], &order[..]) } else { (&order[..], &both[..]) };
+            let (nodes, pods) = (cluster.nodes.as_slice(), trace.jobs.as_slice());
+            let world = FgdWorld { nodes, pods, arrivals, node_order };
+            let policy = PolicySpec::named("dovetail");
+            let config = EngineConfig { policy, ..EngineConfig::default() };
+            run_fgd(&world, config, &mut || 0, &mut |_, _, _| {}).expect("an order is replayed");
+            replayed += 1;
+        }
+    }
+    assert!(replayed > 0);
+}
+
+/// Writers write every column of their format: one that is new there must be added here.
+#[test]
+fn no_column_of_our_own_formats_is_left_out() {
+    let options = ReadOptions::default();
+    let jobs =
+        |at: usize| read_trace_from(changed(JOBS[at], &[]), "f", &options).expect("good jobs");
+    let cluster = read_cluster_from(changed(NODES[0], &[]), "f", &options).expect("good nodes");
+    let mut written: [Vec<u8>; 3] = Default::default();
+    write_trace(&jobs(0), &mut written[0]).expect("written");
+    write_job_table(&jobs(1), &mut written[1]).expect("written");
+    write_cluster(&cluster, &mut written[2]).expect("written");
+    let columns = |header: &str| header.split(',').map(str::to_owned).collect::<BTreeSet<String>>();
+    for (bytes, (header, _)) in written.into_iter().zip([JOBS[0], JOBS[1], NODES[0]]) {
+        let text = String::from_utf8(bytes).expect("text");
+        assert_eq!(columns(text.lines().next().expect("a header")), columns(header));
     }
 }
 

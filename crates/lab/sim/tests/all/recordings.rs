@@ -113,6 +113,24 @@ fn older_forms_replay_and_unknown_ones_are_refused() {
 }
 
 #[test]
+fn learned_numbers_that_no_policy_learns_are_refused_with_their_line() {
+    let text = String::from_utf8(run("dovetail").1).unwrap();
+    let header = text.lines().next().unwrap();
+    for (from, to, told) in [
+        ("\"turnover\":0", "\"turnover\":9007199254740993", "log:1: turnover is 9007199254740993"),
+        ("\"arrivals\":0", "\"arrivals\":18446744073709551615", "log:1: histogram.arrivals is"),
+    ] {
+        let changed = text.replacen(header, &header.replacen(from, to, 1), 1);
+        assert_ne!(changed, text, "{from}");
+        let refused = replay("log", changed.as_bytes()).unwrap_err().to_string();
+        assert!(refused.starts_with(told), "{refused}");
+        let policy = PolicySpec::named("best-fit");
+        let refused = what_if("log", changed.as_bytes(), policy).unwrap_err().to_string();
+        assert!(refused.starts_with(told), "{refused}");
+    }
+}
+
+#[test]
 fn a_recording_that_was_cut_off_is_told_from_a_whole_one_wherever_it_was_cut() {
     let text = String::from_utf8(run("dovetail").1).unwrap();
     let lines = text.lines().count();

@@ -10,15 +10,30 @@ use crate::read::{LineReader, RowProblem, TextCell, empty};
 
 /// Reads the arrival order for a seed.
 ///
+/// The experiments repeat pods where a trace requests too little GPU, and leave pods out where it
+/// requests too much ([`super::fgd_orders`]), but never both. An order that does both is damaged.
+///
 /// # Errors
 /// [`TraceError`] when the file has no line for the seed, or the line is bad; every index must be
-/// below `pod_count`.
+/// below `pod_count`, and pods may be repeated only if none is left out.
 pub fn read_arrival_order(
     path: &Path,
     seed: i64,
     pod_count: usize,
 ) -> Result<Vec<u32>, TraceError> {
-    OrderLine::open(path, None, seed)?.rows(pod_count)
+    let mut line = OrderLine::open(path, None, seed)?;
+    let order = line.rows(pod_count)?;
+    let uses = RowUses::of(&order, pod_count);
+    if let (Some(row), Some(missing)) = (uses.repeated, uses.missing) {
+        let left_out = pod_count - uses.named;
+        let problem = format!("is listed twice, but {left_out} of the pods are left out");
+        let expected = format!(
+            "an order that repeats pods or leaves pods out, not both (the first pod that is left \
+             out is row {missing})"
+        );
+        return Err(line.bad(&row.to_string(), &problem, expected));
+    }
+    Ok(order)
 }
 
 /// Reads the order of nodes for a trace and a seed; the first wins ties.
@@ -34,19 +49,41 @@ pub fn read_node_order(
 ) -> Result<Vec<u32>, TraceError> {
     let mut lines = OrderLine::open(path, Some(trace), seed)?;
     let order = lines.rows(node_count)?;
-    let mut seen = vec![false; node_count];
-    for row in &order {
-        if std::mem::replace(&mut seen[*row as usize], true) {
-            let problem = "is listed twice";
-            return Err(lines.bad(&row.to_string(), problem, "each node once"));
-        }
+    let uses = RowUses::of(&order, node_count);
+    if let Some(row) = uses.repeated {
+        return Err(lines.bad(&row.to_string(), "is listed twice", "each node once"));
     }
-    if order.len() != node_count {
+    if let Some(missing) = uses.missing {
         let problem = format!("names {} of the nodes", order.len());
-        let problem = RowProblem::whole_row("", problem, format!("all {node_count}"));
+        let expected = format!("all {node_count} (the first one missing is row {missing})");
+        let problem = RowProblem::whole_row("", problem, expected);
         return Err(TraceError::Row(Box::new(problem.at(&lines.file, lines.line))));
     }
     Ok(order)
+}
+
+/// Which rows an order names.
+struct RowUses {
+    /// Rows that it names at least once.
+    named: usize,
+    /// The first row that it names again.
+    repeated: Option<u32>,
+    /// The lowest row that it does not name.
+    missing: Option<usize>,
+}
+
+impl RowUses {
+    fn of(order: &[u32], row_count: usize) -> Self {
+        let mut seen = vec![false; row_count];
+        let mut repeated = None;
+        for row in order {
+            if std::mem::replace(&mut seen[*row as usize], true) {
+                repeated.get_or_insert(*row);
+            }
+        }
+        let named = seen.iter().filter(|seen| **seen).count();
+        Self { named, repeated, missing: seen.iter().position(|seen| !seen) }
+    }
 }
 
 /// The name of a trace in order files: the pods file's name without `openb_pod_list_` and `.csv`

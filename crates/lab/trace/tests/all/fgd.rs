@@ -153,7 +153,7 @@ fn bad_order_files_are_named() {
     found(
         "default,42,0 1\n",
         true,
-        &["order.csv:1: the line names 2 of the nodes; expected all 3"],
+        &["order.csv:1: the line names 2 of the nodes; expected all 3", "missing is row 2"],
     );
     found("cpu,42,0 1 2\n", true, &["trace default, seed 42"]);
     let twice = "42,0 1\n7,1\n42,1 0\n";
@@ -168,8 +168,23 @@ fn bad_order_files_are_named() {
     found("42,0\n7,1\n7,1\n", false, &["order.csv:3: column `seed`: `7` is a duplicate of line 2"]);
     found("42,0\n4.2e1,1\n", false, &["order.csv:2: column `seed`: `42` is a duplicate of line 1"]);
     found("default,-42,0 1 2\n", true, &["order.csv:1: column `seed`: `-42` is negative"]);
-    std::fs::write(&file, "42,2 0 1 0\n").expect("file");
-    assert_eq!(read_arrival_order(&file, 42, 3).expect("good"), [2, 0, 1, 0]);
+}
+
+/// As the published orders of twelve traces repeat pods and those of two leave pods out.
+#[test]
+fn arrivals_repeat_pods_or_leave_pods_out_but_not_both() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("arrivals_twice.csv");
+    let read = |text: &str| {
+        std::fs::write(&file, text).expect("file");
+        read_arrival_order(&file, 42, 4).map_err(|error| error.to_string())
+    };
+    assert_eq!(read("42,2 0 1 0 3 0\n"), Ok(vec![2, 0, 1, 0, 3, 0]));
+    assert_eq!(read("42,2 0\n"), Ok(vec![2, 0]));
+    let error = read("41,0 1 2 3\n42,3 0 0 3\n").expect_err("a pod twice, two pods never");
+    let told = "arrivals_twice.csv:2: column `row`: `0` is listed twice, but 2 of the pods are \
+                left out; expected an order that repeats pods or leaves pods out, not both (the \
+                first pod that is left out is row 1)";
+    assert!(error.ends_with(told), "{error}");
 }
 
 /// Every extreme in an order file is taken or refused with its line.
