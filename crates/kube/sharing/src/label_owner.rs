@@ -8,8 +8,12 @@ use serde_json::Value;
 use crate::component::Component;
 use crate::names::FIELD_MANAGER;
 
-/// What the API server calls a client that does not name itself.
-const UNNAMED: &str = "unknown";
+/// What the API server calls clients whose names it does not have: of one that does not name
+/// itself, of fields older than the first apply, and of the oldest where a node has more than ten
+/// (dovetail may be one of those).
+const UNNAMED: [&str; 4] = ["", "unknown", "before-first-apply", "ancient-changes"];
+/// It sets the labels of its flags when it creates its Node object, and not again.
+const KUBELET: &str = "kubelet";
 /// How kubectl names itself when a person sets one field with it.
 const BY_HAND: [&str; 5] =
     ["kubectl-label", "kubectl-edit", "kubectl-patch", "kubectl-create", "kubectl-replace"];
@@ -31,9 +35,11 @@ fn owner(metadata: &Value, by: Component) -> Option<String> {
     let entries = metadata["managedFields"].as_array().into_iter().flatten();
     let sets = |entry: &&Value| entry["fieldsV1"]["f:metadata"]["f:labels"].get(&*field).is_some();
     let mut managers = entries.filter(sets).filter_map(|entry| entry["manager"].as_str());
-    let manager = managers.find(|manager| {
-        ![FIELD_MANAGER, UNNAMED, ""].contains(manager) && !BY_HAND.contains(manager)
-    })?;
+    let is_other = |manager: &&str| {
+        let sets_once = UNNAMED.contains(manager) || BY_HAND.contains(manager);
+        !sets_once && ![FIELD_MANAGER, KUBELET].contains(manager)
+    };
+    let manager = managers.find(is_other)?;
     Some(format!(
         "another client, {}, sets {key} (metadata.managedFields): to let dovetail manage the node, \
          remove the label there",
@@ -60,8 +66,9 @@ mod tests {
         };
         for by in [plugin, amd] {
             let key = by.label();
-            for ours in ["dovetail", "unknown", "kubectl-label", "kubectl-edit"] {
-                assert_eq!(owner(&node(by, key, &[ours]), by), None, "{ours}");
+            for nobody in ["dovetail", "unknown", "", "ancient-changes", "kubelet", "kubectl-label"]
+            {
+                assert_eq!(owner(&node(by, key, &[nobody]), by), None, "{nobody}");
             }
             for theirs in ["argocd-controller", "kustomize-controller", "kubectl", "karpenter"] {
                 // Dovetail wrote the same value, too.

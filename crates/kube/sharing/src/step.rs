@@ -674,7 +674,8 @@ fn ask(seen: &Seen, record: &Record, step: Step, problem: &str, now_ms: u64) -> 
         since_ms: now_ms,
         asked: Some(asked.clone()),
         attempt,
-        unanswered: record.attempt > 0 && !is_answered(seen, record.by),
+        // What was reported meanwhile may have been about the request before the last one, too.
+        unanswered: record.attempt > 0 && (record.unanswered || !is_answered(seen, record.by)),
         pod_wait: None,
         problem: problem.to_owned(),
         ..record.clone()

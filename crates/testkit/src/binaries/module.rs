@@ -29,6 +29,8 @@ pub(super) struct Module {
     pub(super) programs: &'static [(&'static str, &'static str)],
     /// Whether the programs must be told their version at link time.
     pub(super) stamped: bool,
+    /// Whether a function of C must be looked for when it is called, because not all are there.
+    pub(super) binds_late: bool,
 }
 
 pub(super) const ETCD: Module = Module {
@@ -40,6 +42,7 @@ pub(super) const ETCD: Module = Module {
     tags: "",
     programs: &[("server", "etcd")],
     stamped: false,
+    binds_late: false,
 };
 
 pub(super) const KUBERNETES: Module = Module {
@@ -57,6 +60,7 @@ pub(super) const KUBERNETES: Module = Module {
     ],
     // Without it the server reports v0.0.0, and clients that negotiate by version misbehave.
     stamped: true,
+    binds_late: false,
 };
 
 /// The oldest release that the project is run on.
@@ -72,6 +76,7 @@ pub(super) const KWOK: Module = Module {
     tags: "",
     programs: &[("kwok", "kwok")],
     stamped: false,
+    binds_late: false,
 };
 
 /// kube-scheduler's own filter plugins as judges, of the release that the project follows.
@@ -84,6 +89,7 @@ pub(super) const ORACLE: Module = Module {
     tags: "",
     programs: &[("oracle", "oracle")],
     stamped: true,
+    binds_late: false,
 };
 
 /// The same of the oldest release that the project is run on.
@@ -105,6 +111,7 @@ pub(super) const MIG_ORACLE: Module = Module {
     tags: "",
     programs: &[("mig", "mig")],
     stamped: false,
+    binds_late: true,
 };
 
 impl Module {
@@ -135,6 +142,11 @@ impl Module {
     /// The linker's flags: no symbols, and the version where the programs want it.
     pub(super) fn linker_flags(&self, version: &str) -> String {
         let mut flags = "-s -w".to_owned();
+        if self.binds_late && cfg!(target_os = "linux") {
+            // Some compilers bind all functions at the start unless they are told not to. go-nvml
+            // declares those of a driver that is not there (NVIDIA/go-nvml#18).
+            flags.push_str(" -extldflags=-Wl,-z,lazy");
+        }
         if self.stamped {
             let mut parts = version.split('.');
             let (major, minor) = (parts.next().unwrap_or("0"), parts.next().unwrap_or("0"));
@@ -181,11 +193,13 @@ mod tests {
     }
 
     #[test]
-    fn kubernetes_learns_its_version_when_it_is_linked() {
+    fn programs_are_linked_with_their_version_and_without_a_driver() {
         let flags = KUBERNETES.linker_flags("1.37.1");
         assert!(flags.contains("version.gitVersion=v1.37.1 "), "{flags}");
         assert!(flags.contains("version.gitMinor=37"), "{flags}");
         assert_eq!(ETCD.linker_flags("3.7.3"), "-s -w");
+        let binds_late = MIG_ORACLE.linker_flags("0.13.4-1").ends_with(",-z,lazy");
+        assert_eq!(binds_late, cfg!(target_os = "linux"));
     }
 
     #[test]

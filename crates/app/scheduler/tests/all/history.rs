@@ -128,6 +128,10 @@ fn node(server: &mut Server, choose: &mut Choices) {
     if !choose.once_in(4) {
         labels[ZONE] = json!(choose.of(&["a", "b"]));
     }
+    if choose.once_in(5) {
+        labels["nvidia.com/gpu.replicas"] = json!("2");
+        labels["nvidia.com/gpu.sharing-strategy"] = json!(choose.of(&["time-slicing", "mps"]));
+    }
     let taints = match choose.below(4) {
         0 => json!([{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]),
         _ => json!(null),
@@ -192,6 +196,9 @@ fn create_pod(server: &mut Server, choose: &mut Choices) {
         spec["nodeName"] = json!(choose.of(&NODES));
     }
     let mut labels = json!({"app": choose.of(&["web", "db", "cache"])});
+    if choose.once_in(3) {
+        labels["dovetail.dev/class"] = json!(choose.of(&["batch", "inference"]));
+    }
     label_with_queue(&mut labels, choose, 2);
     let mut body =
         json!({"metadata": {"labels": labels}, "spec": spec, "status": {"phase": "Pending"}});

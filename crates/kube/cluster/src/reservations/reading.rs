@@ -55,7 +55,9 @@ pub fn booking(object: &Reservation, facts: &Facts, rules: &Rules) -> Result<Boo
     }
     let amounts = object.requests.as_object().into_iter().flatten();
     amounts.map(|(name, amount)| requestable(name, amount)).collect::<Result<Vec<()>, _>>()?;
-    let requirement = pod(&object.pod, facts, rules)
+    // It is of no class and no namespace: who uses it shares GPUs by what it is itself.
+    let rules = Rules { mixes_shared_gpus: true, ..rules.clone() };
+    let requirement = pod(&object.pod, facts, &rules)
         .map_err(|problem| Unusable::Pod { problem: problem.to_string() })?;
     Ok(Booking {
         name: object.meta.name.to_string(),
@@ -98,6 +100,7 @@ pub fn is_settled(object: &Reservation) -> bool {
 #[cfg(test)]
 mod tests {
     use dovetail_model::{Booked, BookingVerdict, NodeResource, TooLarge};
+    use dovetail_translate::REPLICAS_AS_GPUS;
     use serde_json::json;
 
     use super::*;
@@ -115,6 +118,16 @@ mod tests {
 
     fn read(change: impl Fn(&mut Value)) -> Result<Booking, Unusable> {
         booking(&reservation(change), &Facts::default(), &Rules::default())
+    }
+
+    /// Otherwise it would depend on what nodes offered when it was read.
+    #[test]
+    fn a_reservation_asks_nothing_of_who_shares_gpus() {
+        let mut facts = Facts::default();
+        facts.offers.add(REPLICAS_AS_GPUS);
+        let shared = booking(&reservation(|_| {}), &facts, &Rules::default()).expect("read");
+        assert!(shared.requirement.rules.is_empty(), "{:?}", shared.requirement.rules);
+        assert_eq!(shared, read(|_| {}).expect("as documented"));
     }
 
     #[test]

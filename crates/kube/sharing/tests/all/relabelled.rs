@@ -200,6 +200,26 @@ fn a_success_that_belongs_to_the_request_before_ends_no_return() {
     assert_eq!((undone.step, world.is_tainted()), (Step::Undone, false), "{undone:?}");
 }
 
+/// It is late, and is asked again. What it reports then may be about either request.
+#[test]
+fn an_answer_to_one_of_two_requests_leaves_the_other_unanswered() {
+    let mut world = World::new(Case::mig(), 0);
+    let write = start(&world).expect("a start");
+    assert!(world.take(&write, false));
+    run_to(&mut world, Some(Step::Applying));
+    world.now_ms += TIMING.limit_ms;
+    let Next::Write(write) = next(&world.seen(), &TIMING, world.now_ms) else {
+        panic!("it is not late: {:?}", record(&world));
+    };
+    assert!(world.take(&write, false));
+    assert_eq!((record(&world).attempt, record(&world).unanswered), (2, true));
+    world.node["metadata"]["labels"]["nvidia.com/mig.config.state"] = json!("failed");
+    let write = revert(&world.seen(), world.now_ms).expect("a way back");
+    assert!(world.take(&write, false));
+    let back = record(&world);
+    assert_eq!((back.step, back.unanswered), (Step::Reverting, true));
+}
+
 #[test]
 fn a_label_that_a_gitops_tool_sets_is_not_changed() {
     for case in [Case::time_slicing(), Case::amd()] {

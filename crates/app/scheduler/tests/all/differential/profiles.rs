@@ -52,7 +52,10 @@ fn names() -> Vec<String> {
 fn difference(table: &MigTable, name: &str, theirs: &NameAnswer) -> Option<String> {
     let place = table.profile(name);
     let found = place.map_or("", |place| &*table.profiles[place].name);
-    let is_same = if theirs.profile.is_empty() { found != name } else { found == theirs.profile };
+    let is_same = match &*theirs.profile {
+        "" => place.is_none() || found != name,
+        profile => found == profile,
+    };
     if !is_same {
         return Some(format!("{name:?} is {:?}, ours {found:?}", theirs.profile));
     }
