@@ -9,6 +9,11 @@ use crate::fleet::Fleet;
 use crate::node_room::NodeRoom;
 use crate::waiting::SeveralInstances;
 
+/// All pods that are placed at once, and those before them, are on so many nodes at most. Each of
+/// these nodes is a pool of its own, and the time of a plan grows with the third power of their
+/// number: 64 take a fraction of a second, 1,000 more than ten seconds.
+const MOST_NODES: usize = 64;
+
 /// What nodes have beside the pods with several instances that a plan serves, and beside those that
 /// are placed here.
 pub(crate) struct BatchRoom<'f> {
@@ -18,6 +23,8 @@ pub(crate) struct BatchRoom<'f> {
     there: Vec<BTreeMap<String, u32>>,
     /// CPU, memory, disk and pod slots that these pods leave on each node.
     free: Vec<Vec<i64>>,
+    /// How many nodes without instances of these pods may get some.
+    nodes_left: usize,
     /// Whether so many GPUs of a table, all of which may change, surely have some instances.
     known: BTreeMap<(usize, usize, BTreeMap<String, u32>), bool>,
 }
@@ -28,15 +35,23 @@ impl<'f> BatchRoom<'f> {
         for (node, pods, count) in fleet.pinned.instances() {
             take(&mut free[node], &pods.each, count);
         }
-        let there = fleet.pinned.by_node(free.len());
-        Self { fleet, room, there, free, known: BTreeMap::new() }
+        let there = room.pinned.clone();
+        let nodes = there.iter().filter(|instances| !instances.is_empty()).count();
+        let nodes_left = MOST_NODES.saturating_sub(nodes);
+        Self { fleet, room, there, free, nodes_left, known: BTreeMap::new() }
     }
 
     /// Nodes for up to so many equal pods: as many as fit on the first of them that could have
     /// their instances, then on the next.
     pub(crate) fn place(&mut self, pod: &SeveralInstances, most: usize) -> Vec<usize> {
         let mut nodes = Vec::new();
-        for node in self.room.candidates_beside(self.fleet, pod, &self.there) {
+        let may_be_new = self.nodes_left > 0;
+        let open = self.there.iter().enumerate();
+        let open = open.filter(|(_, instances)| may_be_new || !instances.is_empty());
+        for node in self.room.candidates_of(self.fleet, pod, open) {
+            if nodes.len() >= most {
+                break;
+            }
             while nodes.len() < most && self.takes(pod, node) {
                 nodes.push(node);
             }
@@ -46,6 +61,10 @@ impl<'f> BatchRoom<'f> {
 
     /// Takes what one pod needs from a node; false if it does not fit there.
     fn takes(&mut self, pod: &SeveralInstances, node: usize) -> bool {
+        let is_new = self.there[node].is_empty();
+        if is_new && self.nodes_left == 0 {
+            return false;
+        }
         let mut amounts = self.free[node].iter().zip(&pod.each);
         if amounts.any(|(free, each)| *each > 0 && free < each) {
             return false;
@@ -59,6 +78,7 @@ impl<'f> BatchRoom<'f> {
             return false;
         }
         self.there[node] = all;
+        self.nodes_left -= usize::from(is_new);
         take(&mut self.free[node], &pod.each, 1);
         true
     }
@@ -105,4 +125,35 @@ fn has_layouts(table: &MigTable, gpus: usize, instances: &BTreeMap<String, u32>)
 fn take(free: &mut [i64], each: &[i64], count: u32) {
     let amounts = free.iter_mut().zip(each);
     amounts.for_each(|(free, each)| *free -= each.saturating_mul(i64::from(count)));
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_partition::{Change, Gpu, PartitionInput};
+
+    use super::*;
+
+    #[test]
+    fn pods_that_are_placed_at_once_are_on_few_nodes_and_fill_these() {
+        let nodes = 2 * MOST_NODES;
+        let change = Change::Idle;
+        let gpu = Gpu { table: 0, pool: 0, is_whole: true, held: vec![], idle: vec![], change };
+        let tables = vec![MigTable::of_model("A100-80GB").unwrap()];
+        let world = PartitionInput { tables, gpus: vec![gpu; nodes], demand: Vec::new() };
+        let names = (0..nodes).map(|number| (format!("n{number:03}"), 0)).collect();
+        let fleet = Fleet { world, names, free: vec![vec![0]; nodes], ..Fleet::default() };
+        let room = NodeRoom::of(&fleet);
+        let two = |profile: &str| SeveralInstances {
+            nodes: vec![true; nodes],
+            instances: BTreeMap::from([(profile.to_owned(), 2)]),
+            priority: 0,
+            each: vec![0],
+        };
+        let mut batch = BatchRoom::of(&fleet, &room);
+        let first: Vec<usize> = (0..MOST_NODES).collect();
+        assert_eq!(batch.place(&two("2g.20gb"), nodes), first);
+        // Two sevenths fit beside four on each of these.
+        assert_eq!(batch.place(&two("1g.10gb"), 3), first[..3]);
+        assert!(batch.place(&two("3g.40gb"), 3).is_empty());
+    }
 }

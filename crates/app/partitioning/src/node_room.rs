@@ -18,6 +18,8 @@ pub(crate) struct NodeRoom {
     may_change: Vec<bool>,
     /// Idle instances of all profiles.
     idle_there: Vec<usize>,
+    /// Instances of the pods with several that the plan serves on each node, by profile.
+    pub(crate) pinned: Vec<BTreeMap<String, u32>>,
     /// The table of the GPUs of each node, and how many of them may change as a whole.
     pub(crate) changing: Vec<(usize, usize)>,
 }
@@ -31,6 +33,7 @@ impl NodeRoom {
             slices: vec![0; nodes],
             may_change: vec![false; nodes],
             idle_there: vec![0; nodes],
+            pinned: fleet.pinned.by_node(nodes),
             changing: vec![(0, 0); nodes],
         };
         for (gpu, node) in fleet.world.gpus.iter().zip(&places) {
@@ -54,20 +57,19 @@ impl NodeRoom {
     /// those that have them idle, then those that lack the fewest and have the fewest idle ones to
     /// lose.
     pub(crate) fn candidates(&self, fleet: &Fleet, pod: &SeveralInstances) -> Vec<usize> {
-        self.candidates_beside(fleet, pod, &fleet.pinned.by_node(pod.nodes.len()))
+        self.candidates_of(fleet, pod, self.pinned.iter().enumerate())
     }
 
-    /// The same beside these instances of each node.
-    pub(crate) fn candidates_beside(
+    /// The same of some nodes, each beside the instances that are given with it.
+    pub(crate) fn candidates_of<'n>(
         &self,
         fleet: &Fleet,
         pod: &SeveralInstances,
-        there: &[BTreeMap<String, u32>],
+        nodes: impl Iterator<Item = (usize, &'n BTreeMap<String, u32>)>,
     ) -> Vec<usize> {
         let needed = slices_of(fleet, pod);
         let mut found: Vec<(u32, usize, usize)> = Vec::new();
-        for node in (0..pod.nodes.len()).filter(|node| pod.nodes[*node]) {
-            let before = &there[node];
+        for (node, before) in nodes.filter(|(node, _)| pod.nodes[*node]) {
             let taken =
                 before.iter().map(|(profile, count)| fleet.slices(profile) * i64::from(*count));
             let missing = pod.instances.iter().fold(0, |missing: u32, (profile, count)| {

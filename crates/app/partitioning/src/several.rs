@@ -10,6 +10,7 @@
 //! of pods decide nothing.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 use dovetail_partition::PartitionPlan;
@@ -18,7 +19,7 @@ use crate::batches::BatchRoom;
 use crate::fleet::Fleet;
 use crate::node_room::{NodeRoom, rule_out, slices_of};
 use crate::together::{plan_largest_first, plan_together, set_demand};
-use crate::waiting::SeveralInstances;
+use crate::waiting::{SeveralInstances, WaitingPods};
 use crate::worth::Worth;
 
 /// So many plans are made to find nodes for all of these pods.
@@ -131,57 +132,61 @@ impl NodeSearch<'_> {
         Ok(Some(Trial::of(nodes, fleet, plan)))
     }
 
-    /// Pods in this order, if there are too few plans to compare some for each of them: as many as
-    /// fit at once. At least half of the plans are left for those that do not.
+    /// Pods in this order, if there are more of them than plans: as many as fit at once. At least
+    /// half of the plans are left for those that do not.
     fn in_batches(&mut self, mut found: Trial, pods: &[usize]) -> Result<Trial> {
-        if pods.len() * MOST_COMPARED <= self.plans_left {
+        if pods.len() <= self.plans_left {
             return Ok(found);
         }
         let kept = self.plans_left.div_ceil(2);
         let (mut rest, mut size) = (pods, pods.len());
-        while self.plans_left > kept
-            && let Some(first) = rest.first()
-        {
+        while self.plans_left > kept && !rest.is_empty() {
             let batch = &rest[..size.min(rest.len())];
-            let plans_before = self.plans_left;
-            match self.batch(&found, batch)? {
-                Some(next) => {
+            let (placed, next) = self.batch(&found, batch)?;
+            match (next, placed.as_slice()) {
+                (Some(next), _) => {
                     (found, rest) = (next, &rest[batch.len()..]);
                     size = batch.len() * 2;
                 }
                 // None of them surely has room.
-                None if self.plans_left == plans_before => rest = &rest[batch.len()..],
-                None if batch.len() > 1 => size = batch.len().div_ceil(2),
-                None => {
-                    // Nor are those served that request the same.
-                    let alike = |pod: &&usize| self.pods[**pod] == self.pods[*first];
-                    rest = &rest[rest.iter().take_while(alike).count()..];
+                (None, []) => rest = &rest[batch.len()..],
+                // Nor are those served that request the same.
+                (None, [one]) => {
+                    let pod = &self.pods[rest[*one]];
+                    let alike = |of: &&usize| self.pods[**of] == *pod;
+                    let passed = one + rest[*one..].iter().take_while(alike).count();
+                    rest = &rest[passed..];
                 }
+                // Half of those that were placed.
+                (None, _) => size = placed[placed.len() / 2 - 1] + 1,
             }
         }
         Ok(found)
     }
 
-    /// The plan that serves as many of some pods as surely have room beside each other, too; `None`
-    /// if there is none that takes nothing from the others.
-    fn batch(&mut self, before: &Trial, pods: &[usize]) -> Result<Option<Trial>> {
+    /// Which of some pods surely have room beside each other, by their places, and the plan that
+    /// serves these, too; `None` if there is none that takes nothing from the others.
+    fn batch(&mut self, before: &Trial, pods: &[usize]) -> Result<(Vec<usize>, Option<Trial>)> {
         let mut room = BatchRoom::of(&before.fleet, &before.room);
-        let (mut nodes, mut slices) = (before.nodes.clone(), 0);
+        let mut nodes = before.nodes.clone();
+        let (mut placed, mut first, mut slices) = (Vec::new(), 0, 0);
         for alike in pods.chunk_by(|one, other| self.pods[*one] == self.pods[*other]) {
             let pod = &self.pods[alike[0]];
-            for (number, node) in alike.iter().zip(room.place(pod, alike.len())) {
-                nodes[*number] = Some(node);
+            for (place, node) in (first..).zip(room.place(pod, alike.len())) {
+                nodes[pods[place]] = Some(node);
+                placed.push(place);
                 slices += slices_of(self.base, pod);
             }
+            first += alike.len();
         }
-        if slices == 0 {
-            return Ok(None);
+        if placed.is_empty() {
+            return Ok((placed, None));
         }
         let all_slices = before.plan.accepted_compute_slices + slices;
-        let trial = self.trial(nodes)?;
-        Ok(trial.filter(|trial| {
+        let trial = self.trial(nodes)?.filter(|trial| {
             trial.plan.accepted_compute_slices >= all_slices && trial.worth > before.worth
-        }))
+        });
+        Ok((placed, trial))
     }
 
     /// Of the plans that serve one pod more the best, if it is worth more than that without the
@@ -332,27 +337,27 @@ fn longer(all: &[Vec<Option<usize>>], nodes: &[usize]) -> Vec<Vec<Option<usize>>
 /// A fleet with pods that are to have all their instances on these nodes.
 fn with_pods(base: &Fleet, pods: &[SeveralInstances], nodes: &[Option<usize>]) -> Fleet {
     let mut fleet = base.clone();
+    let waiting = std::mem::take(&mut fleet.waiting);
+    let mut waiting: BTreeMap<WaitingPods, u32> = waiting.into_iter().collect();
     for (pod, node) in pods.iter().zip(nodes) {
         let Some(node) = node else { continue };
         let instances = pod.on(*node);
         for (pods, count) in &instances {
-            match fleet.waiting.iter_mut().find(|(known, _)| known == pods) {
-                Some((_, known)) => *known = known.saturating_add(*count),
-                None => fleet.waiting.push((pods.clone(), *count)),
-            }
+            let known = waiting.entry(pods.clone()).or_default();
+            *known = known.saturating_add(*count);
         }
         fleet.pinned.add(instances);
     }
-    fleet.waiting.sort();
+    fleet.waiting = waiting.into_iter().collect();
     set_demand(&mut fleet);
     fleet
 }
 
 /// Whether the pods with several instances that are in a plan have all of them.
 pub(crate) fn serves_all(fleet: &Fleet, planned: &PartitionPlan) -> bool {
-    fleet.pinned.needed().into_iter().all(|(pods, needed)| {
-        let entry = fleet.waiting.iter().position(|(known, _)| known == pods);
-        let accepted = entry.and_then(|entry| planned.accepted.get(entry));
-        accepted.is_some_and(|accepted| *accepted >= needed)
-    })
+    let waiting = fleet.waiting.iter().map(|(pods, _)| pods);
+    let accepted: BTreeMap<&WaitingPods, u32> =
+        waiting.zip(planned.accepted.iter().copied()).collect();
+    let needed = fleet.pinned.needed();
+    needed.iter().all(|(pods, needed)| accepted.get(pods).is_some_and(|count| count >= needed))
 }

@@ -7,10 +7,11 @@
 //! those that other pending pods ask for.
 //!
 //! What is free only becomes less, so a node that serves no pod of a class is not asked again for
-//! that class. With P pods of C classes, N nodes of K kinds and S states of GPUs, this takes
-//! C × (K + N) + P steps, and C × S searches for layouts.
+//! that class. With P pods of C classes, N nodes and S states of GPUs, this takes C × N + P steps,
+//! and C × S searches for layouts.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use dovetail_model::MigTable;
 
@@ -65,7 +66,7 @@ pub(super) struct Supplier<'f> {
     pub(super) pods: usize,
 }
 
-/// The class of pods, the kind of a node, the number of the state of its GPUs, and how many whole
+/// The class of pods, the kind of the GPUs of a node, the number of their state, and how many whole
 /// ones can be cut.
 type CutKey = (usize, usize, usize, usize);
 
@@ -81,10 +82,12 @@ pub(super) struct Supply<'f> {
     /// Whether the first GPU that a pod of a class needs cut is whole; `None` if no layout of such
     /// GPUs serves it.
     cuts: BTreeMap<CutKey, Option<bool>>,
-    /// Whether all GPUs of a node of a kind could ever serve one pod of a class.
+    /// Whether all GPUs of a node, which are of a kind, could ever serve one pod of a class.
     possible: BTreeMap<(usize, usize), bool>,
     /// What is said of a class that no layout serves any more.
     unserved: BTreeMap<usize, Outlook<'f>>,
+    /// How many instances are free for each class: layouts do not change that.
+    free: BTreeMap<usize, Vec<i64>>,
 }
 
 impl<'f> Supply<'f> {
@@ -103,6 +106,7 @@ impl<'f> Supply<'f> {
             cuts: BTreeMap::new(),
             possible: BTreeMap::new(),
             unserved: BTreeMap::new(),
+            free: BTreeMap::new(),
         };
         (supply, of_requests)
     }
@@ -137,14 +141,18 @@ impl<'f> Supply<'f> {
 
     /// How many instances of each profile are free on nodes that pods of a class may use, once all
     /// pods have started that can.
-    pub(super) fn free(&self, class: usize) -> Vec<i64> {
+    pub(super) fn free(&mut self, class: usize) -> Vec<i64> {
+        if let Some(known) = self.free.get(&class) {
+            return known.clone();
+        }
         let RequestClass { request, usable, .. } = &self.classes[class];
         let mut free = vec![0i64; request.instances.len()];
-        for place in usable {
+        for place in usable.iter() {
             for (free, (resource, _)) in free.iter_mut().zip(&request.instances) {
                 *free = free.saturating_add(self.nodes[*place].free_of(resource));
             }
         }
+        self.free.insert(class, free.clone());
         free
     }
 
@@ -206,12 +214,13 @@ impl<'f> Supply<'f> {
     /// The places of the nodes that serve a pod of a class with another layout, best first.
     fn able(&mut self, class: usize) -> Vec<usize> {
         let mut able = Vec::new();
-        for place in self.classes[class].usable.clone() {
+        let usable = Rc::clone(&self.classes[class].usable);
+        for place in usable.iter().copied() {
             if self.nodes[place].rooms(&self.classes[class].request) <= 0 {
                 continue;
             }
             if let Some(is_whole) = self.cut_of(class, place) {
-                able.push((self.nodes[place].pods, is_whole, place));
+                able.push((self.nodes[place].in_the_way(), is_whole, place));
             }
         }
         able.sort_unstable();
@@ -223,7 +232,7 @@ impl<'f> Supply<'f> {
     fn cut_of(&mut self, class: usize, place: usize) -> Option<bool> {
         let (of, kind) = (&self.nodes[place], self.kinds.at(place));
         let RequestClass { request, .. } = &self.classes[class];
-        let places = self.classes[class].offer(kind)?.created.as_ref()?;
+        let places = self.classes[class].offer(kind).created.as_ref()?;
         let table = self.names.table(of.node)?;
         let most_whole = most_whole(&self.whole, table, request).min(of.gpus.whole());
         let key = (class, kind, of.state, most_whole);
@@ -245,7 +254,7 @@ impl<'f> Supply<'f> {
         let (request, of) = (&class.request, &mut self.nodes[place]);
         let rooms = of.rooms(request).min(most);
         let offer = class.offer(self.kinds.at(place));
-        let Some(places) = offer.and_then(|offer| offer.created.as_ref()) else { return none };
+        let Some(places) = &offer.created else { return none };
         let Some(table) = self.names.table(of.node).filter(|_| rooms > 0) else { return none };
         let mut layouts = of.gpus.layouts(table, most_whole(&self.whole, table, request));
         let Some((first, layout)) = self.known.first_change(table, layouts.clone(), places) else {
@@ -272,14 +281,14 @@ impl<'f> Supply<'f> {
     /// Why no layout serves pods of a class.
     fn without_node(&mut self, class: usize) -> Outlook<'f> {
         let (mut has_few, mut is_small) = (false, false);
-        for place in self.classes[class].usable.clone() {
+        let usable = Rc::clone(&self.classes[class].usable);
+        for place in usable.iter().copied() {
             let of = &self.nodes[place];
             if lacks_memory_size(of.node) {
                 return Outlook::Waits;
             }
             let RequestClass { request, .. } = &self.classes[class];
-            let offer = self.classes[class].offer(self.kinds.at(place));
-            if offer.is_none_or(|offer| offer.offered.is_none()) {
+            if self.classes[class].offer(self.kinds.at(place)).offered.is_none() {
                 continue;
             }
             if request.rooms(of.node, &of.used_by_own) <= 0 {
@@ -308,8 +317,8 @@ impl<'f> Supply<'f> {
         }
         let RequestClass { request, .. } = &self.classes[class];
         let node = self.nodes[place].node;
-        let offer = self.classes[class].offer(kind).and_then(|offer| offer.offered.as_ref());
-        let is_possible = offer.zip(self.names.table(node)).is_some_and(|(places, table)| {
+        let offered = self.classes[class].offer(kind).offered.as_ref();
+        let is_possible = offered.zip(self.names.table(node)).is_some_and(|(places, table)| {
             let whole = usize::try_from(request.whole_gpus()).unwrap_or(usize::MAX);
             let gpus = node.devices.len().max(1).saturating_sub(whole);
             let mut layouts = vec![vec![0u16; table.profiles.len()]; gpus];

@@ -5,7 +5,7 @@
 //! instances are neither removed nor offered to other work. Pods that only wait until others end
 //! are no finding: no layout serves them sooner.
 
-use dovetail_model::labels;
+use dovetail_model::{NodeAvailability, labels};
 
 use super::gpu_pods::GpuPods;
 use super::instance_request::InstanceRequest;
@@ -86,7 +86,7 @@ pub(super) fn instances_of_no_layout(
             continue;
         }
         let finding = Finding::new(check, &of.workload.owner)
-            .with("pending pods", asked(of, &supply, class, started[number]))
+            .with("pending pods", asked(of, &mut supply, class, started[number]))
             .affecting(of.pods.iter().map(|pod| pod_ref(of.workload, pod)));
         let finding = match outlook {
             Outlook::Waits => None,
@@ -102,7 +102,8 @@ pub(super) fn instances_of_no_layout(
 /// Nodes with GPUs of a model that differs by its memory size, which nothing states, where pods may
 /// start that wait for MIG instances: whether another layout serves these pods, nobody can tell.
 pub fn nodes_without_memory_size(facts: &Facts) -> Vec<&Node> {
-    let mut nodes: Vec<&Node> = facts.nodes.iter().filter(|node| lacks_memory_size(node)).collect();
+    let ready = facts.nodes.iter().filter(|node| node.node.condition == NodeAvailability::Ready);
+    let mut nodes: Vec<&Node> = ready.filter(|node| lacks_memory_size(node)).collect();
     if nodes.is_empty() {
         return nodes;
     }
@@ -114,9 +115,9 @@ pub fn nodes_without_memory_size(facts: &Facts) -> Vec<&Node> {
 }
 
 /// What pods ask for, and how much of it is free beside what other pending pods get.
-fn asked(of: &PendingPods<'_>, supply: &Supply<'_>, class: usize, started: i64) -> String {
-    let instances = &supply.request(class).instances;
+fn asked(of: &PendingPods<'_>, supply: &mut Supply<'_>, class: usize, started: i64) -> String {
     let free = supply.free(class);
+    let instances = &supply.request(class).instances;
     let free = instances.iter().zip(free).map(|((_, count), left)| {
         // Those of them that start get theirs of it.
         count.saturating_mul(started).saturating_add(left)

@@ -23,6 +23,8 @@ pub(super) struct SupplyNode<'f> {
     pub(super) used_by_own: Resources,
     /// How many pods have GPUs there.
     pub(super) pods: usize,
+    /// How many pending pods start there as it is.
+    starting: i64,
     /// Its GPUs that can get other layouts, and the number of this state of them.
     pub(super) gpus: CutGpus,
     pub(super) state: usize,
@@ -60,7 +62,13 @@ impl SupplyNode<'_> {
                 *free -= count * pods;
             }
         }
+        self.starting += pods;
         self.take_beside(request, pods);
+    }
+
+    /// How many pods are in the way of another layout: those that are there, or start there first.
+    pub(super) fn in_the_way(&self) -> i64 {
+        (self.pods as i64).saturating_add(self.starting)
     }
 
     /// So many pods, as many as it has room for at most, get all of it but the instances.
@@ -121,6 +129,7 @@ pub(super) fn nodes<'f>(view: &View<'f>) -> Vec<SupplyNode<'f>> {
             used: used.remove(name).unwrap_or_default(),
             used_by_own: own.remove(name).unwrap_or_default(),
             pods: pods.count_on(node),
+            starting: 0,
             gpus: CutGpus::default(),
             state: 0,
         }

@@ -195,7 +195,8 @@ fn layouts_have_the_names_that_their_node_shows() {
 
 #[test]
 fn a_free_instance_serves_one_pending_pod() {
-    let mixed = node("mixed", 1, &[("mig-3g.40gb", 1), ("mig-1g.10gb", 4)]);
+    let of = |name: &str| node(name, 1, &[("mig-3g.40gb", 1), ("mig-1g.10gb", 4)]);
+    let mixed = of("mixed");
     let (first, second) = (pod("first", None, &HALF), pod("second", None, &HALF));
     assert_eq!(told(&[&mixed], &[&first]), [""; 0]);
     let found = shr_08(&[&mixed], &[&first, &second]);
@@ -203,6 +204,10 @@ fn a_free_instance_serves_one_pending_pod() {
     assert_eq!(names, ["second"]);
     let needs = [ONE_HALF, "mixed", "2 × 3g.40gb", "0"];
     assert_eq!(told(&[&mixed], &[&first, &second]), needs);
+    // The first one starts where the names of nodes begin, and no plan changes that node then.
+    let (one, other) = (of("a"), of("b"));
+    let large = pod("large", None, &[("mig-4g.40gb", 1)]);
+    assert_eq!(told(&[&one, &other], &[&first, &large])[1], "b");
 }
 
 #[test]
@@ -275,6 +280,9 @@ fn nothing_is_said_of_gpus_whose_memory_size_is_unknown() {
     };
     assert_eq!(named(&unknown, &[&waits]), ["unknown"]);
     assert_eq!(named(&unknown, &[]), [""; 0]);
+    let mut lost = unknown.clone();
+    lost.node.condition = NodeAvailability::NotReady;
+    assert_eq!(named(&lost, &[&waits]), [""; 0]);
     let memory = ("nvidia.com/gpu.memory".to_owned(), "81920".to_owned());
     unknown.node.labels.extend([memory]);
     assert_eq!(named(&unknown, &[&waits]), [""; 0]);
