@@ -1,11 +1,13 @@
 //! By which edit a workload gets fewer pods, or none. Numbers are those of the workload: an example
 //! that stops pods that work would be applied as it stands.
 
+use std::collections::BTreeSet;
+
 use dovetail_model::owner_kind;
 
 use super::View;
-use super::ordinals::has_ordinals;
-use crate::facts::{ObjectRef, Workload};
+use super::ordinals::{GROUPS, has_ordinals};
+use crate::facts::{ObjectRef, Pod, Workload};
 use crate::finding::Finding;
 use crate::names::is_name;
 
@@ -48,27 +50,28 @@ pub(super) fn no_pods(owner: &ObjectRef) -> String {
     }
 }
 
-/// Names as many replicas as stay where so many idle pods go, or the autoscaler that would undo
+/// Names as many replicas as stay where these idle pods go, or the autoscaler that would undo
 /// another number.
 pub(super) fn fewer_replicas(
     finding: Finding,
     view: &View<'_>,
     workload: &Workload,
-    idle: usize,
+    idle: &BTreeSet<&str>,
 ) -> Finding {
     let mut autoscalers = view.facts.autoscalers.iter();
     let by = autoscalers.find(|by| workload.is_made_by(&by.scales));
     let scaled = by.map_or(&workload.owner, |by| &by.scales);
     // While a rollout goes on, pods of two templates are replicas of one object.
-    let replicas = view.facts.workloads.iter().filter(|of| of.is_made_by(scaled));
-    let replicas: usize = replicas.map(|of| of.pods.len()).sum();
-    let busy = replicas.saturating_sub(idle).max(1);
+    let made = view.facts.workloads.iter().filter(|of| of.is_made_by(scaled));
+    let pods: Vec<&Pod> = made.flat_map(|of| &of.pods).collect();
+    let idle = pods.iter().filter(|pod| idle.contains(&*pod.name)).count();
+    let (replicas, busy) = (pods.len(), (pods.len() - idle).max(1));
     let has_order = has_ordinals(workload);
     let which = if has_order { WITHOUT_LAST } else { "as many as are busy" };
     let Some(by) = by else {
         let kind = workload.owner.kind.as_str();
         // Its replicas are groups of pods.
-        let is_of_pods = is_scalable(kind) && kind != "LeaderWorkerSet";
+        let is_of_pods = is_scalable(kind) && kind != GROUPS;
         return finding.for_example(match (is_of_pods, has_order) {
             (true, _) => format!("spec: {{replicas: {busy}}}  # {which}; keep more for bursts"),
             (false, true) => {
@@ -84,7 +87,14 @@ pub(super) fn fewer_replicas(
     let ObjectRef { kind, namespace, name } = &by.object;
     let field = if by.starts_from_zero() { "minReplicaCount" } else { "minReplicas" };
     let of = format!("{kind} {namespace}/{name}");
-    finding.with("replicas set by", &of).for_example(format!(
+    let finding = finding.with("replicas set by", &of);
+    if scaled.kind == GROUPS {
+        return finding.for_example(format!(
+            "a lower {field} of {of}, which sets the number of groups, {which}: {busy} of \
+             {replicas} pods stay; or a higher target of its metrics"
+        ));
+    }
+    finding.for_example(format!(
         "{field}: {busy}  # of {of}, which sets the number of replicas: {which}; or a higher target of \
          its metrics"
     ))

@@ -322,7 +322,8 @@ pub(super) fn idle_replicas(view: &View<'_>, check: &'static Check, found: &mut 
         found.push(match has_ordinals(workload) {
             true => with_last_idle(finding, view, (workload, number), idle),
             false => {
-                let finding = fewer_replicas(finding, view, workload, idle.len());
+                let names = idle.iter().map(|(pod, _)| pod.name.as_str()).collect();
+                let finding = fewer_replicas(finding, view, workload, &names);
                 with_idle(finding, view, (workload, number), &idle)
             }
         });
@@ -357,10 +358,10 @@ fn with_last_idle(
              highest ordinal goes first",
         );
     }
-    if workload.scale_down_deletes_volumes {
+    if workload.scale_down_deletes_volumes && workload.template.has_lasting_volume {
         finding = finding.with("volumes of the removed replicas", VOLUMES_GO);
     }
-    finding = fewer_replicas(finding, view, workload, last.len());
+    finding = fewer_replicas(finding, view, workload, &last);
     with_idle(finding, view, (workload, number), &last_idle)
 }
 

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::{Facts, Workload};
 
-const GROUPS: &str = "LeaderWorkerSet";
+/// The kind whose replicas are groups of pods.
+pub(super) const GROUPS: &str = "LeaderWorkerSet";
 
 /// Whether fewer replicas are those without the highest ordinals.
 pub(super) fn has_ordinals(workload: &Workload) -> bool {
@@ -23,13 +24,13 @@ pub(super) fn last_of<'f>(
     let mut last = BTreeSet::new();
     let mut sets: BTreeMap<&str, BTreeMap<u64, Vec<&str>>> = BTreeMap::new();
     // Pods of two templates, while a rollout goes on, are replicas of one object.
-    let of_owner = facts.workloads.iter().filter(|of| of.owner == workload.owner);
-    for pod in of_owner.flat_map(|of| &of.pods) {
-        let name = pod.name.as_str();
-        if let Some((set, ordinal)) = ordinal(workload, name) {
-            sets.entry(set).or_default().entry(ordinal).or_default().push(name);
-        } else if idle.contains(name) {
-            last.insert(name);
+    for of in facts.workloads.iter().filter(|of| of.owner == workload.owner) {
+        for name in of.pods.iter().map(|pod| pod.name.as_str()) {
+            if let Some((set, ordinal)) = ordinal(of, name) {
+                sets.entry(set).or_default().entry(ordinal).or_default().push(name);
+            } else if idle.contains(name) {
+                last.insert(name);
+            }
         }
     }
     for pods_of in sets.into_values() {
@@ -42,11 +43,21 @@ pub(super) fn last_of<'f>(
 
 /// What numbers a pod, and its ordinal there: that of its group where a replica is a group of pods.
 fn ordinal<'n>(workload: &Workload, pod: &'n str) -> Option<(&'n str, u64)> {
-    let owner = &workload.owner;
-    if owner.kind == GROUPS {
-        let rest = pod.strip_prefix(owner.name.as_str())?.strip_prefix('-')?;
-        return Some((&pod[..owner.name.len()], rest.split('-').next()?.parse().ok()?));
+    // The StatefulSets of its groups number the pods within one, which do not go alone.
+    let owners = workload.made_by.iter().chain([&workload.owner]);
+    let mut of_groups = owners.filter(|of| of.kind == GROUPS);
+    if let Some(found) = of_groups.find_map(|of| group(&of.name, pod)) {
+        return Some(found);
+    }
+    if !has_ordinals(workload) {
+        return None;
     }
     let (set, ordinal) = pod.rsplit_once('-')?;
     Some((set, ordinal.parse().ok()?))
+}
+
+/// The group of a pod of a LeaderWorkerSet: `SET-GROUP`, or `SET-GROUP-WORKER`.
+fn group<'n>(set: &str, pod: &'n str) -> Option<(&'n str, u64)> {
+    let rest = pod.strip_prefix(set)?.strip_prefix('-')?;
+    Some((&pod[..set.len()], rest.split('-').next()?.parse().ok()?))
 }

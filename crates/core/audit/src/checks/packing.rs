@@ -176,7 +176,9 @@ impl<'f> Packing<'f> {
         (workload, resource, gpus): (&'f Workload, &'f str, i64),
         most: usize,
     ) -> Option<Started> {
-        if !WHOLE.contains(&resource) || self.tries_left == 0 || most == 0 {
+        // What devices its own claims get is not asked.
+        let has_claims = !workload.template.resource_claims.is_empty();
+        if !WHOLE.contains(&resource) || has_claims || self.tries_left == 0 || most == 0 {
             return None;
         }
         self.tries_left -= 1;
@@ -185,7 +187,8 @@ impl<'f> Packing<'f> {
         let cluster = view.cluster(resource);
         let least = if workload.is_gang { most } else { 1 };
         let packed = |pods| Some((pods, cluster.packed(nodes, (workload, gpus), pods, arranged)?));
-        let (pods, Packed { moves, starts }) = [most, least].into_iter().find_map(packed)?;
+        let counts = BTreeSet::from([least, most]);
+        let (pods, Packed { moves, starts }) = counts.into_iter().rev().find_map(packed)?;
         // The moves that were made before may start it, too; without any, nothing is wrong.
         if moves.is_empty() && self.packed.is_empty() {
             return None;

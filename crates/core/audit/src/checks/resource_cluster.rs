@@ -260,6 +260,9 @@ impl<'f> ResourceCluster<'f> {
     ) -> Option<Packed> {
         let first = nodes.first()?;
         let mut world = arranged_world(self, arranged);
+        // Nodes that are alike are used in their order: those that AUT-03 removes come last.
+        let unused: BTreeSet<&str> = self.unused().collect();
+        world.nodes.sort_by_key(|node| unused.contains(&*node.name));
         let (mut movable, mut moved) = (Vec::new(), BTreeSet::new());
         for (place, of) in self.standing.iter().enumerate() {
             let may_move = of.gpus > 0 && nodes.contains(of.node) && self.can_move(of);

@@ -86,6 +86,42 @@ fn pods_are_packed_on_nodes_that_stay() {
     assert_eq!(empty_after(6, &moves), 3);
 }
 
+/// By hand: both pods fit on one of their nodes. The node without pods, which was read first, is
+/// as good for them, and can go.
+#[test]
+fn no_pod_moves_without_need_to_a_node_that_can_be_removed() {
+    let mut facts = halves(2, &["big"]);
+    facts.workloads.last_mut().unwrap().template.node_conditions = vec![model_is("H100")];
+    let mut unused = gpu_node("unused", "H100");
+    unused.devices = (100..108).collect();
+    unused.node.labels = map(&[("model", "other".to_owned())]);
+    unused.pool = ObjectRef::new("Node", "", "unused");
+    unused.without_gpu_pods_since_ms = Some(NOW_MS - 9 * HOUR_MS);
+    add_node(&mut facts, unused);
+    facts.nodes.rotate_right(1);
+    let found = audit(&facts);
+    let [pieces] = all_of(&found, "SCH-08")[..] else { panic!("{found:?}") };
+    assert_eq!((pieces.most_milli, pieces.moves.len()), (Some(8_000), 1), "{pieces:?}");
+    assert_ne!(pieces.moves[0].to, "unused");
+    let [goes] = all_of(&found, "AUT-03")[..] else { panic!("{found:?}") };
+    assert!(goes.stays.is_empty() && !goes.claims.is_empty(), "{goes:?}");
+}
+
+/// Which devices a claim of the pending pod gets is not asked.
+#[test]
+fn a_pending_pod_with_a_claim_is_not_said_to_start() {
+    let mut facts = halves(2, &["big"]);
+    let started = |facts: &Facts| {
+        let found = audit(facts);
+        let [pieces] = all_of(&found, "SCH-08")[..] else { panic!("{found:?}") };
+        (pieces.most_milli, pieces.moves.len(), pieces.claims.is_empty())
+    };
+    assert_eq!(started(&facts), (Some(8_000), 1, false));
+    let big = facts.workloads.last_mut().unwrap();
+    big.template.resource_claims = vec!["ResourceClaim nic".into()];
+    assert_eq!(started(&facts), (None, 0, true));
+}
+
 /// Nothing is drained, and a pod that moves starts again.
 #[test]
 fn moves_that_drain_no_node_have_risks_of_their_own() {

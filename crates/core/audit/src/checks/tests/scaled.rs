@@ -111,33 +111,50 @@ fn a_workload_that_keda_scales_is_stopped_in_its_scaled_object() {
     assert_eq!((horizontal.remedies.len(), horizontal.is_undone), (1, false));
 }
 
+/// Four replicas of a StatefulSet, of which those at these places are idle, once it is changed.
+fn four_replicas(idle: &[usize], change: &dyn Fn(&mut Workload)) -> Facts {
+    let mut facts = healthy();
+    let serve = &mut facts.workloads[SERVE];
+    (serve.owner.kind, serve.replicas) = ("StatefulSet".into(), 4);
+    let pod = serve.pods[0].clone();
+    // The order of their names is another one.
+    let names = ["serve-9", "serve-10", "serve-11", "serve-12"];
+    serve.pods = names.map(|name| Pod { name: name.into(), ..pod.clone() }).into();
+    change(serve);
+    still(&mut facts, WorkloadClass::Inference, 0, 0);
+    let end_ms = facts.period.to_ms;
+    for (number, pod) in facts.workloads[SERVE].pods.iter_mut().enumerate() {
+        let device = u32::try_from(number).unwrap();
+        pod.devices = vec![vec![(device, 1000)]];
+        if idle.contains(&number) {
+            pod.uses[0].idle_since_ms = Some(end_ms - HOUR_MS - 1);
+        }
+    }
+    facts
+}
+
+/// Two groups of two pods.
+fn make_groups(of: &mut Workload) {
+    of.owner.kind = "LeaderWorkerSet".into();
+    for (pod, name) in of.pods.iter_mut().zip(["serve-0", "serve-0-1", "serve-1", "serve-1-1"]) {
+        pod.name = name.into();
+    }
+}
+
+fn of_idle_replicas(facts: &Facts) -> Finding {
+    let found = audit(facts);
+    found.into_iter().find(|finding| finding.check.id == "IDL-09").expect("one")
+}
+
+fn claimed(finding: &Finding) -> Vec<u32> {
+    finding.claims.iter().map(|claim| claim.device).collect()
+}
+
 /// By hand: of four replicas, fewer are those without the highest ordinals.
 #[test]
 fn of_a_stateful_set_only_idle_replicas_at_its_end_count() {
     let found = |idle: &[usize], change: &dyn Fn(&mut Workload)| {
-        let mut facts = healthy();
-        let serve = &mut facts.workloads[SERVE];
-        (serve.owner.kind, serve.replicas) = ("StatefulSet".into(), 4);
-        let pod = serve.pods[0].clone();
-        // The order of their names is another one.
-        let names = ["serve-9", "serve-10", "serve-11", "serve-12"];
-        serve.pods = names.map(|name| Pod { name: name.into(), ..pod.clone() }).into();
-        change(serve);
-        still(&mut facts, WorkloadClass::Inference, 0, 0);
-        let end_ms = facts.period.to_ms;
-        let serve = &mut facts.workloads[SERVE];
-        for (number, pod) in serve.pods.iter_mut().enumerate() {
-            let device = u32::try_from(number).unwrap();
-            pod.devices = vec![vec![(device, 1000)]];
-            if idle.contains(&number) {
-                pod.uses[0].idle_since_ms = Some(end_ms - HOUR_MS - 1);
-            }
-        }
-        let found = audit(&facts);
-        found.into_iter().find(|finding| finding.check.id == "IDL-09").expect("one")
-    };
-    let claimed = |finding: &Finding| -> Vec<u32> {
-        finding.claims.iter().map(|claim| claim.device).collect()
+        of_idle_replicas(&four_replicas(idle, change))
     };
     let at_the_end = found(&[0, 2, 3], &|_| {});
     assert_eq!(claimed(&at_the_end), [2, 3]);
@@ -152,18 +169,62 @@ fn of_a_stateful_set_only_idle_replicas_at_its_end_count() {
     // Nobody asks a Deployment for an order.
     let any = found(&[0, 2], &|of| of.owner.kind = "Deployment".into());
     assert_eq!(claimed(&any), [0, 2]);
-    // Groups of two pods: both pods of the last one are idle, and one of that before.
-    let groups = found(&[1, 2, 3], &|of| {
-        of.owner.kind = "LeaderWorkerSet".into();
-        for (pod, name) in of.pods.iter_mut().zip(["serve-0", "serve-0-1", "serve-1", "serve-1-1"])
-        {
-            pod.name = name.into();
-        }
-    });
-    assert_eq!(claimed(&groups), [2, 3]);
-    let lost = |deletes: bool| {
-        let found = found(&[3], &|of| of.scale_down_deletes_volumes = deletes);
+    let lost = |deletes: bool, has_volume: bool| {
+        let found = found(&[3], &|of| {
+            of.scale_down_deletes_volumes = deletes;
+            of.template.has_lasting_volume = has_volume;
+        });
         found.evidence.iter().any(|of| of.what == "volumes of the removed replicas")
     };
-    assert!(lost(true) && !lost(false));
+    assert_eq!([lost(true, true), lost(true, false), lost(false, true)], [true, false, false]);
+}
+
+/// By hand: both pods of the last group are idle, and one of the group before. An object above may
+/// have made the groups; a worker alone is no replica.
+#[test]
+fn of_a_leader_worker_set_only_idle_groups_at_its_end_count() {
+    let made = |kind: &'static str| {
+        four_replicas(&[1, 2, 3], &|of| {
+            make_groups(of);
+            if !kind.is_empty() {
+                let groups = std::mem::replace(&mut of.owner, ObjectRef::new(kind, "prod", "llm"));
+                of.made_by.extend([groups, ObjectRef::new("StatefulSet", "prod", "serve-0")]);
+            }
+        })
+    };
+    for kind in ["", "LLMInferenceService"] {
+        let found = of_idle_replicas(&made(kind));
+        assert_eq!(claimed(&found), [2, 3], "{kind}");
+        assert!(found.fix_example().contains("2 of 4 pods stay"), "{found:?}");
+    }
+    // Its autoscaler counts groups.
+    let mut facts = made("");
+    facts.autoscalers[0].scales = facts.workloads[SERVE].owner.clone();
+    let fix = of_idle_replicas(&facts).fix_example();
+    let start = "a lower minReplicas of HorizontalPodAutoscaler prod/serve, which sets";
+    assert!(fix.starts_with(start) && fix.contains("2 of 4 pods stay"), "{fix}");
+}
+
+/// By hand: one of the four replicas of a set that an autoscaler scales is idle. Those of another
+/// set of the same owner are no matter of that autoscaler.
+#[test]
+fn an_autoscaler_of_one_set_keeps_the_busy_replicas_of_that_set() {
+    let of_set = |name: &str| ObjectRef::new("StatefulSet", "prod", name);
+    let mut facts = four_replicas(&[3], &|of| {
+        of.made_by.insert(of_set("serve"));
+        of.owner = ObjectRef::new("Milvus", "prod", "both");
+    });
+    let mut other = facts.workloads[SERVE].clone();
+    other.made_by = BTreeSet::from([of_set("other")]);
+    let idle = other.pods[3].uses.clone();
+    for (number, pod) in other.pods.iter_mut().enumerate() {
+        pod.name = format!("other-{number}");
+        if number > 0 {
+            pod.uses = idle.clone();
+        }
+    }
+    facts.workloads.push(other);
+    facts.autoscalers[0].scales = of_set("serve");
+    let fix = of_idle_replicas(&facts).fix_example();
+    assert!(fix.contains("minReplicas: 3  # of HorizontalPodAutoscaler prod/serve"), "{fix}");
 }
