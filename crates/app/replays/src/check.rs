@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use dovetail_check::{Violations, Watch};
 use dovetail_model::{Event, Plan, Snapshot};
 use dovetail_order::QueueTurns;
-use dovetail_plan::EngineConfig;
+use dovetail_plan::{Engine, EngineConfig};
 use dovetail_settings::errors::Violated;
 
 /// When everything is added up again.
@@ -34,17 +34,28 @@ impl ReplayWatch {
         })
     }
 
-    /// The same beside an engine whose order may divide the cluster among queues.
+    /// The same beside an engine whose order may divide the cluster among queues, and that may
+    /// reserve room for the jobs that are next.
     pub fn of_turns(check: Check, world: &Snapshot, engine: &EngineConfig) -> Self {
         let is_divided = engine.turns.queues == QueueTurns::Kai;
         let Self(watch) = Self::new(check, world);
-        Self(watch.map(|watch| watch.with_divided_cluster(is_divided)))
+        let watch = watch.map(|watch| {
+            watch.with_divided_cluster(is_divided).with_lent_percent(engine.reserve.lent_percent)
+        });
+        Self(watch)
     }
 
     /// What happened at one moment and what was decided.
     pub fn step(&mut self, events: &[Event], plan: &Plan, now_ms: u64) {
         if let Some(watch) = &mut self.0 {
             watch.step(events, plan, now_ms);
+        }
+    }
+
+    /// What an engine has reserved after a step, and how much of that is lent.
+    pub fn lent(&mut self, engine: &Engine) {
+        if let Some(watch) = &mut self.0 {
+            watch.lent(&engine.list().lending());
         }
     }
 

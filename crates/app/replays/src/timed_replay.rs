@@ -468,6 +468,7 @@ impl Observer for Eyes<'_> {
             queues.stepped(engine, now_ms, events, plan);
         }
         self.watch.step(events, plan, now_ms);
+        self.watch.lent(engine);
         if let Some(recording) = &mut self.recording {
             recording.recorder.step(now_ms, events, plan);
         }

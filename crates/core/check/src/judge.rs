@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_model::{Action, Event, HeldDevices, JobId, NodeName, Plan, PodId, Snapshot};
+use dovetail_model::{
+    Action, Event, HeldDevices, JobId, NodeName, Plan, PodId, Reserved, Snapshot,
+};
 
 use crate::audit::{audit, compare};
 use crate::booked::judge_bookings;
@@ -11,7 +13,7 @@ use crate::limits::judge_limits;
 use crate::node_books::{HeldAmounts, Holder};
 use crate::placing::Placing;
 use crate::preempting::{judge_kept, judge_rooms_of_started};
-use crate::reserved::judge_reserved;
+use crate::reserved::{judge_lent, judge_reserved};
 use crate::violation::Violation;
 use crate::world::ClusterBooks;
 
@@ -25,6 +27,8 @@ pub struct Judge {
     world: ClusterBooks,
     /// GPUs that one job may have lent of its reservation, in percent of its own.
     lent_percent: Option<u32>,
+    /// Whether nothing else takes reserved places.
+    judges_places: bool,
 }
 
 /// Judges one plan between two snapshots, everything from scratch. The event that led to the plan
@@ -41,15 +45,22 @@ pub fn check_plan(before: &Snapshot, plan: &Plan, after: &Snapshot) -> Vec<Viola
 impl Judge {
     /// Opens the books from a snapshot.
     pub fn new(snapshot: &Snapshot) -> Self {
-        Self { world: ClusterBooks::of(snapshot), lent_percent: None }
+        Self { world: ClusterBooks::of(snapshot), lent_percent: None, judges_places: false }
     }
 
-    /// The same, which also judges reservations, with how much of them may be lent. For worlds in
-    /// which nothing takes room but what the engine places: what comes from outside may take what
-    /// is reserved.
+    /// The same, which also judges how much jobs with a reservation lend of it: at most so many
+    /// percent of their own GPUs.
     #[must_use]
     pub fn with_lent_percent(self, lent_percent: u32) -> Self {
         Self { lent_percent: Some(lent_percent), ..self }
+    }
+
+    /// The same, which also judges the places of reservations and bookings. For worlds in which
+    /// nothing takes room but what the engine places: what comes from outside may take what is
+    /// reserved.
+    #[must_use]
+    pub fn with_reserved_places(self, lent_percent: u32) -> Self {
+        Self { judges_places: true, ..self.with_lent_percent(lent_percent) }
     }
 
     /// The same, which also judges whether preempted jobs are left alone by queues that want their
@@ -135,9 +146,20 @@ impl Judge {
     /// Compares the books with another account of the same world, and judges what that reserves.
     pub fn compare(&self, snapshot: &Snapshot) -> Vec<Violation> {
         let mut found = compare(&self.world, snapshot);
-        if let Some(lent_percent) = self.lent_percent {
-            judge_reserved(&self.world, &snapshot.reserved, lent_percent, &mut found);
+        found.extend(self.lent(&snapshot.reserved));
+        if let Some(lent_percent) = self.lent_percent.filter(|_| self.judges_places) {
+            judge_reserved(&self.world, &snapshot.reserved, &mut found);
             judge_bookings(&self.world, snapshot, lent_percent, &mut found);
+        }
+        found
+    }
+
+    /// Judges how much reservations have lent. Who is in their room is said with them, and how many
+    /// GPUs these have there is in the books.
+    pub fn lent(&self, reserved: &[Reserved]) -> Vec<Violation> {
+        let mut found = Vec::new();
+        if let Some(lent_percent) = self.lent_percent {
+            judge_lent(&self.world, reserved, lent_percent, &mut found);
         }
         found
     }

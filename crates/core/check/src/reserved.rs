@@ -1,5 +1,6 @@
 //! Whether what is reserved for jobs that are next will be there: once those have gone that a
-//! reservation counts on, its places are free beside everything else that is held.
+//! reservation counts on, its places are free beside everything else that is held. And whether no
+//! more of it is lent than may be.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,22 +11,27 @@ use crate::preempting::asked_at;
 use crate::violation::Violation;
 use crate::world::ClusterBooks;
 
-/// Judges all reservations. `lent_percent`: GPUs that running jobs have in the room that one job
+/// Judges how much is lent. `lent_percent`: GPUs that running jobs have in the room that one job
 /// has lent them, at most, in percent of its own.
-pub(crate) fn judge_reserved(
+pub(crate) fn judge_lent(
     world: &ClusterBooks,
     all: &[Reserved],
     lent_percent: u32,
     found: &mut Vec<Violation>,
 ) {
+    for reserved in all {
+        let job = reserved.claim.job;
+        let problem = problem_of_lent(world, reserved, lent_percent);
+        found.extend(problem.map(|problem| Violation::Reservation { job, problem }));
+    }
+}
+
+/// Judges the places of all reservations.
+pub(crate) fn judge_reserved(world: &ClusterBooks, all: &[Reserved], found: &mut Vec<Violation>) {
     let mut places: BTreeMap<&NodeName, Vec<&Place>> = BTreeMap::new();
     let mut awaited: BTreeSet<Holder> = BTreeSet::new();
     for reserved in all {
-        let problems = [
-            problem_of_job(world, reserved),
-            problem_of_places(world, reserved),
-            problem_of_lent(world, reserved, lent_percent),
-        ];
+        let problems = [problem_of_job(world, reserved), problem_of_places(world, reserved)];
         let job = reserved.claim.job;
         let problems = problems.into_iter().flatten();
         found.extend(problems.map(|problem| Violation::Reservation { job, problem }));
@@ -130,8 +136,9 @@ pub(crate) fn problem_of_room(
     None
 }
 
-/// Running jobs that were let into its room have no more GPUs on its nodes than the bound, on each
-/// node no more than it has there itself; those of a higher priority may take it anyway.
+/// Running jobs that were let into its room have no more GPUs on its nodes than the bound, of each
+/// on each node no more than it has there itself. Those of a higher priority may take it anyway.
+/// All pods count that these books have there, also those beyond the smallest size of a job.
 fn problem_of_lent(world: &ClusterBooks, reserved: &Reserved, percent: u32) -> Option<String> {
     let lender = &world.jobs.get(&reserved.claim.job)?.job;
     let places = reserved.claim.places.iter();
@@ -141,8 +148,7 @@ fn problem_of_lent(world: &ClusterBooks, reserved: &Reserved, percent: u32) -> O
         let pods = booked.pods.iter().map(|((pod_set, _), node)| (*pod_set, node));
         let there = gpus_by_node(&booked.job, pods).into_iter();
         let inside = there.map(|(node, milli)| milli.min(own.get(node).copied().unwrap_or(0)));
-        let inside = inside.sum::<i64>().min(booked.job.min_gpu_milli());
-        Some(inside).filter(|_| booked.job.priority <= lender.priority)
+        Some(inside.sum::<i64>()).filter(|_| booked.job.priority <= lender.priority)
     };
     let lent: i64 = reserved.lent.iter().filter_map(inside).sum();
     let most = lender.min_gpu_milli() * i64::from(percent) / 100;
@@ -150,7 +156,7 @@ fn problem_of_lent(world: &ClusterBooks, reserved: &Reserved, percent: u32) -> O
 }
 
 /// GPUs of pods of a job on each node, in milli-GPU.
-fn gpus_by_node<'n>(
+pub(crate) fn gpus_by_node<'n>(
     job: &Job,
     pods: impl Iterator<Item = (u16, &'n NodeName)>,
 ) -> BTreeMap<&'n NodeName, i64> {

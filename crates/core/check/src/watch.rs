@@ -1,6 +1,6 @@
 //! A judge beside a replay: every action on what it touches, everything now and then.
 
-use dovetail_model::{Event, Plan, Snapshot};
+use dovetail_model::{Event, Plan, Reserved, Snapshot};
 use thiserror::Error;
 
 use crate::{Judge, Violation};
@@ -43,6 +43,12 @@ impl Watch {
         Self { judge: self.judge.with_divided_cluster(is_divided), ..self }
     }
 
+    /// The same where jobs with a reservation lend at most so many percent of their own GPUs.
+    #[must_use]
+    pub fn with_lent_percent(self, lent_percent: u32) -> Self {
+        Self { judge: self.judge.with_lent_percent(lent_percent), ..self }
+    }
+
     /// What happened at one moment and what was decided.
     pub fn step(&mut self, events: &[Event], plan: &Plan, now_ms: u64) {
         self.steps += 1;
@@ -53,6 +59,12 @@ impl Watch {
         if self.steps.is_multiple_of(self.full_check_every) {
             found.extend(self.judge.recheck_all());
         }
+        self.note(found);
+    }
+
+    /// What is reserved after a step, by jobs that lend it.
+    pub fn lent(&mut self, reserved: &[Reserved]) {
+        let found = self.judge.lent(reserved);
         self.note(found);
     }
 

@@ -86,6 +86,12 @@ impl Job {
         self.pod_sets.iter().map(|set| set.requirement.gpu_milli() * i64::from(set.min)).sum()
     }
 
+    /// Milli-GPU of the pods that it has now.
+    pub fn present_gpu_milli(&self) -> i64 {
+        let of_set = |set: &PodSet| set.requirement.gpu_milli() * i64::from(set.present);
+        self.pod_sets.iter().map(of_set).sum()
+    }
+
     /// How long an attempt that starts now is expected to take: what is left of the work, the time
     /// to come back and the checkpoints.
     pub fn expected_attempt_ms(&self) -> Option<u64> {

@@ -98,7 +98,7 @@ pub use requirement::{
 };
 pub use resources::Resources;
 pub use rule::{CounterRule, CounterScope, RuleCause, RuleKind};
-pub use run_time::{RunProfile, RunTimeCounts, RunTimeGroup, RunTimeTables};
+pub use run_time::{Burst, RunProfile, RunTimeCounts, RunTimeGroup, RunTimeTables};
 pub use selectors::Selectors;
 pub use snapshot::Snapshot;
 pub use too_large::{NodeResource, TooLarge};

@@ -1,7 +1,10 @@
 //! What run times are learned from: which jobs are alike, and how long they ran.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
+use crate::ids::JobId;
 use crate::job::{Estimate, EstimateSource};
 
 /// What tells jobs apart besides their name, size and GPU model.
@@ -66,6 +69,19 @@ pub struct RunTimeCounts {
     pub buckets: Vec<(u8, u32, u32)>,
     /// When the group was last added to: how many runs had been seen by then.
     pub last_seen: u64,
+}
+
+/// Jobs of one owner and size that came one after the other, of which one has not ended at least.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Burst {
+    /// Owner and size of its jobs.
+    pub group: RunTimeGroup,
+    /// Its first job, which may have ended: when it was submitted, its name and its number.
+    pub first: (u64, String, JobId),
+    /// When its newest job was submitted.
+    pub last_ms: u64,
+    /// Its jobs that have not ended.
+    pub jobs: BTreeSet<JobId>,
 }
 
 /// All that an engine has learned about run times.

@@ -15,7 +15,7 @@ use crate::job::{Job, PodSet, TopologyRequest};
 use crate::node::Node;
 use crate::preemption::{Budget, PreemptionReservation, Reserved};
 use crate::queue::{Queue, QueueUsage};
-use crate::run_time::RunTimeTables;
+use crate::run_time::{Burst, RunTimeTables};
 use crate::topology::Topology;
 
 /// Everything a decision may depend on, besides the policy and its version.
@@ -77,6 +77,11 @@ pub struct Snapshot {
     /// What was learned about run times; `None` where the engine does not learn them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_times: Option<RunTimeTables>,
+    /// Jobs that came together and are expected to run for about as long, of those whose run times
+    /// are expected at all; the oldest burst of each group first. Jobs that are in none are in
+    /// those that their submissions say.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bursts: Vec<Burst>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -15,7 +15,7 @@ use super::chances;
 use super::gittins::{BUCKETS, Lengths};
 
 /// A job that comes so long after the one before it of its kind begins a cohort, in ms.
-pub const COHORT_GAP_MS: u64 = 3_600_000;
+pub(super) const COHORT_GAP_MS: u64 = 3_600_000;
 /// One job, in millionths.
 const ONE: u64 = 1_000_000;
 /// What an end of a kind counts after the next one, in hundredths.

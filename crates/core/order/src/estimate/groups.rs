@@ -21,7 +21,7 @@ pub(super) fn of(job: &Job) -> [RunTimeGroup; 5] {
 }
 
 /// The jobs of the same owner and size.
-pub fn of_owner_and_size(job: &Job) -> RunTimeGroup {
+pub(super) fn of_owner_and_size(job: &Job) -> RunTimeGroup {
     RunTimeGroup { owner: Some(owner(job)), gpus: Some(size(job)), ..RunTimeGroup::default() }
 }
 

@@ -23,10 +23,12 @@
 //! | `survival` | chances to end of a job, and quantiles of them |
 //! | `stated` | stated run times, corrected by how earlier ones came true |
 //! | `cohorts` | jobs that came together, and their chances |
+//! | `bursts` | jobs that came together, by the first of them |
 //! | `gittins` | the best of all times to spend on a job, from the chances to end at each length |
 //! | `overdue` | expected ends that have passed |
 
 mod buckets;
+mod bursts;
 mod chances;
 mod cohorts;
 mod gittins;
@@ -44,8 +46,8 @@ use dovetail_model::job::EstimateSource;
 use dovetail_model::{Estimate, Job, RunTimeCounts, RunTimeGroup, RunTimeTables};
 use serde::{Deserialize, Serialize};
 
-pub use cohorts::{COHORT_GAP_MS, Cohorts};
-pub use groups::of_owner_and_size;
+pub use bursts::Bursts;
+pub use cohorts::Cohorts;
 pub use limits::{RunTimesError, check, check_cohorts};
 pub use overdue::raised_ms;
 use stated::Ratios;

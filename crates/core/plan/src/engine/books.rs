@@ -19,7 +19,7 @@ use crate::gang::{Gang, PlacedPod};
 use crate::pending::{ClassKey, OrderKey};
 use crate::preemption::{Bounded, OutlookSurvey, Preemptor, Relation, ReservedCapacity, reclaims};
 use dovetail_order::book::TurnBook;
-use dovetail_order::estimate::{RunTimes, bucket_ms};
+use dovetail_order::estimate::{Bursts, RunTimes, bucket_ms};
 use dovetail_order::queues::quota::{Quota, Rank};
 use dovetail_order::queues::usage::Usage;
 use dovetail_state::cause::Help;
@@ -34,6 +34,8 @@ pub(crate) struct Books {
     pub(crate) capacity: Capacity,
     pub(crate) survey: OutlookSurvey,
     pub(crate) run_times: RunTimes,
+    /// Jobs that came together, of those whose run times are expected.
+    pub(crate) bursts: Bursts,
     /// Whether any job may preempt others.
     pub(crate) preempts: bool,
     /// Whether a higher priority is a reason to.

@@ -210,9 +210,10 @@ impl Engine {
         let Books { placement, jobs, kept, survey, .. } = &mut *books;
         let record = &jobs.records[&job];
         let has_claim = kept.claims.get(job).is_some();
-        let in_own = kept.place_in_own((placement, survey), record, &gang, growth_limit.clone());
+        let own = (placement, survey);
+        let mut in_own = kept.place_in_own(own, record, &gang, growth_limit.clone());
         let reserve = &mut self.reserve;
-        let in_claimed = in_own.as_deref().filter(|_| has_claim);
+        let in_claimed = in_own.as_mut().filter(|_| has_claim);
         let is_lent = match in_claimed {
             Some(placed) => reserve.note_start(books, job, placed),
             None => in_own.is_none(),

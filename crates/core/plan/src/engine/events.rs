@@ -37,6 +37,7 @@ impl Books {
             state.helped |= Help::HELD;
         }
         self.run_times.assess(&mut job, None);
+        self.bursts.submit(&self.run_times, &job);
         if counts_all_queues(&self.quota, self.usage.as_ref()) {
             self.quota.meet(&job.queue);
         }
@@ -64,6 +65,7 @@ impl Books {
         }
         let (place, class) = self.jobs.records[&id].place.expect("looked up above");
         self.jobs.leave(place, class, plan);
+        self.bursts.submit(&self.run_times, &job);
         let record = self.jobs.records.get_mut(&id).expect("looked up above");
         (record.job, record.gang) = (job, gang);
         self.join(id, plan);
@@ -99,6 +101,7 @@ impl Books {
         let gang = Arc::new(Gang::of(state, &unplaced)?);
         job.start_ms.get_or_insert(self.placement.now_ms);
         self.run_times.assess(&mut job, None);
+        self.bursts.submit(&self.run_times, &job);
         let (job_id, queue) = (job.id, job.queue.clone());
         if counts_all_queues(&self.quota, self.usage.as_ref()) {
             self.quota.meet(&queue);
@@ -142,7 +145,11 @@ impl Books {
                 true => turns.pause(job),
                 false => turns.end(job, has_run.then_some(ran_ms)),
             }
-            forgotten.into_iter().for_each(|job| turns.end(job, None));
+            forgotten.iter().for_each(|job| turns.end(*job, None));
+        }
+        forgotten.into_iter().for_each(|job| self.bursts.end(job));
+        if !how.runs_again() || !has_run {
+            self.bursts.end(job);
         }
         self.free(job, how, plan)
     }
@@ -150,6 +157,7 @@ impl Books {
     /// A job is over, and nobody knows how.
     pub(super) fn end(&mut self, job: JobId, plan: &mut Plan) -> Result<(), EngineError> {
         self.turns.iter_mut().for_each(|turns| turns.end(job, None));
+        self.bursts.end(job);
         self.free(job, HowEnded::Lost, plan)
     }
 

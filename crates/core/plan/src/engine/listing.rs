@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 
 use dovetail_model::{
     Booked, HoldingId, JobId, NodeId, NodeName, Owner, PodId, PreemptionReservation, Queue,
-    QueueName,
+    QueueName, Reserved,
 };
 
 use super::books::Books;
 use super::placement::Placement;
 use super::supply::{WaitingClass, WaitingSet};
+use crate::reserve::{Reservations, that_lend};
 use dovetail_order::queues::quota::QuotaBlock;
 use dovetail_state::domains::DomainId;
 
@@ -44,11 +45,12 @@ pub struct ReservedUnused<'e> {
 #[derive(Clone, Copy)]
 pub struct Listing<'e> {
     books: &'e Books,
+    reserve: &'e Reservations,
 }
 
 impl<'e> Listing<'e> {
-    pub(super) fn of(books: &'e Books) -> Self {
-        Self { books }
+    pub(super) fn of(books: &'e Books, reserve: &'e Reservations) -> Self {
+        Self { books, reserve }
     }
 
     /// How many jobs wait.
@@ -120,6 +122,11 @@ impl<'e> Listing<'e> {
     /// What is booked, by name, with what was decided about it.
     pub fn bookings(&self) -> impl Iterator<Item = &'e Booked> + use<'e> {
         self.books.kept.bookings.iter()
+    }
+
+    /// What is reserved for jobs that are next, of those that have lent any of it.
+    pub fn lending(&self) -> Vec<Reserved> {
+        that_lend(self.reserve, &self.books.kept)
     }
 
     /// What is reserved and not in use, piece by piece: for what, where, and how many GPUs in

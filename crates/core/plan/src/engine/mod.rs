@@ -135,7 +135,7 @@ impl Engine {
 
     /// Lists of jobs and queues.
     pub fn list(&self) -> Listing<'_> {
-        Listing::of(&self.books)
+        Listing::of(&self.books, &self.reserve)
     }
 
     /// Nodes with their devices.

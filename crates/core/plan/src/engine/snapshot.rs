@@ -19,7 +19,7 @@ use crate::reserve::{Reservations, gang_of};
 use dovetail_order::Order;
 use dovetail_order::QueueTurns;
 use dovetail_order::book::TurnBook;
-use dovetail_order::estimate::RunTimes;
+use dovetail_order::estimate::{Bursts, RunTimes};
 use dovetail_order::queues::kai::FairShares;
 use dovetail_order::queues::quota::Quota;
 use dovetail_order::queues::usage::Usage;
@@ -55,6 +55,7 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
         capacity: Capacity::default(),
         survey: OutlookSurvey::default(),
         run_times: RunTimes::new(config.estimates, snapshot.run_times.as_ref()),
+        bursts: Bursts::of(&snapshot.bursts),
         preempts: config.preemption.enabled,
         by_priority: config.preemption.by_priority,
         turns: (config.order == Order::Dovetail)
@@ -166,6 +167,7 @@ fn with_jobs(
     if let (Some(turns), Some(cohorts)) = (&mut books.turns, &snapshot.cohorts) {
         turns.settle(cohorts);
     }
+    note_bursts(&mut books.bursts, &books.run_times, &snapshot.jobs);
     books.placement.set_draws(snapshot.random_draws);
     for (job, reason) in &snapshot.reasons {
         let record = books.jobs.records.get_mut(job);
@@ -189,6 +191,13 @@ fn with_jobs(
     let state = &mut books.placement.state;
     books.jobs.pending.adopt_sleep(state, snapshot)?;
     Ok(books)
+}
+
+/// Jobs that the snapshot names in no burst are in those that their submissions say.
+fn note_bursts(bursts: &mut Bursts, run_times: &RunTimes, jobs: &[Job]) {
+    let mut jobs: Vec<&Job> = jobs.iter().collect();
+    jobs.sort_unstable_by_key(|job| (job.submit_ms, job.name.as_str(), job.id));
+    jobs.into_iter().for_each(|job| bursts.submit(run_times, job));
 }
 
 /// The world of an engine as plain data.
@@ -239,6 +248,7 @@ pub(super) fn of(engine: &Engine) -> Snapshot {
         helped: state.helped.bits(),
         helped_nodes: state.helped_nodes.iter().filter_map(name).collect(),
         run_times: engine.books.run_times.tables(),
+        bursts: engine.books.bursts.plain(),
     }
 }
 

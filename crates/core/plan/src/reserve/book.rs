@@ -55,15 +55,7 @@ impl Reservations {
 
     /// As plain data.
     pub(crate) fn export(&self, kept: &ReservedCapacity) -> Vec<Reserved> {
-        let lent =
-            |by: JobId| self.lent.by(by).filter(|to| !kept.news.ended.contains(to)).collect();
-        let claims = kept.reserved.iter();
-        let of_claim = |claim: &PreemptionReservation| Reserved {
-            claim: claim.clone(),
-            lent: lent(claim.job),
-            keeps_turn: self.keeps_turn == Some(claim.job),
-        };
-        claims.map(of_claim).collect()
+        kept.reserved.iter().map(|claim| plain(self, kept, claim)).collect()
     }
 
     /// Jobs for which no time was found.
@@ -126,4 +118,15 @@ impl Reservations {
     pub(crate) fn due_ms(kept: &ReservedCapacity) -> Option<u64> {
         kept.reserved.iter().map(|claim| claim.until_ms.saturating_add(1)).min()
     }
+}
+
+/// The reservations of jobs that have lent any of them, as plain data.
+pub(crate) fn that_lend(all: &Reservations, kept: &ReservedCapacity) -> Vec<Reserved> {
+    let lends = |claim: &&PreemptionReservation| all.lent.by(claim.job).next().is_some();
+    kept.reserved.iter().filter(lends).map(|claim| plain(all, kept, claim)).collect()
+}
+
+fn plain(all: &Reservations, kept: &ReservedCapacity, claim: &PreemptionReservation) -> Reserved {
+    let lent = all.lent.by(claim.job).filter(|to| !kept.news.ended.contains(to)).collect();
+    Reserved { claim: claim.clone(), lent, keeps_turn: all.keeps_turn == Some(claim.job) }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dovetail_model::{
-    Beneficiary, Booked, BookingVerdict, HoldingId, Job, JobId, Owner, ReservationId,
+    Beneficiary, Booked, BookingVerdict, HoldingId, Job, JobId, NodeId, Owner, ReservationId,
 };
 
 use super::bound::{expected_end_ms, is_within_share};
@@ -43,6 +43,8 @@ pub(super) struct BookedGang {
 pub(crate) struct Opened {
     name: String,
     kept: Vec<HoldingRecord>,
+    /// GPUs that it may have there, in milli-GPU, where that is lent to it.
+    most_milli: Option<i64>,
 }
 
 /// What bookings are looked at beside: jobs, and what others hold.
@@ -145,7 +147,7 @@ impl Bookings {
                 && booking.beneficiary.as_ref().is_some_and(|of| of.is(job))
         };
         let open = self.in_force().filter(is_for).filter(leaves_in_time);
-        open.map(|entry| opened(state, &entry.booked)).collect()
+        open.map(|entry| opened(state, &entry.booked, None)).collect()
     }
 
     /// Room that is lent to a job which leaves it before its time (p90): of each booking to at most
@@ -158,15 +160,18 @@ impl Bookings {
         percent: u32,
     ) -> Vec<Opened> {
         let Some(end_ms) = expected_end_ms(&record.job, now_ms) else { return Vec::new() };
-        let lends = |entry: &&BookedGang| {
+        let lends = |entry: &BookedGang| {
             let Booked { booking, verdict, .. } = &entry.booked;
+            if *verdict != BookingVerdict::Admitted || end_ms > booking.from_ms {
+                return None;
+            }
             let own: i64 = entry.gang.sets.iter().map(|set| gpu_milli(state, set)).sum();
-            let lent = entry.lent_to(jobs).map(|job| job.min_gpu_milli()).sum::<i64>();
-            *verdict == BookingVerdict::Admitted
-                && end_ms <= booking.from_ms
-                && is_within_share(lent + record.job.min_gpu_milli(), own, percent)
+            let lent = entry.lent_to(jobs).map(Job::present_gpu_milli).sum::<i64>();
+            let most_milli = own * i64::from(percent) / 100 - lent;
+            is_within_share(lent + record.job.min_gpu_milli(), own, percent)
+                .then(|| opened(state, &entry.booked, Some(most_milli)))
         };
-        self.in_force().filter(lends).map(|entry| opened(state, &entry.booked)).collect()
+        self.in_force().filter_map(lends).collect()
     }
 
     /// A job has started where room was open to it: what it took of that is kept again when it
@@ -286,10 +291,10 @@ impl BookedGang {
     }
 }
 
-fn opened(state: &State, booked: &Booked) -> Opened {
+fn opened(state: &State, booked: &Booked, most_milli: Option<i64>) -> Opened {
     let kept = state.holdings.kept_by(booked.claim.reservation);
     let kept = kept.into_iter().map(|id| state.holdings.get(id).clone()).collect();
-    Opened { name: booked.booking.name.clone(), kept }
+    Opened { name: booked.booking.name.clone(), kept, most_milli }
 }
 
 fn gpu_milli(state: &State, set: &crate::gang::GangSet) -> i64 {
@@ -297,6 +302,15 @@ fn gpu_milli(state: &State, set: &crate::gang::GangSet) -> i64 {
 }
 
 impl Opened {
+    /// Whether a job with so many GPUs on these nodes, in milli-GPU, has more of them than is lent
+    /// to it: all of them count of one that is on any of the nodes.
+    pub(super) fn is_exceeded(&self, gpus: &[(NodeId, i64)]) -> bool {
+        let Some(most_milli) = self.most_milli else { return false };
+        let is_here = |node: NodeId| self.kept.iter().any(|record| record.node == node);
+        let all_milli: i64 = gpus.iter().map(|(_, milli)| milli).sum();
+        all_milli > most_milli && gpus.iter().any(|(node, _)| is_here(*node))
+    }
+
     /// What is held there.
     pub(crate) fn holdings<'o>(
         open: &'o [Self],

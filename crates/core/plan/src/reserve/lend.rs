@@ -6,10 +6,11 @@ use dovetail_model::{Bounds, JobId, NodeId, Owner, Plan};
 
 use super::bound::{expected_end_ms, is_within_share};
 use super::heads::reserved_jobs;
-use super::share::{exceeds_share, lent_milli};
+use super::share::{exceeds_share, lent_milli, most_pods};
 use super::{Opened, Reservations};
 use crate::engine::Books;
 use crate::gang::{Gang, PlacedPod};
+use dovetail_state::State;
 use dovetail_state::cause::Help;
 
 /// Whether a job that is expected to run so long (p90) could start in the room of any other at all.
@@ -193,12 +194,31 @@ impl Reservations {
         Some(placed)
     }
 
-    /// A job has started in what its claim kept; those count on its end that lent it room for
-    /// that. Whether any did.
-    pub(crate) fn note_start(&self, books: &mut Books, job: JobId, placed: &[PlacedPod]) -> bool {
+    /// A job starts in what its claim kept; those count on its end that lent it room for that.
+    /// Pods beyond its smallest size start as far as these lend. Whether any did.
+    pub(crate) fn note_start(
+        &self,
+        books: &mut Books,
+        job: JobId,
+        placed: &mut Vec<PlacedPod>,
+    ) -> bool {
         let lenders = self.lent.lenders_of(job);
+        if lenders.is_empty() {
+            return false;
+        }
+        let smallest = books.jobs.records[&job].gang.min_pods() as usize;
+        let share = (&self.lent, self.config.lent_percent);
+        let pods = most_pods(placed, smallest, |placed| {
+            lenders.iter().any(|lender| exceeds_share(books, share, *lender, (job, placed)))
+        });
+        let state = &mut books.placement.state;
+        // It was free before as well: nobody else is helped.
+        let (helped, nodes) = (state.helped, state.helped_nodes.len());
+        placed.drain(pods..).for_each(|pod| drop(state.remove_holding(pod.holding)));
+        state.helped = helped;
+        state.helped_nodes.truncate(nodes);
         lenders.iter().for_each(|lender| count_on(*lender, placed, books));
-        !lenders.is_empty()
+        true
     }
 
     /// Jobs whose reserved room is free to another that starts by then: they yield it, or it leaves
@@ -266,8 +286,8 @@ impl Reservations {
 }
 
 /// Places a job in what is kept for it, in what is `open` to it and in the room of `lenders`. If it
-/// would exceed what one of them lends, it is placed again without that room; those in whose room
-/// it may be.
+/// would exceed what one of them lends at its smallest size, it is placed again without that room;
+/// beyond that size it grows as far as all of them lend. Those in whose room it may be.
 fn place_within_shares(
     job: JobId,
     (gang, growth_limit): (&Gang, Bounds),
@@ -276,6 +296,7 @@ fn place_within_shares(
     exceeds: impl Fn(&Books, JobId, &[PlacedPod]) -> bool,
 ) -> Option<(Vec<PlacedPod>, Vec<JobId>)> {
     let (helped, draws) = (books.placement.state.helped, books.placement.draws());
+    let smallest = gang.min_pods() as usize;
     while !lenders.is_empty() || !open.is_empty() {
         let (state, record) = (&books.placement.state, &books.jobs.records[&job]);
         let mut kept = books.kept.own_or_yielded(state, record, &lenders);
@@ -283,10 +304,20 @@ fn place_within_shares(
         let state = &mut books.placement.state;
         let mark = state.begin();
         kept.into_iter().for_each(|id| drop(state.release(id)));
-        let placed = books.placement.place(job, gang, growth_limit.clone());
+        let mut placed = books.placement.place(job, gang, growth_limit.clone());
         let all = lenders.len();
-        if let Some(placed) = &placed {
-            lenders.retain(|lender| !exceeds(books, *lender, placed));
+        if let Some(placed) = &mut placed {
+            let smallest = &placed[..smallest.min(placed.len())];
+            lenders.retain(|lender| !exceeds(books, *lender, smallest));
+            if lenders.len() == all {
+                let pods = most_pods(placed, smallest.len(), |placed| {
+                    let gpus = gpus_of(&books.placement.state, gang, placed);
+                    open.iter().any(|open| open.is_exceeded(&gpus))
+                        || lenders.iter().any(|lender| exceeds(books, *lender, placed))
+                });
+                let state = &mut books.placement.state;
+                placed.drain(pods..).for_each(|pod| drop(state.release(pod.holding)));
+            }
         }
         let state = &mut books.placement.state;
         if placed.is_some() && lenders.len() == all {
@@ -311,6 +342,15 @@ fn booked_room(books: &Books, job: JobId, lent_percent: u32) -> Vec<Opened> {
         open.extend(kept.bookings.open_to(state, record, now_ms));
     }
     open
+}
+
+/// GPUs of pods by node, in milli-GPU.
+fn gpus_of(state: &State, gang: &Gang, placed: &[PlacedPod]) -> Vec<(NodeId, i64)> {
+    let of_pod = |pod: &PlacedPod| {
+        let set = gang.sets.get(usize::from(pod.pod.pod_set))?;
+        Some((pod.node, state.shapes.get(set.shape).gpu_milli))
+    };
+    placed.iter().filter_map(of_pod).collect()
 }
 
 /// Nodes on which a job has its reserved places.

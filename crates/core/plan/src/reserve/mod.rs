@@ -39,7 +39,7 @@ mod share;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use book::Reservations;
+pub(crate) use book::{Reservations, that_lend};
 pub(crate) use bookings::{Bookings, Opened};
 pub(crate) use calendar::{Calendar, gang_of};
 pub(crate) use lend::{Lenders, lends_to};

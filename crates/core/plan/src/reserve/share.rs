@@ -1,8 +1,9 @@
 //! How much of the reserved room of a job others are in.
 //!
 //! Of a job that runs there, what it holds on the nodes of the reservation counts, on each of them
-//! no more than is reserved there: what it holds elsewhere is in nobody's way. Of a job that waits
-//! for those that are preempted for it, all of it counts, as it may start anywhere.
+//! no more than is reserved there: what it holds elsewhere is in nobody's way. That is so too of
+//! pods beyond its smallest size. Of a job that waits for those that are preempted for it, its
+//! smallest size counts, as it may start anywhere; it starts with no more pods than may be lent.
 
 use std::collections::BTreeMap;
 
@@ -93,7 +94,7 @@ fn held_inside(books: &Books, record: &JobRecord, reserved: &OnNodes) -> i64 {
     inside(books, record, pods, reserved)
 }
 
-/// What pods of a job have of what is reserved. What it uses beyond its smallest size is its own.
+/// What pods of a job have of what is reserved.
 fn inside(
     books: &Books,
     record: &JobRecord,
@@ -104,8 +105,27 @@ fn inside(
         let most_milli = reserved.get(&node).copied().unwrap_or(0);
         milli.min(most_milli)
     };
-    let inside: i64 = gpus_of(books, record, pods).into_iter().map(of_reserved).sum();
-    inside.min(record.job.min_gpu_milli())
+    gpus_of(books, record, pods).into_iter().map(of_reserved).sum()
+}
+
+/// How many pods a job may start with, of which each beyond the first `smallest` may be left out:
+/// the most that exceed nothing.
+pub(super) fn most_pods(
+    placed: &[PlacedPod],
+    smallest: usize,
+    exceeds: impl Fn(&[PlacedPod]) -> bool,
+) -> usize {
+    let mut most = placed.len();
+    let mut least = smallest.min(most);
+    // Fewer pods take less.
+    while least < most {
+        let middle = most - (most - least) / 2;
+        match exceeds(&placed[..middle]) {
+            true => most = middle - 1,
+            false => least = middle,
+        }
+    }
+    least
 }
 
 fn gpus_of(

@@ -17,21 +17,21 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `bursts` | jobs that share what is drawn for their run times |
+//! | `shares` | what is drawn for run times, one number for the jobs of a burst |
 //! | `chance` | what is known of a run time, and draws from it |
 //! | `play` | one play |
 //! | `corrections` | factors by which expected starts are corrected |
 //! | `past` | what earlier forecasts say of new ones |
 
-mod bursts;
 mod chance;
 mod corrections;
 mod past;
 mod play;
+mod shares;
 
 use std::collections::BTreeMap;
 
-use dovetail_model::{Job, JobId, NodeName, Snapshot};
+use dovetail_model::{JobId, NodeName};
 
 pub use corrections::{ExpectedWait, OctaveCorrection, StartCorrections};
 pub use past::PastForecasts;
@@ -40,6 +40,7 @@ use crate::engine::Engine;
 use crate::engine::snapshot::copy_of;
 use chance::Chances;
 use play::{Play, Played};
+use shares::Shares;
 
 /// How far and how often an engine plays itself forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,32 +156,6 @@ impl Foresight {
         let played = Play::new(copy, &world, &run_ms, self.max_steps).run();
         let starts = played.starts.into_iter().map(|(job, start)| (job, start.at_ms));
         OnePlay { starts: starts.collect(), is_certain }
-    }
-}
-
-/// The numbers that are drawn for the run times of jobs.
-struct Shares {
-    seed: u64,
-    plays: u64,
-    /// The number of the burst of each job.
-    bursts: BTreeMap<JobId, u64>,
-}
-
-impl Shares {
-    fn of(foresight: &Foresight, world: &Snapshot) -> Self {
-        let number = |first: &Job| match foresight.by_name {
-            true => chance::number_of(&first.name),
-            false => first.id.0,
-        };
-        let first_of = bursts::first_of_burst(&world.jobs).into_iter();
-        let bursts = first_of.map(|(job, first)| (job, number(first))).collect();
-        Self { seed: foresight.seed, plays: u64::from(foresight.draws), bursts }
-    }
-
-    /// The number of a job in one of the plays, between 0 and 1.
-    fn of_job(&self, job: JobId, play: u64) -> f64 {
-        let number = self.bursts.get(&job).copied().unwrap_or(job.0);
-        chance::share(self.seed, (play, self.plays), number)
     }
 }
 

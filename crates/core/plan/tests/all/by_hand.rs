@@ -41,7 +41,7 @@ impl World {
         let engine = |naive| Engine::new(EngineConfig { naive, ..config.clone() }, snapshot);
         Self {
             engines: [false, true].map(|naive| engine(naive).expect("a good world")),
-            judge: Judge::new(snapshot),
+            judge: Judge::new(snapshot).with_lent_percent(config.reserve.lent_percent),
             now_ms: snapshot.now_ms,
             next_job: 1,
         }

@@ -56,7 +56,8 @@ impl Twins {
             restarted: None,
             judge: Judge::new(&start)
                 .with_respite_ms(u64::from(config.turns.respite_s) * 1_000)
-                .with_divided_cluster(config.turns.queues == QueueTurns::Kai),
+                .with_divided_cluster(config.turns.queues == QueueTurns::Kai)
+                .with_lent_percent(config.reserve.lent_percent),
             history: History::of(recipe),
             restart_at: usize::from(recipe.config[6]) % 16,
             steps: 0,

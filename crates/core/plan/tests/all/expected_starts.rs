@@ -1,8 +1,11 @@
 //! Expected starts: from run times that users state, and corrected by what earlier ones came to.
 
 use dovetail_model::job::EstimateSource;
-use dovetail_model::{Estimate, Job, JobId, Node, Snapshot};
-use dovetail_plan::{Foresight, OctaveCorrection, PastForecasts, StartCorrections};
+use dovetail_model::{Estimate, Event, Job, JobId, Node, Snapshot};
+use dovetail_plan::engine::EngineConfig;
+use dovetail_plan::{
+    Engine, Foresight, OctaveCorrection, PastForecasts, PolicySpec, StartCorrections,
+};
 
 use crate::by_hand::{World, asks, placed, whole};
 
@@ -48,6 +51,36 @@ fn jobs_of_a_burst_run_for_about_as_long() {
         let part = expected.expect("it is known") as f64 / stated as f64;
         assert!((0.85..1.15).contains(&part), "{start:?}");
     }
+}
+
+/// What is drawn for a burst does not change when its first job ends, nor with a restart.
+#[test]
+fn the_plays_of_a_burst_stay_the_same_when_its_first_job_ends() {
+    let nodes = vec![Node::plain("n0", 64_000, 1_000, 8, "H100")];
+    let mut world = World::of(&Snapshot { nodes, ..Snapshot::default() });
+    let stated = |job: &mut Job| {
+        let (p50_ms, p90_ms) = (3_600_000, 10_000_000);
+        job.estimate = Some(Estimate { p50_ms, p90_ms, source: EstimateSource::User });
+    };
+    for _ in 0..2 {
+        assert_eq!(placed(&world.submit(stated, asks(whole(1)))).len(), 1);
+    }
+    assert_eq!(placed(&world.submit(stated, asks(whole(8)))).len(), 0);
+    world.now_ms = 600_000;
+    world.step(Event::Tick);
+    let plays = |engine: &Engine| -> Vec<Vec<(JobId, u64)>> {
+        (0..8).map(|draw| Foresight::default().play_once(engine, draw).starts).collect()
+    };
+    // Both jobs end at the same time in a play: one of them says as much as both.
+    let before = plays(&world.engines[0]);
+    assert!(before.iter().all(|starts| matches!(starts.as_slice(), [(JobId(3), _)])), "{before:?}");
+    world.end(1);
+    assert_eq!(plays(&world.engines[0]), before);
+    let config = EngineConfig { policy: PolicySpec::named("best-fit"), ..EngineConfig::default() };
+    let snapshot = world.engines[0].snapshot();
+    let restored = Engine::new(config, &snapshot).expect("its own snapshot");
+    assert_eq!(restored.snapshot().bursts, snapshot.bursts);
+    assert_eq!(plays(&restored), before);
 }
 
 /// A forecast of a job that starts so long after it.

@@ -228,3 +228,39 @@ fn of_a_job_that_is_lent_room_the_gpus_count_that_are_inside() {
         assert_eq!(started(&world.end(1)), [5]);
     }
 }
+
+/// A node of eight GPUs is reserved for a job that needs all of it after 1,000 s; four of them are
+/// held until then. A short job of one to four pods starts in the others.
+#[test]
+fn a_job_grows_in_lent_room_as_far_as_that_may_be_lent() {
+    for (lent_percent, pods) in [(100, 4), (50, 4), (49, 3), (25, 2), (13, 1), (12, 0)] {
+        let reserve = ReserveConfig { heads: 1, lent_percent, ..ReserveConfig::default() };
+        let nodes = vec![Node::plain("n", 64_000, 1_000, 8, "h100")];
+        let snapshot = Snapshot { nodes, ..Snapshot::default() };
+        let mut world = World::under(EngineConfig { reserve, ..config() }, &snapshot);
+        assert_eq!(started(&submit(&mut world, 0, 4, Some(1_000))), [1]);
+        assert_eq!(started(&submit(&mut world, 0, 8, Some(600))), [] as [u64; 0]);
+        let plan = world.submit(
+            |job| {
+                job.queue = "q".to_owned();
+                job.estimate = Some(estimate(300));
+                (job.pod_sets[0].min, job.pod_sets[0].max) = (1, 4);
+            },
+            asks(whole(1)),
+        );
+        assert_eq!(started(&plan), vec![3; pods], "{lent_percent}");
+        let snapshot = world.engines[0].snapshot();
+        let lent = |percent: u32| {
+            Judge::new(&snapshot).with_lent_percent(percent).compare(&snapshot).is_empty()
+        };
+        if pods == 4 {
+            assert_eq!((lent(50), lent(49)), (true, false), "four of the eight are lent");
+        }
+        if pods > 0 {
+            world.now_ms = 300_000;
+            assert_eq!(started(&world.end(3)), [] as [u64; 0]);
+        }
+        world.now_ms = 1_000_000;
+        assert_eq!(started(&world.end(1)), [2], "{lent_percent}");
+    }
+}

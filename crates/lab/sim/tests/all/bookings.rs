@@ -70,7 +70,7 @@ struct Judged {
 impl Judged {
     fn new(engine: &Engine) -> Self {
         Self {
-            judge: Judge::new(&engine.snapshot()).with_lent_percent(100),
+            judge: Judge::new(&engine.snapshot()).with_reserved_places(100),
             found: Vec::new(),
             verdicts: Vec::new(),
             last: None,

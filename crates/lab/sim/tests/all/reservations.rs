@@ -184,7 +184,7 @@ fn what_is_reserved_is_free_once_those_have_gone_that_it_counts_on() {
         };
         let config = TimedConfig { engine, estimates: Estimates::Trace, ..TimedConfig::default() };
         let mut simulation = Simulation::new(busy(seed), config).unwrap();
-        let judge = Judge::new(&simulation.engine.snapshot()).with_lent_percent(50);
+        let judge = Judge::new(&simulation.engine.snapshot()).with_reserved_places(50);
         let mut judged = Judged { judge, found: Vec::new(), reserved: 0, lent: 0, kept: None };
         simulation.run(None, &mut judged).unwrap();
         assert_eq!(judged.found, [], "seed {seed}");

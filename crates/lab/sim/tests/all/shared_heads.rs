@@ -16,9 +16,10 @@ struct Judged {
 }
 
 impl Observer for Judged {
-    fn stepped(&mut self, _: &mut Engine, now_ms: u64, events: &[Event], plan: &Plan) {
+    fn stepped(&mut self, engine: &mut Engine, now_ms: u64, events: &[Event], plan: &Plan) {
         events.iter().for_each(|event| self.judge.event(event, now_ms));
         self.found.extend(self.judge.plan(plan));
+        self.found.extend(self.judge.lent(&engine.list().lending()));
     }
 }
 
@@ -59,7 +60,8 @@ fn run(
     };
     let config = TimedConfig { engine, estimates: Estimates::Trace, ..TimedConfig::default() };
     let mut simulation = Simulation::new(world, config).expect("a good world");
-    let judge = Judge::new(&simulation.engine.snapshot());
+    let lent_percent = ReserveConfig::default().lent_percent;
+    let judge = Judge::new(&simulation.engine.snapshot()).with_lent_percent(lent_percent);
     let mut judged = Judged { judge, found: Vec::new() };
     assert!(simulation.run(None, &mut judged).expect("it runs"));
     assert_eq!(judged.found, [], "{order:?} {heads}");
