@@ -177,7 +177,7 @@ impl Bookings {
     /// A job has started where room was open to it: what it took of that is kept again when it
     /// leaves.
     pub(crate) fn note_start(&mut self, state: &State, open: &[Opened], placed: &[PlacedPod]) {
-        for Opened { name, kept } in open {
+        for Opened { name, kept, .. } in open {
             let Some(entry) = self.all.get_mut(name) else { continue };
             for record in kept.iter().filter(|record| !has_room_for(state, record)) {
                 let here = placed.iter().filter(|pod| pod.node == record.node);
