@@ -32,6 +32,8 @@ mod reservations;
 mod shared_heads;
 #[path = "all/slices.rs"]
 mod slices;
+#[path = "all/small_worlds.rs"]
+mod small_worlds;
 #[path = "all/starts.rs"]
 mod starts;
 #[path = "all/timed_reference.rs"]

@@ -1,10 +1,10 @@
-//! Which job is tried in the stead of one with which its queue would hold more than it should,
-//! where the order divides the whole cluster.
+//! Which job is tried in the stead of one with which its queue would hold more than it should.
 //!
-//! The order compares queues by the first job of each. That job may be one that does not fit, and
-//! one behind it may fit and stay within what its queue should have. If the job of another queue
-//! took that room first, the one behind would get it back at once: that job would be preempted in
-//! the instant in which it starts, or an older and larger one of its queue instead.
+//! The order compares jobs by their priority, or queues by the first job of each. The job that goes
+//! first may bring its queue beyond what it should have, while another, of lower priority or behind
+//! the first of its queue, stays within what its own should have. If the former took that room, the
+//! latter would get it back at once: the former would be preempted in the instant in which it
+//! starts, or an older and larger one of its queue instead.
 
 use dovetail_model::JobId;
 
@@ -20,7 +20,7 @@ pub(super) fn in_its_stead(next: (JobId, usize), books: &mut Books) -> (JobId, u
 /// The first job in the order that would get back from the queue of another what that takes.
 fn first_that_would_reclaim(job: JobId, books: &mut Books) -> Option<(JobId, usize)> {
     let reclaims = books.preempts && books.turns.as_ref().is_some_and(TurnBook::reclaims);
-    if !reclaims || books.quota.shares.is_none() {
+    if !reclaims {
         return None;
     }
     let record = &books.jobs.records[&job];

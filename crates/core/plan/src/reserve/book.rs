@@ -1,6 +1,6 @@
 //! All reservations, and to whom their room is lent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{JobId, Plan, PreemptionReservation, Reserved};
 
@@ -20,6 +20,10 @@ pub(crate) struct Reservations {
     /// Jobs for which no time was found, each with how many allocations without a known end there
     /// were. They are searched for again when there are others, or when nodes change.
     pub(super) hopeless: BTreeMap<JobId, u64>,
+    /// Jobs that have found no time, or wait for their quota, since this cycle began or a job last
+    /// started in it: until then they are not searched for again, whatever reservation ends. So a
+    /// cycle that starts nothing more comes to an end.
+    pub(super) set_aside: BTreeSet<JobId>,
     /// The job with a reservation that was first of all when it had one, whatever its queue gets
     /// since then; one at a time.
     pub(super) keeps_turn: Option<JobId>,
@@ -42,6 +46,7 @@ impl Reservations {
             config,
             lent: LentRooms::of(reserved),
             hopeless,
+            set_aside: BTreeSet::new(),
             keeps_turn,
             is_turn_open: false,
             operations_left: 0,
@@ -103,6 +108,7 @@ impl Reservations {
 
     /// A job starts: it lends nothing any more.
     pub(crate) fn forget_waiting(&mut self, job: JobId) {
+        self.set_aside.clear();
         self.hopeless.remove(&job);
         self.lent.end_by(job);
     }

@@ -25,6 +25,7 @@ impl Reservations {
         let freed_until_ms = self.follow(&mut books.kept);
         let lends = |lender| books.kept.reserved.get(lender).is_some();
         self.lent.retain(lends, |job| is_in_its_room(books, job));
+        self.set_aside.clear();
         let fewer_reserved = self.look_again(books);
         self.keeps_turn = self.keeps_turn.filter(|job| books.kept.reserved.get(*job).is_some());
         self.operations_left = self.config.max_operations;
@@ -122,6 +123,11 @@ impl Reservations {
         reason: PendingReason,
         plan: &mut Plan,
     ) -> PendingReason {
+        if reason == PendingReason::WaitingForQuota {
+            self.set_aside.insert(job);
+        } else if !self.hopeless.contains_key(&job) {
+            self.set_aside.remove(&job);
+        }
         let may = self.is_on()
             && reason == PendingReason::Unschedulable
             && books.kept.claims.get(job).is_none();
@@ -143,17 +149,20 @@ impl Reservations {
             }
             None => {
                 self.hopeless.insert(job, without_end(books));
+                self.set_aside.insert(job);
                 reason
             }
         }
     }
 
     /// Whoever had no hope may have some where other allocations have no known end, or where a
-    /// reservation ended: its job may run by now, and have a known end. Returns whether one did.
+    /// reservation ended: its job may run by now, and have a known end. Not so who is set aside: the
+    /// one after it in its queue may have a reservation by now for which others ended, and would
+    /// lose it again, for as long as searches may go on. Returns whether a reservation ended.
     fn look_again(&mut self, books: &mut Books) -> bool {
         let fewer_reserved = std::mem::take(&mut books.kept.news.fewer_reserved);
         if fewer_reserved {
-            self.hopeless.clear();
+            self.hopeless.retain(|job, _| self.set_aside.contains(job));
             self.is_turn_open = true;
         }
         if !self.hopeless.is_empty() {
@@ -181,6 +190,7 @@ impl Reservations {
             asleep.is_none_or(|sleep| sleep.reason != PendingReason::WaitingForQuota)
                 && books.kept.claims.get(*job).is_none()
                 && !self.hopeless.contains_key(job)
+                && !self.set_aside.contains(job)
         };
         let first = books.jobs.pending.heads_in(queue).take(MAX_CLASSES).find(may);
         first.map(|(job, _)| job)

@@ -1,5 +1,6 @@
 //! Which jobs start in the room that is reserved for others.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use dovetail_model::{Bounds, JobId, NodeId, Owner, Plan};
@@ -21,45 +22,14 @@ pub(crate) fn lends_to(books: &Books, p90_ms: Option<u64>) -> bool {
     latest_ms.zip(p90_ms).is_some_and(|(latest_ms, p90_ms)| now_ms + p90_ms <= latest_ms)
 }
 
-/// Jobs that yield what is reserved for them to another, however long it runs: they are less
-/// important, or it gets quota back and they would exceed theirs. Quotas go before importance, so
-/// that no two yield to each other: they would take turns for as long as searches may go on.
+/// What comes before turns where a job asks for what is reserved for another: whether it gets quota
+/// back, then its priority. The greater goes first.
 ///
-/// To the first job of a queue those yield as well that [`come_later`].
-fn that_yield(books: &Books, job: JobId) -> BTreeSet<JobId> {
-    let priority =
-        |job: JobId| books.jobs.records.get(&job).map_or(i32::MIN, |record| record.job.priority);
-    let rank = |job: JobId| (gets_back(books, job), priority(job));
-    let claims = books.kept.reserved.iter().filter(|claim| claim.job != job);
-    let mut claims = claims.peekable();
-    if claims.peek().is_none() {
-        return BTreeSet::new();
-    }
-    let own = rank(job);
-    let claims = claims.filter(|claim| rank(claim.job) < own);
-    claims.map(|claim| claim.job).collect()
-}
-
-/// Whether others may have to give back quota to a job.
-fn gets_back(books: &Books, job: JobId) -> bool {
-    let record = books.jobs.records.get(&job);
-    record.is_some_and(|record| books.relation(record).preemptor.may_reclaim())
-}
-
-/// Jobs with a reservation that the order tries after another job, and that are no more important:
-/// what is reserved for them keeps later jobs away, not this one.
-fn come_later(job: JobId, books: &mut Books) -> BTreeSet<JobId> {
-    let turn = books.turn_of(job);
-    let priority = books.jobs.records[&job].job.priority;
-    let mut later = reserved_jobs(books);
-    let gets_back_ours = gets_back(books, job);
-    later.retain(|other| {
-        let record = books.jobs.records.get(other);
-        record.is_none_or(|record| record.job.priority <= priority)
-            && (gets_back_ours || !gets_back(books, *other))
-            && books.turn_of(*other) > turn
-    });
-    later.into_iter().collect()
+/// This and, among equals, turns are one strict order of all jobs. So neither two jobs nor more of
+/// them in a ring yield to each other: they would take turns for as long as searches may go on.
+fn precedence(books: &Books, job: JobId) -> (bool, i32) {
+    let Some(record) = books.jobs.records.get(&job) else { return (false, i32::MIN) };
+    (books.relation(record).preemptor.may_reclaim(), record.job.priority)
 }
 
 /// Jobs whose reserved room is free to another.
@@ -133,17 +103,26 @@ impl Reservations {
         classes
     }
 
-    /// Jobs that yield what is reserved for them to another at any rate.
+    /// Jobs that yield what is reserved for them to another, however long it runs: those of lower
+    /// [`precedence`], and to the first job of a queue also those of the same that have a later
+    /// turn. What is reserved for these keeps later jobs away, not this one.
     pub(super) fn yield_to(&self, books: &mut Books, job: JobId) -> BTreeSet<JobId> {
-        if books.kept.reserved.is_empty() {
+        let mut others = reserved_jobs(books);
+        others.retain(|other| *other != job);
+        if others.is_empty() {
             return BTreeSet::new();
         }
-        let mut yielding = that_yield(books, job);
-        if self.first_of(books, &books.jobs.records[&job].job.queue) == Some(job) {
-            let later = come_later(job, books).into_iter();
-            yielding.extend(later.filter(|other| Some(*other) != self.keeps_turn));
-        }
-        yielding
+        let own = precedence(books, job);
+        let is_first = self.first_of(books, &books.jobs.records[&job].job.queue) == Some(job);
+        let turn = if is_first { books.turn_of(job) } else { None };
+        others.retain(|other| match precedence(books, *other).cmp(&own) {
+            Ordering::Less => true,
+            Ordering::Equal => {
+                is_first && Some(*other) != self.keeps_turn && books.turn_of(*other) > turn
+            }
+            Ordering::Greater => false,
+        });
+        others.into_iter().collect()
     }
 
     /// Places a job in room that is reserved for others: it leaves before their time, or they yield

@@ -330,7 +330,7 @@ fn reservations_yield_one_way_only() {
         queues: [vec![Queue { borrows: true, ..Queue::named("q0") }], queues.to_vec()].concat(),
         ..TimedWorld::default()
     };
-    for (preset, heads) in [("fair", 2), ("fair", 4), ("kai", 2)] {
+    for (preset, heads) in [("fair", 2), ("fair", 4), ("kai", 2), ("kai", 4)] {
         let engine = EngineConfig {
             order: Order::Dovetail,
             turns: Turns::preset(preset).expect("a preset"),
