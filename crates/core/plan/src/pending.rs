@@ -11,7 +11,7 @@ use std::sync::Arc;
 use dovetail_model::{Job, JobId, PendingReason, QueueName, ReservationId};
 use dovetail_order::Order;
 use dovetail_order::queues::quota::Rank;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::gang::Gang;
 use dovetail_state::cause::Help;
@@ -204,7 +204,10 @@ impl Pending {
             })
         };
         let classes = self.heads.values().map(|class| &self.classes[*class]);
-        classes.filter(waits).map(|class| class.key.queue.clone()).collect()
+        let queues = classes.filter(waits).map(|class| class.key.queue.as_str());
+        // Classes are many, queues are few.
+        let queues: FxHashSet<&str> = queues.collect();
+        queues.into_iter().map(QueueName::from).collect()
     }
 
     /// The job to try next: of those of the highest priority, where that counts before queues, the
@@ -238,7 +241,7 @@ impl Pending {
     pub(crate) fn awake_in_queues(
         &self,
         among: impl Fn(&str) -> bool,
-        is_such: impl Fn(JobId) -> bool,
+        mut is_such: impl FnMut(JobId) -> bool,
     ) -> Vec<(JobId, usize)> {
         const MAX_CLASSES: usize = 64;
         let queues = self.awake_in.iter().filter(|(queue, _)| among(queue.as_str()));

@@ -74,6 +74,11 @@ impl Usage {
         Self { models, ..self }
     }
 
+    /// Until when it is counted, in ms.
+    pub fn now_ms(&self) -> u64 {
+        self.now_ms
+    }
+
     /// As plain data.
     pub fn plain(&self) -> Vec<QueueUsage> {
         let used = self.used.iter().map(|((queue, level), used)| QueueUsage {

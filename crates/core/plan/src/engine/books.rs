@@ -17,10 +17,12 @@ use super::placement::Placement;
 use super::queues::Capacity;
 use crate::gang::{Gang, PlacedPod};
 use crate::pending::{ClassKey, OrderKey};
-use crate::preemption::{Bounded, OutlookSurvey, Preemptor, Relation, ReservedCapacity, reclaims};
+use crate::preemption::{
+    Bounded, KeptQuota, OutlookSurvey, Preemptor, Relation, ReservedCapacity, reclaims,
+};
 use dovetail_order::book::TurnBook;
 use dovetail_order::estimate::{Bursts, RunTimes, bucket_ms};
-use dovetail_order::queues::quota::{Quota, Rank};
+use dovetail_order::queues::quota::{Beside, Quota, Rank};
 use dovetail_order::queues::usage::Usage;
 use dovetail_state::cause::Help;
 use dovetail_state::view::View;
@@ -94,7 +96,9 @@ impl Books {
 
     /// Time goes on: until now queues held what they hold.
     pub(crate) fn charge_until(&mut self, now_ms: u64) {
-        let Some(usage) = &mut self.usage else { return };
+        let Some(usage) = self.usage.as_mut().filter(|usage| usage.now_ms() < now_ms) else {
+            return;
+        };
         self.capacity.refresh(&self.placement.state);
         let waiting = self.jobs.pending.waiting_queues();
         usage.advance(now_ms, (&self.quota, self.capacity.total()), &waiting);
@@ -166,28 +170,47 @@ impl Books {
 
     /// A waiting job, to be held against those that might make place for it.
     pub(crate) fn relation<'b>(&'b self, record: &'b JobRecord) -> Relation<'b> {
+        self.relation_beside(record, &mut KeptQuota::default())
+    }
+
+    /// The same for one of many waiting jobs.
+    pub(crate) fn relation_beside<'b>(
+        &'b self,
+        record: &'b JobRecord,
+        known: &mut KeptQuota,
+    ) -> Relation<'b> {
         let (turns, quota, queue) = (self.turns.as_ref(), &self.quota, &record.job.queue);
         let may_reclaim = turns.is_some_and(TurnBook::reclaims)
             && quota.way_up(queue).any(|queue| !quota.entitled(queue).is_empty());
         let reclaimed = match may_reclaim {
-            true => {
-                let asked = record.gang.smallest(&self.placement.state);
-                let kept = self.bounded().quota_kept(record.job.id);
-                let entitled = |queue| Cow::Owned(quota.entitled(queue));
-                let within = match quota.shares.is_some() {
-                    true => reclaims(quota, queue, (&asked, &kept), |queue: &Queue| {
-                        Cow::Borrowed(&queue.guaranteed)
-                    }),
-                    false => 0,
-                };
-                [reclaims(quota, queue, (&asked, &kept), entitled), within]
-            }
+            true => self.reclaimed_by(record, known),
             false => [0, 0],
         };
         let preemptor = Preemptor::of(record, reclaimed);
         let (by_priority, now_ms) = (self.by_priority, self.placement.now_ms);
         let spared = &self.kept.bookings.spared;
         Relation { preemptor, queue, turns, quota, by_priority, now_ms, spared }
+    }
+
+    /// The queues for which a job may reclaim, and those within their quotas, bit by bit.
+    fn reclaimed_by(&self, record: &JobRecord, known: &mut KeptQuota) -> [u32; 2] {
+        let (quota, queue) = (&self.quota, &record.job.queue);
+        let asked = record.gang.smallest(&self.placement.state);
+        let of = |kept: &Beside| {
+            let entitled = |queue| Cow::Owned(quota.entitled(queue));
+            let within = match quota.shares.is_some() {
+                true => reclaims(quota, queue, (&asked, kept), |queue: &Queue| {
+                    Cow::Borrowed(&queue.guaranteed)
+                }),
+                false => 0,
+            };
+            [reclaims(quota, queue, (&asked, kept), entitled), within]
+        };
+        // What is kept for others leaves less: most queues have nothing left even without.
+        match of(&Beside::default()) {
+            [0, 0] => [0, 0],
+            _ => of(&known.of(record, &self.bounded())),
+        }
     }
 
     /// What a waiting job's place rests on beside its priority: the smallest goes first.

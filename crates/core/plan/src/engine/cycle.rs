@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{JobId, NodeId, PendingReason, Plan};
+use rustc_hash::FxHashMap;
 
 use super::models::{self, Models};
 use super::{Books, Engine, dividing, overdue, reclaiming, turning};
@@ -45,6 +46,37 @@ impl Tried {
     }
 }
 
+/// What became better in a cycle, and the classes that were woken for that.
+#[derive(Debug, Default)]
+pub(super) struct Woken {
+    helped: Vec<(Help, Vec<NodeId>)>,
+    /// What each waits for, and at which place of `helped` it was woken.
+    classes: FxHashMap<usize, (Sleep, usize)>,
+}
+
+impl Woken {
+    /// Where more nodes became better, a class is tried as soon as it is asked about all of them.
+    const MOST_NODES: usize = 64;
+
+    fn note(&mut self, class: usize, sleep: Sleep) {
+        self.classes.insert(class, (sleep, self.helped.len()));
+    }
+
+    /// What a class waits for, and what became better from when it was woken on; `None` if it was
+    /// not woken for that, or if that is too much to look at.
+    fn since(&self, class: usize) -> Option<(Sleep, Help, Vec<NodeId>)> {
+        let (sleep, from) = self.classes.get(&class)?;
+        let helped = &self.helped[*from..];
+        let count: usize = helped.iter().map(|(_, nodes)| nodes.len()).sum();
+        if count > Self::MOST_NODES {
+            return None;
+        }
+        let nodes = helped.iter().flat_map(|(_, nodes)| nodes).copied().collect();
+        let helped = helped.iter().fold(Help::NONE, |all, (helped, _)| all | *helped);
+        Some((*sleep, helped, nodes))
+    }
+}
+
 impl Engine {
     /// Starts whatever can start now; the decisions go to the plan.
     pub(super) fn cycle(&mut self, plan: &mut Plan) {
@@ -64,12 +96,21 @@ impl Engine {
             false => BTreeSet::new(),
         });
         self.books.survey.clear();
+        self.woken = Woken::default();
         self.books.jobs.pending.wake_due(self.books.placement.now_ms);
         self.wake();
         self.has_more = false;
         let mut after: Option<OrderKey> = None;
         loop {
             let next = self.books.next_job(after);
+            if let Some((job, class)) = next
+                && let Some(sleep) = self.sleeps_on(job, class)
+            {
+                let place = self.books.jobs.records[&job].place;
+                self.books.jobs.say(job, sleep.told(), plan);
+                after = place.map(|(place, _)| place);
+                continue;
+            }
             let next = next.map(|next| reclaiming::in_its_stead(next, &mut self.books));
             if self.reserve.before(&mut self.books, next.map(|(job, _)| job), plan) {
                 // The room of a reservation that ended may be anybody's.
@@ -119,12 +160,33 @@ impl Engine {
         let nodes = std::mem::take(&mut state.helped_nodes);
         for class in self.books.jobs.pending.asleep_wanting(helped) {
             if self.may_start(class, helped, &nodes) {
+                let sleep = self.books.jobs.pending.asleep(class).expect("it sleeps");
+                self.woken.note(class, sleep);
                 self.books.jobs.pending.wake(class);
             }
         }
+        self.woken.helped.push((helped, nodes));
         for class in self.reserve.that_may_take(&mut self.books) {
             self.books.jobs.pending.wake(class);
         }
+    }
+
+    /// What a class waits for that was woken in this cycle for room that others have taken by now:
+    /// it sleeps on. `None` if it is to be tried. The first job of a queue always is: room may be
+    /// reserved for it, or be free to it that is reserved for others.
+    fn sleeps_on(&mut self, job: JobId, class: usize) -> Option<Sleep> {
+        let (sleep, helped, nodes) = self.woken.since(class)?;
+        let state = &self.books.placement.state;
+        let queue = &self.books.jobs.records[&job].job.queue;
+        if state.helped != Help::NONE || self.reserve.first_of(&self.books, queue) == Some(job) {
+            return None;
+        }
+        self.books.jobs.pending.sleep(class, sleep);
+        if self.may_start(class, helped, &nodes) {
+            self.books.jobs.pending.wake(class);
+            return None;
+        }
+        Some(sleep)
     }
 
     /// Whether a sleeping class could start at all; cheap, and never wrong when it says no. Only

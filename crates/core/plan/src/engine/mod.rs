@@ -83,6 +83,7 @@ pub struct Engine {
     /// Whether the last step that decided has left something undecided
     /// ([`EngineConfig::ends_at_claims`]).
     pub has_more: bool,
+    woken: cycle::Woken,
     config: EngineConfig,
 }
 

@@ -9,7 +9,7 @@
 use dovetail_model::JobId;
 
 use super::books::Books;
-use crate::preemption::might_reclaim;
+use crate::preemption::{KeptQuota, might_reclaim};
 use dovetail_order::book::TurnBook;
 
 /// The job to try, with its class, where this one is next.
@@ -25,10 +25,11 @@ fn first_that_would_reclaim(job: JobId, books: &mut Books) -> Option<(JobId, usi
     }
     let record = &books.jobs.records[&job];
     let (queue, takes) = (&record.job.queue, record.gang.largest(&books.placement.state));
+    let mut known = KeptQuota::default();
     let would_reclaim = |other: JobId| {
         let other = &books.jobs.records[&other];
         let may = !other.job.preemption.never_preempts;
-        may && books.relation(other).would_reclaim(queue, &takes)
+        may && books.relation_beside(other, &mut known).would_reclaim(queue, &takes)
     };
     // Awake jobs are many: those of a queue are asked only if it might get anything back.
     let among = |other: &str| might_reclaim(&books.quota, other, queue, &takes);

@@ -65,7 +65,7 @@ pub(crate) use guarantees::{might_reclaim, reclaims};
 pub(crate) use kept::{News, ReservedCapacity};
 pub(crate) use relation::{Preemptor, Relation};
 pub(crate) use rooms::has_room_for;
-pub(crate) use shortage::Bounded;
+pub(crate) use shortage::{Bounded, KeptQuota};
 pub(crate) use survey::OutlookSurvey;
 
 /// Whether and how jobs stop others.

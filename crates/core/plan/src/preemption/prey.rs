@@ -127,6 +127,10 @@ impl Prey<'_> {
         let mut rest = held(state, record);
         let mut spare = Vec::new();
         for (index, set) in record.job.pod_sets.iter().enumerate() {
+            let of_set = rest.iter().filter(|(pod, _)| usize::from(pod.pod_set) == index);
+            if of_set.count() <= set.min as usize {
+                continue;
+            }
             // Who is ending keeps nobody's gang together.
             let stay: BTreeSet<PodId> = rest
                 .iter()

@@ -1,11 +1,13 @@
 //! What the bounds of its queues have to do with a job that stops others: what they must get back
 //! before it may start, and what is kept of them until it does.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{
-    Axis, Bounds, Charge, HoldingId, JobId, Owner, PodId, PreemptionReservation, QueueName,
+    Axis, Bounds, Charge, HoldingId, Job, JobId, Owner, PodId, PreemptionReservation, QueueName,
 };
+use smallvec::SmallVec;
 
 use super::Claims;
 use super::units::{Repays, Unit};
@@ -96,31 +98,52 @@ impl Bounded<'_> {
         Some(limit)
     }
 
-    /// What is kept of queues for jobs that room is kept for, as important as this one or more,
-    /// beyond what those still hold who are to leave.
+    /// What is kept of a job's queues for jobs that room is kept for, as important as this one or
+    /// more, beyond what those still hold who are to leave.
     pub(crate) fn quota_kept(&self, job: JobId) -> Beside {
         let mut kept = Beside::default();
+        let ours = self.queues_of(job);
         let mut awaited: BTreeSet<PodId> = BTreeSet::new();
         for (record, claim) in self.before(job) {
-            self.count(&mut kept, record, &self.claimed(record, claim), 1);
+            let shared = self.shared(&ours, record);
+            if !shared.is_empty() {
+                add(&mut kept, &shared, &self.claimed(record, claim), 1);
+            }
             awaited.extend(claim.awaited.iter().filter_map(pod_of));
         }
+        if kept.is_empty() {
+            return kept;
+        }
         for pod in awaited {
-            let is_there = self.jobs.held_by(self.state, pod).is_ok();
-            let Some((record, charge)) = self.jobs.charge_of(self.state, pod).filter(|_| is_there)
-            else {
+            let Some((record, charge)) = self.jobs.charge_of(self.state, pod) else { continue };
+            let mut shared = self.shared(&ours, record);
+            shared.retain(|name| kept.contains_key(*name));
+            if shared.is_empty() || self.jobs.held_by(self.state, pod).is_err() {
                 continue;
-            };
-            let there = self.counted_there(pod);
-            for up in self.quota.way_up(&record.job.queue) {
-                if let Some(kept) = kept.get_mut(&up.name) {
-                    kept.add_times(charge, -1);
-                    kept.add_times(&there, -1);
-                }
             }
+            add(&mut kept, &shared, charge, -1);
+            add(&mut kept, &shared, &self.counted_there(pod), -1);
         }
         kept.values_mut().for_each(drop_negative);
         kept
+    }
+
+    /// The queues that a job counts for, from its own up.
+    fn queues_of(&self, job: JobId) -> SmallVec<[&QueueName; 4]> {
+        let record = self.jobs.records.get(&job);
+        let path = record.into_iter().flat_map(|record| self.quota.way_up(&record.job.queue));
+        path.map(|queue| &queue.name).collect()
+    }
+
+    /// Those of some queues that another job counts for, too.
+    fn shared<'q>(
+        &self,
+        ours: &[&'q QueueName],
+        other: &JobRecord,
+    ) -> SmallVec<[&'q QueueName; 4]> {
+        let theirs: SmallVec<[&QueueName; 4]> =
+            self.quota.way_up(&other.job.queue).map(|queue| &queue.name).collect();
+        ours.iter().copied().filter(|name| theirs.contains(name)).collect()
     }
 
     /// By how much a job would bring its queues beyond their bounds, as a gang that may have fewer
@@ -205,9 +228,34 @@ impl Bounded<'_> {
     }
 
     fn count(&self, beside: &mut Beside, record: &JobRecord, charge: &Charge, times: i64) {
-        for up in self.quota.way_up(&record.job.queue) {
-            beside.entry(up.name.clone()).or_default().add_times(charge, times);
+        let queues: SmallVec<[&QueueName; 4]> =
+            self.quota.way_up(&record.job.queue).map(|queue| &queue.name).collect();
+        add(beside, &queues, charge, times);
+    }
+}
+
+/// Counts a charge for each of some queues.
+fn add(beside: &mut Beside, queues: &[&QueueName], charge: &Charge, times: i64) {
+    for name in queues {
+        beside.entry((*name).clone()).or_default().add_times(charge, times);
+    }
+}
+
+/// What is kept of queues for jobs that room is kept for, while nothing changes: it is the same for
+/// all jobs of a queue and a priority for which nothing is kept.
+#[derive(Default)]
+pub(crate) struct KeptQuota(BTreeMap<(QueueName, i32), Beside>);
+
+impl KeptQuota {
+    /// What is kept of a job's queues for others.
+    pub(crate) fn of(&mut self, record: &JobRecord, bounded: &Bounded<'_>) -> Cow<'_, Beside> {
+        let Job { id, queue, priority, .. } = &record.job;
+        // What is kept for itself is not kept for others.
+        if bounded.claims.get(*id).is_some() {
+            return Cow::Owned(bounded.quota_kept(*id));
         }
+        let known = self.0.entry((queue.clone(), *priority));
+        Cow::Borrowed(known.or_insert_with(|| bounded.quota_kept(*id)))
     }
 }
 

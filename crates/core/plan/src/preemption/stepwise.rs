@@ -46,6 +46,14 @@ impl Pass {
             false => &mut survey.nodes,
         }
     }
+
+    /// The cheapest way on a node, if it is known.
+    fn way<'p>(&'p mut self, survey: &'p mut OutlookSurvey, node: NodeId) -> Option<&'p NodePlan> {
+        match self.outlooks(survey, node).get(&node) {
+            Some(Outlook::Way(plan)) => Some(plan),
+            _ => None,
+        }
+    }
 }
 
 type Outlooks = BTreeMap<NodeId, Outlook>;
@@ -131,68 +139,92 @@ impl Search<'_> {
         Some(node)
     }
 
-    /// The node on which room for one more pod costs least, and how. Nodes come by rank: of equals
-    /// the first stays, but of one job that can do without some of its pods the last goes.
+    /// The node on which room for one more pod costs least, and how. Of equals it is the first by
+    /// rank, but of one job that can do without some of its pods the last goes.
     fn cheapest(&mut self, shape: ShapeId, pass: &mut Pass) -> Option<(NodeId, NodePlan)> {
-        let mut best: Option<Best> = None;
+        // Costs and places in `nodes`, so that the first by rank is the least of equals.
+        let mut best: Option<(PreemptionCost, usize)> = None;
+        let mut open: Vec<(PreemptionCost, usize)> = Vec::new();
         for at in 0..pass.nodes.len() {
-            let node = pass.nodes[at];
-            let known = pass.outlooks(self.survey, node).get(&node);
-            let glanced = match known {
-                Some(_) => None,
-                None => Some(self.glance(shape, node, &pass.tally)),
-            };
-            if let Some(glanced) = glanced {
-                pass.outlooks(self.survey, node).insert(node, glanced);
-            }
-            let may_be_it = |cost: PreemptionCost| {
-                best.as_ref().is_none_or(|best| {
-                    cost < best.cost || (cost == best.cost && best.rivals.contains(&node))
-                })
-            };
-            match pass.outlooks(self.survey, node).get(&node) {
-                Some(Outlook::Way(plan)) if may_be_it(plan.cost) => {}
-                Some(Outlook::AtLeast(cost)) if may_be_it(*cost) => {
-                    let plan = self.node_plan(shape, node, &pass.tally);
-                    let outlook = plan.map_or(Outlook::Hopeless, Outlook::Way);
-                    pass.outlooks(self.survey, node).insert(node, outlook);
+            match self.outlook(shape, pass.nodes[at], pass) {
+                Outlook::Hopeless => {}
+                Outlook::AtLeast(cost) => open.push((*cost, at)),
+                Outlook::Way(plan) => {
+                    let way = (plan.cost, at);
+                    best = Some(best.map_or(way, |best| best.min(way)));
                 }
-                _ => continue,
             }
             if self.operations_left == 0 {
                 return None;
             }
-            let Some(Outlook::Way(plan)) = pass.outlooks(self.survey, node).get(&node) else {
-                continue;
-            };
-            let (cost, spare) = (plan.cost, spare_pod(plan));
-            let is_it = |best: &Best| {
-                let is_later =
-                    spare.map(|pod| pod.job) == best.spare.map(|pod| pod.job) && spare > best.spare;
-                cost < best.cost || (cost == best.cost && is_later)
-            };
-            if best.as_ref().is_none_or(is_it) {
-                let rivals = spare.map(|pod| self.prey.nodes_of(self.state, pod.job));
-                let rivals = rivals.unwrap_or_default().into_iter().collect();
-                best = Some(Best { cost, node, spare, rivals });
+        }
+        // The lowest bounds come first: once one of them is above the best way, all others are.
+        open.sort_unstable();
+        for (at_least, at) in open {
+            if best.is_some_and(|best| best < (at_least, at)) {
+                break;
+            }
+            if let Some(cost) = self.way_cost(shape, pass.nodes[at], pass) {
+                let way = (cost, at);
+                best = Some(best.map_or(way, |best| best.min(way)));
+            }
+            if self.operations_left == 0 {
+                return None;
             }
         }
-        let node = best?.node;
-        match pass.outlooks(self.survey, node).get(&node) {
-            Some(Outlook::Way(plan)) => Some((node, plan.clone())),
-            _ => None,
+        let (cost, at) = best?;
+        let mut node = pass.nodes[at];
+        let first = pass.way(self.survey, node).and_then(spare_pod);
+        if let Some(mut last) = first {
+            for other in self.prey.nodes_of(self.state, last.job) {
+                // Those with the same bound were left out above.
+                let is_equal = |outlook: &Outlook| match outlook {
+                    Outlook::Hopeless => false,
+                    Outlook::AtLeast(at_least) => *at_least <= cost,
+                    Outlook::Way(plan) => plan.cost == cost,
+                };
+                let rank = self.state.nodes.hot(other).rank;
+                let rank_of = |node: &NodeId| self.state.nodes.hot(*node).rank;
+                let is_in_scope = pass.nodes.binary_search_by_key(&rank, rank_of).is_ok();
+                let known = pass.outlooks(self.survey, other).get(&other);
+                if !is_in_scope || !known.is_some_and(is_equal) {
+                    continue;
+                }
+                if self.way_cost(shape, other, pass) != Some(cost) {
+                    continue;
+                }
+                let spare = pass.way(self.survey, other).and_then(spare_pod);
+                if let Some(spare) = spare.filter(|spare| spare.job == last.job && *spare > last) {
+                    (node, last) = (other, spare);
+                }
+            }
         }
+        Some((node, pass.way(self.survey, node)?.clone()))
     }
-}
 
-/// The cheapest node so far.
-struct Best {
-    cost: PreemptionCost,
-    node: NodeId,
-    /// The only pod that goes, if its job can do without.
-    spare: Option<PodId>,
-    /// Where other pods of that job are.
-    rivals: BTreeSet<NodeId>,
+    /// What is known of a node for one more pod; at least a bound.
+    fn outlook<'p>(&'p mut self, shape: ShapeId, node: NodeId, pass: &'p mut Pass) -> &'p Outlook {
+        if !pass.outlooks(self.survey, node).contains_key(&node) {
+            let glanced = self.glance(shape, node, &pass.tally);
+            pass.outlooks(self.survey, node).insert(node, glanced);
+        }
+        &pass.outlooks(self.survey, node)[&node]
+    }
+
+    /// What the cheapest way costs on a node of which something is known; `None` if there is none.
+    fn way_cost(
+        &mut self,
+        shape: ShapeId,
+        node: NodeId,
+        pass: &mut Pass,
+    ) -> Option<PreemptionCost> {
+        if let Some(Outlook::AtLeast(_)) = pass.outlooks(self.survey, node).get(&node) {
+            let plan = self.node_plan(shape, node, &pass.tally);
+            let outlook = plan.map_or(Outlook::Hopeless, Outlook::Way);
+            pass.outlooks(self.survey, node).insert(node, outlook);
+        }
+        pass.way(self.survey, node).map(|plan| plan.cost)
+    }
 }
 
 /// The only pod that goes, if its job can do without.

@@ -184,7 +184,7 @@ impl Reservations {
     }
 
     /// The first job of a queue that may have a reservation.
-    pub(super) fn first_of(&self, books: &Books, queue: &str) -> Option<JobId> {
+    pub(crate) fn first_of(&self, books: &Books, queue: &str) -> Option<JobId> {
         let may = |(job, class): &(JobId, usize)| {
             let asleep = books.jobs.pending.asleep(*class);
             asleep.is_none_or(|sleep| sleep.reason != PendingReason::WaitingForQuota)

@@ -115,12 +115,21 @@ impl Reservations {
         let own = precedence(books, job);
         let is_first = self.first_of(books, &books.jobs.records[&job].job.queue) == Some(job);
         let turn = if is_first { books.turn_of(job) } else { None };
-        others.retain(|other| match precedence(books, *other).cmp(&own) {
-            Ordering::Less => true,
-            Ordering::Equal => {
-                is_first && Some(*other) != self.keeps_turn && books.turn_of(*other) > turn
+        let yields = |books: &mut Books, other: JobId, by_precedence: Ordering| {
+            let has_later_turn = |books: &mut Books| {
+                is_first && Some(other) != self.keeps_turn && books.turn_of(other) > turn
+            };
+            by_precedence.is_lt() || by_precedence.is_eq() && has_later_turn(books)
+        };
+        others.retain(|other| {
+            if own.0 {
+                let by_precedence = precedence(books, *other).cmp(&own);
+                return yields(books, *other, by_precedence);
             }
-            Ordering::Greater => false,
+            // Whether it gets quota back is asked last: that takes longest.
+            let priority = books.jobs.records.get(other).map(|record| record.job.priority);
+            let by_priority = priority.unwrap_or(i32::MIN).cmp(&own.1);
+            yields(books, *other, by_priority) && !precedence(books, *other).0
         });
         others.into_iter().collect()
     }
