@@ -51,8 +51,8 @@ const SHAPES_OF_GPUS: u32 = 250;
 
 pub(crate) fn print() {
     println!(
-        "| features | first decision | until settled | events | median | p99 | worst | submitted, ended, \
-         preempted, timers | search steps | pending jobs, reservations at the end |"
+        "| features | first decision | until settled | events | median | p99 | worst | \
+         submitted, ended, preempted, timers | search steps | pending jobs, reservations at the end |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     row("on", on());
@@ -87,8 +87,8 @@ fn row(features: &str, config: EngineConfig) {
     times_us.sort_unstable();
     let at = |percent: usize| ms(times_us[(times_us.len() - 1) * percent / 100]);
     println!(
-        "| {features} | {:.0} ms | {decisions} decisions, {:.0} ms | {} | {:.2} ms | {:.2} ms | {:.2} ms | {submitted}, {ended}, \
-         {preempted}, {timers} | {} | {pending}, {reserved} |",
+        "| {features} | {:.0} ms | {decisions} decisions, {:.0} ms | {} | {:.2} ms | {:.2} ms | \
+         {:.2} ms | {submitted}, {ended}, {preempted}, {timers} | {} | {pending}, {reserved} |",
         ms(first_us),
         ms(settled_us),
         times_us.len(),
