@@ -52,7 +52,8 @@ const SHAPES_OF_GPUS: u32 = 250;
 pub(crate) fn print() {
     println!(
         "| features | first decision | until settled | events | median | p99 | worst | \
-         submitted, ended, preempted, timers | search steps | pending jobs, reservations at the end |"
+         submitted, ended, preempted, timers | search steps | \
+         pending jobs, reservations at the end |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     row("on", on());
