@@ -4,6 +4,7 @@
 //! the build. [`replay`] tells a fresh engine the same and compares the answers. The last line is
 //! an end mark, so that a recording that was cut off is told from a whole one.
 
+mod amounts;
 mod checkpoint;
 mod recorder;
 mod replay;
@@ -45,10 +46,14 @@ pub struct Header {
 }
 
 impl Header {
-    /// What no policy could have learned, if anything of it: sums of such numbers may overflow.
+    /// What no policy could have learned, or no simulation has, if anything of it: sums of such
+    /// numbers may overflow.
     fn problem(&self) -> Option<String> {
-        let learnt = self.engine.policy.learnt.as_ref()?;
-        learnt.check().err().map(|error| error.to_string())
+        let learnt = self.engine.policy.learnt.as_ref().and_then(|learnt| learnt.check().err());
+        if let Some(error) = learnt {
+            return Some(error.to_string());
+        }
+        amounts::check_snapshot(&self.snapshot).err().map(|error| error.to_string())
     }
 }
 
@@ -63,6 +68,13 @@ pub struct RecordedStep {
     /// decides.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub decides: bool,
+}
+
+impl RecordedStep {
+    /// What no simulation has, if anything of it.
+    fn problem(&self) -> Option<String> {
+        amounts::check_step(&self.events, &self.actions).err().map(|error| error.to_string())
+    }
 }
 
 fn yes() -> bool {

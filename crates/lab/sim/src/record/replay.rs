@@ -86,6 +86,9 @@ pub fn replay_lines(mut lines: JsonLines<'_, impl BufRead>) -> Result<ReplayRepo
                 break None;
             }
         };
+        if let Some(problem) = step.problem() {
+            return Err(lines.problem(&problem));
+        }
         step.events.iter().for_each(|event| log.happened(step.now_ms, event));
         let batch = Batch::of(step.events);
         let batch = if step.decides { batch } else { batch.undecided() };

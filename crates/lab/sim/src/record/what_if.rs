@@ -84,8 +84,11 @@ pub fn what_if_lines(
     let begun = asked.engine(header.engine, &header.snapshot);
     begun.map_err(|problem| lines.problem(&problem))?;
     loop {
-        match lines.next_line()? {
+        match lines.next_line::<RecordedStep>()? {
             RecordLine::Step(step) => {
+                if let Some(problem) = step.problem() {
+                    return Err(lines.problem(&problem));
+                }
                 let followed = asked.step(step, lines.line());
                 followed.map_err(|problem| lines.problem(&problem))?;
             }

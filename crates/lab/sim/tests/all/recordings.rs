@@ -6,14 +6,15 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Action, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, HoldingPhase, Job, JobId, Node,
-    Owner, Requirement, Resources, Snapshot,
+    Action, Booking, Device, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, HoldingPhase,
+    Job, JobId, Node, Owner, PodId, Requirement, Resources, Snapshot,
 };
 use dovetail_plan::{Engine, EngineConfig, PolicySpec, PreemptionConfig};
 use dovetail_sim::record::{Checkpoint, RecordError, Recorder, replay, what_if};
 use dovetail_sim::timed::cluster_events::read_cluster_events;
 use dovetail_sim::timed::{Estimates, FaultModel, Simulation, TimedConfig, TimedWorld};
 use dovetail_trace::synth::{SynthConfig, synth};
+use serde_json::Value;
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -278,4 +279,163 @@ fn who_is_asked_stands_before_the_room_that_was_kept_and_given_up() {
     let recording = recorder.finish().unwrap();
     let asked = what_if("log", recording.as_slice(), policy).unwrap();
     assert_eq!((asked.decisions, asked.same_nodes), (5, 5), "{asked:?}");
+}
+
+/// A job of one pod that asks for some of everything, besides the devices.
+fn some_of_all(id: u64, device: DeviceRequest) -> Job {
+    let resources = Resources {
+        ephemeral_bytes: 10,
+        extended: [("rdma".to_owned(), 1)].into(),
+        ..Resources::pod(100, 10)
+    };
+    let requirement = Requirement { resources, device, ..Requirement::default() };
+    Job::single(JobId(id), &format!("job-{id}"), id, Arc::new(requirement))
+}
+
+/// A recording that tells an engine of every kind of amount, and one that starts after it.
+fn recordings_of_all_amounts() -> [String; 2] {
+    let mut shared = Node::plain("shared", 64_000, 1_000, 4, "h100");
+    shared.devices = vec![Device::plain("h100", 100); 4];
+    let mut counted = Node::plain("counted", 64_000, 1_000, 0, "");
+    let counters = vec![("slices".to_owned(), 8)];
+    counted.devices = vec![Device { counters: counters.clone(), ..Device::plain("h100", 100) }];
+    for node in [&mut shared, &mut counted] {
+        node.allocatable.ephemeral_bytes = 1_000;
+        node.allocatable.extended = [("rdma".to_owned(), 8)].into();
+    }
+    let snapshot = Snapshot { nodes: vec![shared.clone(), counted], ..Snapshot::default() };
+    let config = EngineConfig { policy: PolicySpec::named("best-fit"), ..EngineConfig::default() };
+    let share = DeviceRequest::Share { compute_milli: 300, memory_bytes: 10 };
+    let pod = PodId { job: JobId(4), pod_set: 0, ordinal: 0 };
+    let mut runs = some_of_all(4, share.clone());
+    runs.pod_sets[0].present = 1;
+    let held = |owner: Owner, index: u16| Holding {
+        id: HoldingId(0),
+        node: "shared".into(),
+        owner,
+        phase: HoldingPhase::Held { expected_end_ms: None },
+        reservation: None,
+        resources: runs.pod_sets[0].requirement.resources.clone(),
+        devices: vec![(index, DeviceAmount::share(300, 10))],
+        counts_into: Default::default(),
+        attachments: BTreeSet::new(),
+    };
+    let booking = Booking {
+        name: "later".to_owned(),
+        beneficiary: None,
+        requirement: Arc::clone(&runs.pod_sets[0].requirement),
+        count: 1,
+        from_ms: HOUR_MS,
+        to_ms: 2 * HOUR_MS,
+        was_admitted: false,
+    };
+    let too_many = DeviceRequest::Whole { count: 9, same_island: false };
+    let events = [
+        Event::NodeChanged(Box::new(shared)),
+        Event::Submitted(Box::new(some_of_all(1, share))),
+        Event::Submitted(Box::new(some_of_all(2, DeviceRequest::Counters { amounts: counters }))),
+        Event::Submitted(Box::new(some_of_all(3, too_many.clone()))),
+        Event::JobChanged(Box::new(some_of_all(3, too_many))),
+        Event::ForeignHeld(Box::new(held(Owner::Foreign("other".to_owned()), 2))),
+        Event::Adopted { job: Box::new(runs.clone()), holdings: vec![held(Owner::Pod(pod), 3)] },
+        Event::HeldChanged(Box::new(held(Owner::Pod(pod), 2))),
+        Event::BookingSet(Box::new(booking)),
+    ];
+    let mut engine = Engine::new(config.clone(), &snapshot).unwrap();
+    let mut recorder = Recorder::start("log", Vec::new(), "test", &config, &engine);
+    for (at_ms, event) in (10..).zip(events) {
+        let plan = engine.step(event.clone(), at_ms).unwrap();
+        recorder.step(at_ms, &[event], &plan);
+    }
+    let after = Recorder::start("log", Vec::new(), "test", &config, &engine);
+    [recorder, after].map(|recorder| String::from_utf8(recorder.finish().unwrap()).unwrap())
+}
+
+/// Names in a recording of what is an amount, or has amounts in it.
+const AMOUNTS: [&str; 9] = [
+    "cpu_milli",
+    "memory_bytes",
+    "ephemeral_bytes",
+    "pod_slots",
+    "extended",
+    "compute_milli",
+    "min_device_memory_bytes",
+    "counters",
+    "amounts",
+];
+
+/// Every place of an amount, as a JSON pointer.
+fn amounts(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Number(_) if at.split('/').any(|name| AMOUNTS.contains(&name)) => {
+            found.push(at.to_owned());
+        }
+        Value::Array(all) => {
+            let places = all.iter().enumerate();
+            places.for_each(|(place, one)| amounts(one, &format!("{at}/{place}"), found));
+        }
+        Value::Object(all) => {
+            all.iter().for_each(|(name, one)| amounts(one, &format!("{at}/{name}"), found));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn an_amount_beyond_its_limits_is_refused_with_its_line_and_one_at_its_limit_works() {
+    let policy = PolicySpec::named("best-fit");
+    let mut seen = BTreeSet::new();
+    for text in recordings_of_all_amounts() {
+        let report = replay("log", text.as_bytes()).unwrap();
+        assert_eq!((report.divergence, report.cut_off_after_line), (None, None));
+        for (index, line) in text.lines().enumerate() {
+            let whole: Value = serde_json::from_str(line).unwrap();
+            let mut places = Vec::new();
+            amounts(&whole, "", &mut places);
+            for place in places {
+                let edited = |amount: i64| {
+                    let mut other = whole.clone();
+                    *other.pointer_mut(&place).unwrap() = amount.into();
+                    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+                    lines[index] = other.to_string();
+                    lines.join("\n") + "\n"
+                };
+                let mut most: Option<i64> = None;
+                for amount in [i64::MIN, -1, i64::MAX] {
+                    let edited = edited(amount);
+                    let replayed = replay("log", edited.as_bytes()).unwrap_err().to_string();
+                    let asked = what_if("log", edited.as_bytes(), policy.clone());
+                    assert_eq!(asked.unwrap_err().to_string(), replayed, "{place}");
+                    assert!(replayed.starts_with(&format!("log:{}: ", index + 1)), "{replayed}");
+                    let (_, limits) = replayed
+                        .split_once(&format!(" is {amount}, expected "))
+                        .unwrap_or_else(|| panic!("{place}: {replayed}"));
+                    most = limits.split_once(" to ").and_then(|(_, most)| most.parse().ok());
+                }
+                // Nothing overflows, which would panic here; that is another world.
+                let at_limit = edited(most.expect("a limit"));
+                if let Err(error) = replay("log", at_limit.as_bytes()) {
+                    assert!(!error.to_string().contains(", expected "), "{error}");
+                }
+                seen.extend(place.split('/').map(str::to_owned));
+            }
+        }
+    }
+    // Of what the recordings have amounts.
+    for name in AMOUNTS.into_iter().chain([
+        "nodes",
+        "jobs",
+        "holdings",
+        "bookings",
+        "node_changed",
+        "submitted",
+        "job_changed",
+        "adopted",
+        "held_changed",
+        "foreign_held",
+        "booking_set",
+        "bind",
+    ]) {
+        assert!(seen.contains(name), "{name} is not in {seen:?}");
+    }
 }
