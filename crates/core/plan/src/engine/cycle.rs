@@ -167,6 +167,8 @@ impl Engine {
         }
         self.woken.helped.push((helped, nodes));
         for class in self.reserve.that_may_take(&mut self.books) {
+            // It is woken for what is reserved for others, whatever woke it before.
+            self.woken.classes.remove(&class);
             self.books.jobs.pending.wake(class);
         }
     }
