@@ -207,6 +207,7 @@ impl Pending {
         let queues = classes.filter(waits).map(|class| class.key.queue.as_str());
         // Classes are many, queues are few.
         let queues: FxHashSet<&str> = queues.collect();
+        // order-free: a set.
         queues.into_iter().map(QueueName::from).collect()
     }
 

@@ -31,7 +31,6 @@ struct Prepared {
     pods: BTreeSet<String>,
 }
 
-/// A device of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ClaimedDevice {
     pub(super) name: String,

@@ -92,7 +92,6 @@ pub(super) fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut
 
 /// What would start pending pods.
 struct Started {
-    /// How many of them start.
     pods: usize,
     moves: Vec<Move>,
     /// Workloads whose moves are made before, as `Kind namespace/name`.

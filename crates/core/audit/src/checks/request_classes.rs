@@ -15,7 +15,7 @@ use super::profile_names::ProfileNames;
 use super::view::label_keys;
 use crate::facts::{Gpus, Node};
 
-/// The kinds of some nodes.
+/// Nodes that pods cannot tell apart, numbered.
 pub(super) struct NodeKinds<'f> {
     /// Those whose labels, as far as pods ask for them, and taints are the same.
     places: Kinds<'f>,

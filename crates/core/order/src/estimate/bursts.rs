@@ -19,7 +19,6 @@ pub struct Bursts {
     all: BTreeMap<u64, Burst>,
     /// Bursts of each owner and size.
     of_group: BTreeMap<RunTimeGroup, BTreeSet<u64>>,
-    /// The burst of each job.
     of_job: BTreeMap<JobId, u64>,
 }
 

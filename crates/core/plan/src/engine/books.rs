@@ -170,47 +170,7 @@ impl Books {
 
     /// A waiting job, to be held against those that might make place for it.
     pub(crate) fn relation<'b>(&'b self, record: &'b JobRecord) -> Relation<'b> {
-        self.relation_beside(record, &mut KeptQuota::default())
-    }
-
-    /// The same for one of many waiting jobs.
-    pub(crate) fn relation_beside<'b>(
-        &'b self,
-        record: &'b JobRecord,
-        known: &mut KeptQuota,
-    ) -> Relation<'b> {
-        let (turns, quota, queue) = (self.turns.as_ref(), &self.quota, &record.job.queue);
-        let may_reclaim = turns.is_some_and(TurnBook::reclaims)
-            && quota.way_up(queue).any(|queue| !quota.entitled(queue).is_empty());
-        let reclaimed = match may_reclaim {
-            true => self.reclaimed_by(record, known),
-            false => [0, 0],
-        };
-        let preemptor = Preemptor::of(record, reclaimed);
-        let (by_priority, now_ms) = (self.by_priority, self.placement.now_ms);
-        let spared = &self.kept.bookings.spared;
-        Relation { preemptor, queue, turns, quota, by_priority, now_ms, spared }
-    }
-
-    /// The queues for which a job may reclaim, and those within their quotas, bit by bit.
-    fn reclaimed_by(&self, record: &JobRecord, known: &mut KeptQuota) -> [u32; 2] {
-        let (quota, queue) = (&self.quota, &record.job.queue);
-        let asked = record.gang.smallest(&self.placement.state);
-        let of = |kept: &Beside| {
-            let entitled = |queue| Cow::Owned(quota.entitled(queue));
-            let within = match quota.shares.is_some() {
-                true => reclaims(quota, queue, (&asked, kept), |queue: &Queue| {
-                    Cow::Borrowed(&queue.guaranteed)
-                }),
-                false => 0,
-            };
-            [reclaims(quota, queue, (&asked, kept), entitled), within]
-        };
-        // What is kept for others leaves less: most queues have nothing left even without.
-        match of(&Beside::default()) {
-            [0, 0] => [0, 0],
-            _ => of(&known.of(record, &self.bounded())),
-        }
+        relation_beside(self, record, &mut KeptQuota::default())
     }
 
     /// What a waiting job's place rests on beside its priority: the smallest goes first.
@@ -395,5 +355,45 @@ fn rank(
         (Some(usage), _) => usage.rank(queue, quota, capacity),
         (None, Some(shares)) => shares.rank(quota, queue, &asked()),
         (None, None) => quota.rank(queue, capacity),
+    }
+}
+
+/// A waiting job, one of many, to be held against those that might make place for it.
+pub(crate) fn relation_beside<'b>(
+    books: &'b Books,
+    record: &'b JobRecord,
+    known: &mut KeptQuota,
+) -> Relation<'b> {
+    let (turns, quota, queue) = (books.turns.as_ref(), &books.quota, &record.job.queue);
+    let may_reclaim = turns.is_some_and(TurnBook::reclaims)
+        && quota.way_up(queue).any(|queue| !quota.entitled(queue).is_empty());
+    let reclaimed = match may_reclaim {
+        true => reclaimed_by(books, record, known),
+        false => [0, 0],
+    };
+    let preemptor = Preemptor::of(record, reclaimed);
+    let (by_priority, now_ms) = (books.by_priority, books.placement.now_ms);
+    let spared = &books.kept.bookings.spared;
+    Relation { preemptor, queue, turns, quota, by_priority, now_ms, spared }
+}
+
+/// The queues for which a job may reclaim, and those within their quotas, bit by bit.
+fn reclaimed_by(books: &Books, record: &JobRecord, known: &mut KeptQuota) -> [u32; 2] {
+    let (quota, queue) = (&books.quota, &record.job.queue);
+    let asked = record.gang.smallest(&books.placement.state);
+    let of = |kept: &Beside| {
+        let entitled = |queue| Cow::Owned(quota.entitled(queue));
+        let within = match quota.shares.is_some() {
+            true => reclaims(quota, queue, (&asked, kept), |queue: &Queue| {
+                Cow::Borrowed(&queue.guaranteed)
+            }),
+            false => 0,
+        };
+        [reclaims(quota, queue, (&asked, kept), entitled), within]
+    };
+    // What is kept for others leaves less: most queues have nothing left even without.
+    match of(&Beside::default()) {
+        [0, 0] => [0, 0],
+        _ => of(&known.of(record, &books.bounded())),
     }
 }

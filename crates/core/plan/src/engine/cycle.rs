@@ -4,19 +4,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_model::{JobId, NodeId, PendingReason, Plan};
-use rustc_hash::FxHashMap;
+use dovetail_model::{JobId, PendingReason, Plan};
 
 use super::models::{self, Models};
+use super::woken::{Woken, may_start};
 use super::{Books, Engine, dividing, overdue, reclaiming, turning};
 use crate::explain::DecisionRecord;
 use crate::gang::Gang;
-use crate::pending::{OrderKey, Sleep};
-use crate::preemption::{PreemptOutcome, might_clear};
-use crate::reserve;
-use dovetail_order::queues::quota::Beside;
-use dovetail_state::cause::{Cause, Help};
-use dovetail_state::scope::Scope;
+use crate::pending::{OrderKey, Pending, Sleep};
+use crate::preemption::PreemptOutcome;
+use dovetail_state::cause::Help;
 
 /// Why a job that was tried has not started.
 enum Tried {
@@ -46,37 +43,6 @@ impl Tried {
     }
 }
 
-/// What became better in a cycle, and the classes that were woken for that.
-#[derive(Debug, Default)]
-pub(super) struct Woken {
-    helped: Vec<(Help, Vec<NodeId>)>,
-    /// What each waits for, and at which place of `helped` it was woken.
-    classes: FxHashMap<usize, (Sleep, usize)>,
-}
-
-impl Woken {
-    /// Where more nodes became better, a class is tried as soon as it is asked about all of them.
-    const MOST_NODES: usize = 64;
-
-    fn note(&mut self, class: usize, sleep: Sleep) {
-        self.classes.insert(class, (sleep, self.helped.len()));
-    }
-
-    /// What a class waits for, and what became better from when it was woken on; `None` if it was
-    /// not woken for that, or if that is too much to look at.
-    fn since(&self, class: usize) -> Option<(Sleep, Help, Vec<NodeId>)> {
-        let (sleep, from) = self.classes.get(&class)?;
-        let helped = &self.helped[*from..];
-        let count: usize = helped.iter().map(|(_, nodes)| nodes.len()).sum();
-        if count > Self::MOST_NODES {
-            return None;
-        }
-        let nodes = helped.iter().flat_map(|(_, nodes)| nodes).copied().collect();
-        let helped = helped.iter().fold(Help::NONE, |all, (helped, _)| all | *helped);
-        Some((*sleep, helped, nodes))
-    }
-}
-
 impl Engine {
     /// Starts whatever can start now; the decisions go to the plan.
     pub(super) fn cycle(&mut self, plan: &mut Plan) {
@@ -91,10 +57,8 @@ impl Engine {
         self.books.settle_claims(plan);
         self.reserve.settle_bookings(&mut self.books, raised, plan);
         self.reserve.settle(&mut self.books, raised, plan);
-        self.preemption.begin_cycle(match self.books.placement.state.helped.meets(Help::SEARCH) {
-            true => self.books.jobs.pending.asleep_wanting(Help::SEARCH).into_iter().collect(),
-            false => BTreeSet::new(),
-        });
+        let Books { jobs, placement, .. } = &mut self.books;
+        self.preemption.begin_cycle(not_searched(placement.state.helped, &mut jobs.pending));
         self.books.survey.clear();
         self.woken = Woken::default();
         self.books.jobs.pending.wake_due(self.books.placement.now_ms);
@@ -104,11 +68,9 @@ impl Engine {
         loop {
             let next = self.books.next_job(after);
             if let Some((job, class)) = next
-                && let Some(sleep) = self.sleeps_on(job, class)
+                && let Some(place) = self.sleeps_on(job, class, plan)
             {
-                let place = self.books.jobs.records[&job].place;
-                self.books.jobs.say(job, sleep.told(), plan);
-                after = place.map(|(place, _)| place);
+                after = Some(place);
                 continue;
             }
             let next = next.map(|next| reclaiming::in_its_stead(next, &mut self.books));
@@ -159,92 +121,40 @@ impl Engine {
         let helped = std::mem::take(&mut state.helped);
         let nodes = std::mem::take(&mut state.helped_nodes);
         for class in self.books.jobs.pending.asleep_wanting(helped) {
-            if self.may_start(class, helped, &nodes) {
+            if may_start(class, &mut self.books, helped, &nodes) {
                 let sleep = self.books.jobs.pending.asleep(class).expect("it sleeps");
                 self.woken.note(class, sleep);
                 self.books.jobs.pending.wake(class);
             }
         }
-        self.woken.helped.push((helped, nodes));
+        self.woken.note_helped(helped, nodes);
         for class in self.reserve.that_may_take(&mut self.books) {
             // It is woken for what is reserved for others, whatever woke it before.
-            self.woken.classes.remove(&class);
+            self.woken.forget(class);
             self.books.jobs.pending.wake(class);
         }
     }
 
-    /// What a class waits for that was woken in this cycle for room that others have taken by now:
-    /// it sleeps on. `None` if it is to be tried. The first job of a queue always is: room may be
-    /// reserved for it, or be free to it that is reserved for others.
-    fn sleeps_on(&mut self, job: JobId, class: usize) -> Option<Sleep> {
+    /// The place of the first job of a class that was woken in this cycle for room that others have
+    /// taken by now: it sleeps on. `None` if it is to be tried. The first job of a queue always is:
+    /// room may be reserved for it, or be free to it that is reserved for others.
+    fn sleeps_on(&mut self, job: JobId, class: usize, plan: &mut Plan) -> Option<OrderKey> {
         let (sleep, helped, nodes) = self.woken.since(class)?;
         let state = &self.books.placement.state;
-        let queue = &self.books.jobs.records[&job].job.queue;
-        if state.helped != Help::NONE || self.reserve.first_of(&self.books, queue) == Some(job) {
+        let record = &self.books.jobs.records[&job];
+        let (place, _) = record.place?;
+        if state.helped != Help::NONE
+            || self.reserve.first_of(&self.books, &record.job.queue) == Some(job)
+        {
             return None;
         }
         self.books.jobs.pending.sleep(class, sleep);
-        if self.may_start(class, helped, &nodes) {
+        if may_start(class, &mut self.books, helped, &nodes) {
             self.books.jobs.pending.wake(class);
             return None;
         }
-        Some(sleep)
-    }
-
-    /// Whether a sleeping class could start at all; cheap, and never wrong when it says no. Only
-    /// what was freed on `nodes` became better, unless nodes themselves changed.
-    fn may_start(&mut self, class: usize, helped: Help, nodes: &[NodeId]) -> bool {
-        let books = &mut self.books;
-        let (key, wants) = books.jobs.pending.asks(class);
-        if key.claim.is_some() || !key.kept_room.is_empty() {
-            return true;
-        }
-        let first = books.jobs.pending.first_of(class);
-        let first = first.and_then(|job| books.jobs.records.get(&job));
-        if books.kept.bookings.is_for(&key.queue, key.claim) {
-            return true;
-        }
-        if key.p90_ms.is_some() && reserve::lends_to(books, key.p90_ms) {
-            return true;
-        }
-        let might_preempt = first.is_some_and(|record| books.might_preempt(record));
-        let sleep = books.jobs.pending.asleep(class);
-        // Room may have been there all the time, on any node.
-        if !might_preempt && sleep.is_some_and(|it| it.reason == PendingReason::WaitingForQuota) {
-            let asked = key.gang.smallest(&books.placement.state);
-            return books.quota.blocked_by(&key.queue, &asked, &Beside::default()).is_none();
-        }
-        if helped.meets(Help::NODES) || wants.meets(Help::SEARCH) {
-            return true;
-        }
-        let gang = Arc::clone(&key.gang);
-        if let Some(record) = first.filter(|_| might_preempt) {
-            // What its queue may get back stands on any node.
-            if books.relation(record).preemptor.may_reclaim() {
-                return true;
-            }
-            let is_plain = |shape| books.placement.state.shapes.get(shape).demand.is_plain();
-            let only =
-                gang.only_pod().filter(|set| is_plain(set.shape) && !wants.meets(Help::QUOTA));
-            return only.is_none_or(|set| {
-                nodes.iter().any(|node| might_clear(books, record, set.shape, *node))
-            });
-        }
-        if let Some(set) = gang.only_pod() {
-            let demand = &books.placement.state.shapes.get(set.shape).demand;
-            if !demand.is_plain() {
-                return true;
-            }
-            let demand = demand.clone();
-            let fits =
-                |node: &NodeId| demand.obstacle(&mut books.placement.state, *node) == Cause::None;
-            return nodes.iter().any(fits);
-        }
-        let placement = &mut books.placement;
-        let finder = placement.finder.finder();
-        gang.sets.iter().filter(|set| set.min > 0).all(|set| {
-            finder.room(&mut placement.state, set.shape, Scope::Everywhere) >= u64::from(set.min)
-        })
+        self.books.jobs.say(job, sleep.told(), plan);
+        Some(place)
     }
 
     /// Starts a job, or says why not and what would help.
@@ -358,5 +268,13 @@ impl Engine {
     fn wanted_by(&mut self, job: JobId, gang: &Gang) -> Help {
         let own = self.books.room_held_for(job);
         self.books.placement.as_if_free(own, |placement| placement.wanted_by(gang))
+    }
+}
+
+/// Classes that the last cycle did not search for.
+fn not_searched(helped: Help, pending: &mut Pending) -> BTreeSet<usize> {
+    match helped.meets(Help::SEARCH) {
+        true => pending.asleep_wanting(Help::SEARCH).into_iter().collect(),
+        false => BTreeSet::new(),
     }
 }

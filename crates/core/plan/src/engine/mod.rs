@@ -45,6 +45,7 @@ mod reclaiming;
 pub(crate) mod snapshot;
 pub mod supply;
 mod turning;
+mod woken;
 
 pub use ask::Questions;
 pub use batch::Batch;
@@ -83,7 +84,7 @@ pub struct Engine {
     /// Whether the last step that decided has left something undecided
     /// ([`EngineConfig::ends_at_claims`]).
     pub has_more: bool,
-    woken: cycle::Woken,
+    woken: woken::Woken,
     config: EngineConfig,
 }
 

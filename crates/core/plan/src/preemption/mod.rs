@@ -16,6 +16,7 @@
 //! | `prey` | whom a job may stop, by node and by queue |
 //! | `bounds` | proofs, before any search, that a gang does not fit whoever goes |
 //! | `node_plan` | the cheapest way to make one pod fit on one node |
+//! | `covering` | what victims cost at least for the devices that a pod lacks on a node |
 //! | `survey` | what is known of each node for one more pod |
 //! | `stepwise` | pods of a gang one after the other, each where that costs least |
 //! | `shortage` | what queues must get back before a job may start, and what is kept of that |
@@ -39,6 +40,7 @@ mod bounds;
 mod checkpoints;
 pub(crate) mod claims;
 mod cost;
+mod covering;
 mod decide;
 mod for_gangs;
 mod guarantees;

@@ -2,11 +2,12 @@
 //! may go is gone; what the pod leaves room for is put back, the most important first.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use dovetail_model::{DeviceRequest, HoldingId, JobId, NodeId, PreemptionCost};
+use dovetail_model::{JobId, NodeId};
 
 use super::cost::{self, BudgetTally, Weighs};
+use super::covering::of_devices;
 use super::search::Search;
 use super::survey::{NodePlan, Outlook};
 use super::units::Unit;
@@ -72,49 +73,9 @@ impl Search<'_> {
         let alone = |unit: &Unit| cost::of(std::iter::once(unit), tally, self.prey.relation.now_ms);
         let Some(least) = units.iter().map(alone).min() else { return Outlook::Hopeless };
         Outlook::AtLeast(match tally.weighs() {
-            Weighs::Work => least.max(self.of_devices(shape, node, &units)),
+            Weighs::Work => least.max(of_devices(self.state, (shape, node), &units)),
             Weighs::Pods | Weighs::Age => least,
         })
-    }
-
-    /// What those cost at least who leave the devices that a pod lacks on a node, if they could go
-    /// in part: the linear bound of the covering problem.
-    fn of_devices(&self, shape: ShapeId, node: NodeId, units: &[Unit]) -> PreemptionCost {
-        let holdings = &self.state.holdings;
-        let devices = |ids: &[HoldingId]| -> usize {
-            let records = ids.iter().map(|id| holdings.get(*id));
-            let here = records.filter(|record| record.node == node);
-            here.flat_map(|record| &record.devices)
-                .map(|(at, _)| *at)
-                .collect::<BTreeSet<_>>()
-                .len()
-        };
-        let priority = units.iter().map(|unit| unit.priority).min().unwrap_or(i32::MIN);
-        let mut bound =
-            PreemptionCost { highest_priority: i64::from(priority), ..PreemptionCost::default() };
-        let cold = self.state.nodes.cold(node);
-        let asked = match &self.state.shapes.get(shape).requirement.device {
-            DeviceRequest::Whole { count, .. } => usize::from(*count),
-            _ => return bound,
-        };
-        let free = cold.node.devices.len().saturating_sub(devices(&cold.holdings));
-        let mut lacking = asked.saturating_sub(free) as u64;
-        let lost =
-            |unit: &Unit| unit.work_lost_gpu_milli_ms.saturating_add(unit.requeue_gpu_milli_ms);
-        let mut by_loss: Vec<(u64, u64)> = units
-            .iter()
-            .map(|unit| (lost(unit), devices(&unit.holdings) as u64))
-            .filter(|(_, devices)| *devices > 0)
-            .collect();
-        by_loss.sort_by_key(|(lost, devices)| lost / devices);
-        for (lost, devices) in by_loss {
-            let part = devices.min(lacking);
-            // Rounded down: a bound is never above the true cost.
-            let lost = lost / devices * part;
-            bound.requeue_gpu_milli_ms = bound.requeue_gpu_milli_ms.saturating_add(lost);
-            lacking -= part;
-        }
-        bound
     }
 
     /// Who may go from a node; nobody if that would not help.

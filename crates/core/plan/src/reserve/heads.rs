@@ -156,9 +156,9 @@ impl Reservations {
     }
 
     /// Whoever had no hope may have some where other allocations have no known end, or where a
-    /// reservation ended: its job may run by now, and have a known end. Not so who is set aside: the
-    /// one after it in its queue may have a reservation by now for which others ended, and would
-    /// lose it again, for as long as searches may go on. Returns whether a reservation ended.
+    /// reservation ended: its job may run by now, and have a known end. Not so who is set aside:
+    /// the one after it in its queue may have a reservation by now for which others ended, and
+    /// would lose it again, for as long as searches may go on. Returns whether a reservation ended.
     fn look_again(&mut self, books: &mut Books) -> bool {
         let fewer_reserved = std::mem::take(&mut books.kept.news.fewer_reserved);
         if fewer_reserved {

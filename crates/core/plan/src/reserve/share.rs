@@ -94,7 +94,7 @@ fn held_inside(books: &Books, record: &JobRecord, reserved: &OnNodes) -> i64 {
     inside(books, record, pods, reserved)
 }
 
-/// What pods of a job have of what is reserved.
+/// GPUs of a reservation that a job holds, in thousandths.
 fn inside(
     books: &Books,
     record: &JobRecord,

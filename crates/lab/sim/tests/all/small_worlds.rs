@@ -133,8 +133,8 @@ fn drawn(seed: u64) -> (TimedWorld, (u32, u32)) {
     (TimedWorld { nodes, jobs, queues, ..TimedWorld::default() }, heads)
 }
 
-/// With seed 15 and preset `fair`, a step of 25 jobs took 3,451 actions where a job without hope was
-/// searched for again whenever a reservation ended.
+/// With seed 15 and preset `fair`, a step of 25 jobs took 3,451 actions where a job without hope
+/// was searched for again whenever a reservation ended.
 #[test]
 fn a_step_ends_soon() {
     for seed in SEEDS {

@@ -1,0 +1,110 @@
+//! Which sleeping classes could start after what became better, and whether they still could once
+//! others have started.
+
+use std::sync::Arc;
+
+use dovetail_model::{NodeId, PendingReason};
+use rustc_hash::FxHashMap;
+
+use super::Books;
+use crate::pending::Sleep;
+use crate::preemption::might_clear;
+use crate::reserve;
+use dovetail_order::queues::quota::Beside;
+use dovetail_state::cause::{Cause, Help};
+use dovetail_state::scope::Scope;
+
+/// What became better in a cycle, and the classes that were woken for that.
+#[derive(Debug, Default)]
+pub(super) struct Woken {
+    helped: Vec<(Help, Vec<NodeId>)>,
+    /// What each waits for, and at which place of `helped` it was woken.
+    classes: FxHashMap<usize, (Sleep, usize)>,
+}
+
+impl Woken {
+    /// Where more nodes became better, a class is tried as soon as it is asked about all of them.
+    const MOST_NODES: usize = 64;
+
+    pub(super) fn note(&mut self, class: usize, sleep: Sleep) {
+        self.classes.insert(class, (sleep, self.helped.len()));
+    }
+
+    /// Whatever woke a class before does not count.
+    pub(super) fn forget(&mut self, class: usize) {
+        self.classes.remove(&class);
+    }
+
+    /// Something became better, on these nodes where something was freed.
+    pub(super) fn note_helped(&mut self, helped: Help, nodes: Vec<NodeId>) {
+        self.helped.push((helped, nodes));
+    }
+
+    /// What a class waits for, and what became better from when it was woken on; `None` if it was
+    /// not woken for that, or if that is too much to look at.
+    pub(super) fn since(&self, class: usize) -> Option<(Sleep, Help, Vec<NodeId>)> {
+        let (sleep, from) = self.classes.get(&class)?;
+        let helped = &self.helped[*from..];
+        let count: usize = helped.iter().map(|(_, nodes)| nodes.len()).sum();
+        if count > Self::MOST_NODES {
+            return None;
+        }
+        let nodes = helped.iter().flat_map(|(_, nodes)| nodes).copied().collect();
+        let helped = helped.iter().fold(Help::NONE, |all, (helped, _)| all | *helped);
+        Some((*sleep, helped, nodes))
+    }
+}
+
+/// Whether a sleeping class could start at all; cheap, and never wrong when it says no. Only
+/// what was freed on `nodes` became better, unless nodes themselves changed.
+pub(super) fn may_start(class: usize, books: &mut Books, helped: Help, nodes: &[NodeId]) -> bool {
+    let (key, wants) = books.jobs.pending.asks(class);
+    if key.claim.is_some() || !key.kept_room.is_empty() {
+        return true;
+    }
+    let first = books.jobs.pending.first_of(class);
+    let first = first.and_then(|job| books.jobs.records.get(&job));
+    if books.kept.bookings.is_for(&key.queue, key.claim) {
+        return true;
+    }
+    if key.p90_ms.is_some() && reserve::lends_to(books, key.p90_ms) {
+        return true;
+    }
+    let might_preempt = first.is_some_and(|record| books.might_preempt(record));
+    let sleep = books.jobs.pending.asleep(class);
+    // Room may have been there all the time, on any node.
+    if !might_preempt && sleep.is_some_and(|it| it.reason == PendingReason::WaitingForQuota) {
+        let asked = key.gang.smallest(&books.placement.state);
+        return books.quota.blocked_by(&key.queue, &asked, &Beside::default()).is_none();
+    }
+    if helped.meets(Help::NODES) || wants.meets(Help::SEARCH) {
+        return true;
+    }
+    let gang = Arc::clone(&key.gang);
+    if let Some(record) = first.filter(|_| might_preempt) {
+        // What its queue may get back stands on any node.
+        if books.relation(record).preemptor.may_reclaim() {
+            return true;
+        }
+        let is_plain = |shape| books.placement.state.shapes.get(shape).demand.is_plain();
+        let only = gang.only_pod().filter(|set| is_plain(set.shape) && !wants.meets(Help::QUOTA));
+        return only.is_none_or(|set| {
+            nodes.iter().any(|node| might_clear(books, record, set.shape, *node))
+        });
+    }
+    if let Some(set) = gang.only_pod() {
+        let demand = &books.placement.state.shapes.get(set.shape).demand;
+        if !demand.is_plain() {
+            return true;
+        }
+        let demand = demand.clone();
+        let fits =
+            |node: &NodeId| demand.obstacle(&mut books.placement.state, *node) == Cause::None;
+        return nodes.iter().any(fits);
+    }
+    let placement = &mut books.placement;
+    let finder = placement.finder.finder();
+    gang.sets.iter().filter(|set| set.min > 0).all(|set| {
+        finder.room(&mut placement.state, set.shape, Scope::Everywhere) >= u64::from(set.min)
+    })
+}
