@@ -18,7 +18,7 @@ const MOST_UNITS: i64 = MAX_MEMORY_BYTES;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{field} is {value}, expected {least} to {most}")]
 pub(super) struct AmountError {
-    /// Whose it is, and its field.
+    /// With the object in front of it, and the place in that.
     field: String,
     value: i64,
     least: i64,
