@@ -270,6 +270,5 @@ fn held_time(tenant: &Tenant, ms: u64) -> HeldTime {
 
 /// An object as people write it.
 pub fn words(object: &ObjectRef) -> String {
-    let slash = if object.namespace.is_empty() { "" } else { "/" };
-    format!("{} {}{slash}{}", object.kind, object.namespace, object.name)
+    object.in_words()
 }

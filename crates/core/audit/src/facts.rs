@@ -74,6 +74,12 @@ impl ObjectRef {
     pub fn new(kind: &str, namespace: &str, name: &str) -> Self {
         Self { kind: kind.into(), namespace: namespace.into(), name: name.into() }
     }
+
+    /// As people write it: `Deployment prod/serve`, or `Node a` where it has no namespace.
+    pub fn in_words(&self) -> String {
+        let slash = if self.namespace.is_empty() { "" } else { "/" };
+        format!("{} {}{slash}{}", self.kind, self.namespace, self.name)
+    }
 }
 
 /// A node.

@@ -77,7 +77,7 @@ fn before_taints(added: &[Taint], harmed: &[Harmed], trial: &Trial<'_>) -> Strin
 
 /// The owners of pods in words: the first of them, and how many more there are.
 fn named<'h>(harmed: impl Iterator<Item = &'h Harmed>) -> String {
-    let owners: BTreeSet<String> = harmed.map(|harmed| words(&harmed.owner)).collect();
+    let owners: BTreeSet<String> = harmed.map(|harmed| harmed.owner.in_words()).collect();
     let named = owners.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join(", ");
     match owners.len().saturating_sub(MOST_NAMED) {
         0 => named,
@@ -126,14 +126,9 @@ fn later_pods_beyond_quota(patch: &Patch, reach: &PatchReach) -> Option<(String,
         "{} and possibly others create pods with GPUs later, which a quota for the current pods \
          would reject. 1. decide how many GPUs namespace {namespace} may use with them; \
          2. create a ResourceQuota for that number",
-        words(first)
+        first.in_words()
     );
     Some((order, owners.into_iter().cloned().collect()))
-}
-
-fn words(object: &ObjectRef) -> String {
-    let slash = if object.namespace.is_empty() { "" } else { "/" };
-    format!("{} {}{slash}{}", object.kind, object.namespace, object.name)
 }
 
 fn written(taint: &Taint) -> String {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::View;
 use crate::catalogue::{DRAIN, example};
-use crate::facts::{Facts, ObjectRef};
+use crate::facts::Facts;
 use crate::finding::{Evidence, Finding, Move};
 use crate::losses::{lost_by_drain, lost_by_move};
 use crate::names::first_of;
@@ -43,8 +43,7 @@ pub(super) fn name_losses(view: &View<'_>, found: &mut [Finding]) {
             continue;
         }
         let Some(lost) = lost_by_drain(workload) else { continue };
-        let owner = &workload.owner;
-        let name = format!("{} {}/{}", owner.kind, owner.namespace, owner.name);
+        let name = workload.owner.in_words();
         for node in nodes {
             if let Some(losses) = drained.get_mut(node) {
                 losses.entry(lost.clone()).or_default().insert(name.clone());
@@ -66,12 +65,12 @@ fn name_losses_of_moves(facts: &Facts, found: &mut [Finding]) {
         let moved: BTreeSet<(&str, &str)> = moved.collect();
         let mut losses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for workload in &facts.workloads {
-            let ObjectRef { kind, namespace, name } = &workload.owner;
+            let namespace = workload.owner.namespace.as_str();
             let mut pods = workload.pods.iter();
-            if pods.any(|pod| moved.contains(&(namespace.as_str(), pod.name.as_str())))
+            if pods.any(|pod| moved.contains(&(namespace, pod.name.as_str())))
                 && let Some(lost) = lost_by_move(workload)
             {
-                losses.entry(lost).or_default().insert(format!("{kind} {namespace}/{name}"));
+                losses.entry(lost).or_default().insert(workload.owner.in_words());
             }
         }
         let lines = losses.iter().map(|(lost, owners)| format!("{}: {lost}", names(owners)));

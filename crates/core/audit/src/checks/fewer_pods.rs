@@ -84,9 +84,8 @@ pub(super) fn fewer_replicas(
             }
         });
     };
-    let ObjectRef { kind, namespace, name } = &by.object;
     let field = if by.starts_from_zero() { "minReplicaCount" } else { "minReplicas" };
-    let of = format!("{kind} {namespace}/{name}");
+    let of = by.object.in_words();
     let finding = finding.with("replicas set by", &of);
     if scaled.kind == GROUPS {
         return finding.for_example(format!(

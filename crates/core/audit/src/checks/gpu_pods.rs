@@ -4,6 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::View;
 use crate::facts::{Node, Pod, Workload};
+use crate::finding::Finding;
+use crate::names::first_of;
+
+/// Pods that one line names.
+const MOST_NAMED: usize = 3;
 
 /// The pods that use GPUs, by node; those of DaemonSets included: a drain leaves these.
 pub(super) struct GpuPods<'f>(BTreeMap<&'f str, Vec<(&'f Workload, &'f Pod)>>);
@@ -25,8 +30,15 @@ impl<'f> GpuPods<'f> {
         self.0.get(&*node.node.name).map_or(0, Vec::len)
     }
 
-    pub(super) fn names_on(&self, node: &Node) -> BTreeSet<String> {
-        let pods = self.0.get(&*node.node.name).into_iter().flatten();
-        pods.map(|(workload, pod)| format!("{}/{}", workload.owner.namespace, pod.name)).collect()
+    /// The finding with the pods that must leave a node before its layout changes, if there are
+    /// any.
+    pub(super) fn must_leave(&self, finding: Finding, node: &Node) -> Finding {
+        let Some(pods) = self.0.get(&*node.node.name) else { return finding };
+        let name = |(workload, pod): &(&Workload, &Pod)| {
+            format!("{}/{}", workload.owner.namespace, pod.name)
+        };
+        let names: BTreeSet<String> = pods.iter().map(name).collect();
+        let names = first_of(names.iter(), MOST_NAMED);
+        finding.with("pods that must leave first", format!("{names} on {}", node.node.name))
     }
 }

@@ -17,6 +17,7 @@ use dovetail_model::MigTable;
 
 use super::View;
 use super::cut_gpus::KnownLayouts;
+use super::gpu_pods::GpuPods;
 use super::instance_request::{InstanceRequest, profile_of};
 use super::profile_names::{ProfileNames, lacks_memory_size};
 use super::request_classes::{NodeKinds, RequestClass, classes};
@@ -92,8 +93,12 @@ pub(super) struct Supply<'f> {
 
 impl<'f> Supply<'f> {
     /// The supply for pods with these requests, and the class of each request.
-    pub(super) fn of(view: &View<'f>, requests: Vec<InstanceRequest<'f>>) -> (Self, Vec<usize>) {
-        let (names, nodes) = (ProfileNames::of(view.facts), nodes(view));
+    pub(super) fn of(
+        view: &View<'f>,
+        pods: &GpuPods<'f>,
+        requests: Vec<InstanceRequest<'f>>,
+    ) -> (Self, Vec<usize>) {
+        let (names, nodes) = (ProfileNames::of(view.facts), nodes(view, pods));
         let kinds = NodeKinds::of(nodes.iter().map(|of| of.node), &requests);
         let (classes, of_requests) = classes(requests, &names, &kinds);
         let supply = Self {

@@ -13,10 +13,6 @@ use crate::catalogue::{DRAIN, GKE};
 use crate::example::Example;
 use crate::facts::Node;
 use crate::finding::Finding;
-use crate::names::first_of;
-
-/// Pods that one line names.
-const MOST_NAMED: usize = 3;
 
 /// What to do about GPUs that did not get the instances of their node's layout. Without the label,
 /// GPU Operator would ask for `all-disabled`, which deletes the instances of running pods.
@@ -41,18 +37,14 @@ pub(super) fn with_layout(
         return finding;
     }
     let layout = profile.map(|profile| format!("all-{profile}"));
-    let pods = pods.names_on(node);
-    if !pods.is_empty() {
-        let pods = format!("{} on {}", first_of(pods.iter(), MOST_NAMED), node.node.name);
-        finding = finding.with("pods that must leave first", pods);
-    }
+    finding = pods.must_leave(finding, node);
     // To set the label to what it says changes nothing.
     let has_it =
         layout.is_some() && node.node.label(labels::NVIDIA_MIG_CONFIG) == layout.as_deref();
     if stays || has_it {
         return finding.for_example(APPLY_AGAIN);
     }
-    let is_used = !pods.is_empty() || node.may_be_held;
+    let is_used = pods.count_on(node) > 0 || node.may_be_held;
     match (layout, is_used) {
         (Some(layout), true) => finding.for_example(format!(
             "{DRAIN}  # then: kubectl label node NODE nvidia.com/mig.config={layout} --overwrite. \

@@ -372,8 +372,7 @@ fn stopped(mut finding: Finding, view: &View<'_>, workload: &Workload) -> Findin
     let Some(by) = autoscalers.find(|by| workload.is_made_by(&by.scales)) else {
         return finding.mended_in(workload, [PatchChange::Stop]);
     };
-    let ObjectRef { kind, namespace, name } = &by.object;
-    let of = format!("{kind} {namespace}/{name}");
+    let of = by.object.in_words();
     finding.is_undone = true;
     finding.with("replicas set by", &of).for_example(format!(
         "annotations: {{autoscaling.keda.sh/paused-replicas: \"0\"}}  # of {of}, which would start the pods \

@@ -15,7 +15,6 @@ use super::{View, claims_on, pod_ref};
 use crate::catalogue::Check;
 use crate::facts::{Facts, Node, Pod, Workload};
 use crate::finding::Finding;
-use crate::names::first_of;
 
 /// What a finding says where GPUs are not in MIG mode: a plan leaves these as they are unless its
 /// policy allows the change.
@@ -25,9 +24,6 @@ const CUT_WHOLE: &str = "dovetail partition plan --policy FILE  # the policy mus
 /// What it says where pods use GPUs of the node: no plan changes it.
 const CUT_LATER: &str = "dovetail partition plan  # once the pods that must leave first have \
                          finished";
-
-/// Pods that one line names.
-const MOST_NAMED: usize = 3;
 
 /// Pending pods of a workload that ask for MIG instances.
 struct PendingPods<'f> {
@@ -63,7 +59,8 @@ pub(super) fn instances_of_no_layout(
     if pending.is_empty() {
         return;
     }
-    let (mut supply, classes) = Supply::of(view, requests);
+    let gpu_pods = GpuPods::of(view);
+    let (mut supply, classes) = Supply::of(view, &gpu_pods, requests);
     // As they queue: those that are alike in this stay in the order of the facts.
     let mut queue: Vec<usize> = (0..pending.len()).collect();
     queue.sort_by_key(|number| pending[*number].since_ms());
@@ -77,7 +74,6 @@ pub(super) fn instances_of_no_layout(
         return;
     }
     supply.open_gpus(view);
-    let gpu_pods = GpuPods::of(view);
     let mut of_workloads: Vec<(usize, Finding)> = Vec::new();
     for number in queue {
         let (of, class) = (&pending[number], classes[number]);
@@ -200,9 +196,5 @@ fn with_nodes(
         finding.with("node that could provide them", &of.node.node.name)
     });
     // mig-manager ends what uses the instances that it replaces, so no plan changes these nodes.
-    nodes.iter().filter(|of| of.pods > 0).fold(finding, |finding, of| {
-        let pods = gpu_pods.names_on(of.node);
-        let pods = format!("{} on {}", first_of(pods.iter(), MOST_NAMED), of.node.node.name);
-        finding.with("pods that must leave first", pods)
-    })
+    nodes.iter().fold(finding, |finding, of| gpu_pods.must_leave(finding, of.node))
 }

@@ -12,7 +12,7 @@ use dovetail_model::{Job, JobId};
 use super::View;
 use super::resource_cluster::RunningPod;
 use crate::example::Example;
-use crate::facts::{Facts, Node, ObjectRef, Pod, Workload};
+use crate::facts::{Facts, Node, Pod, Workload};
 use crate::finding::{Evidence, Finding};
 use crate::trial::placed;
 
@@ -159,12 +159,12 @@ fn start_elsewhere(
 
 impl Needs {
     fn add(&mut self, of: &Waiting<'_>) {
-        let ObjectRef { kind, namespace, name } = &of.workload.owner;
+        let owner = &of.workload.owner;
         if of.is_to_come {
             self.last_ms = self.last_ms.max(of.last_ms);
-            self.to_come.insert(format!("{kind} {namespace}/{name}"));
+            self.to_come.insert(owner.in_words());
         } else {
-            self.pods.insert(format!("{namespace}/{}", of.pod.name));
+            self.pods.insert(format!("{}/{}", owner.namespace, of.pod.name));
         }
     }
 }

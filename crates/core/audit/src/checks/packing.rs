@@ -195,8 +195,7 @@ impl<'f> Packing<'f> {
         arranged.moved.extend(moves.iter().map(|of| (full_name(&of.pod), of.to.clone())));
         arranged.started.extend(starts.into_iter().map(|node| (workload, node)));
         let after = self.packed.clone();
-        let ObjectRef { kind, namespace, name } = &workload.owner;
-        self.packed.push(format!("{kind} {namespace}/{name}"));
+        self.packed.push(workload.owner.in_words());
         Some(Started { pods, moves, after })
     }
 }

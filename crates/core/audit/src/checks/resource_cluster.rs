@@ -458,14 +458,9 @@ impl<'f> ResourceCluster<'f> {
         let nodes = world.nodes.iter().zip(next).enumerate();
         let holdings = nodes.filter_map(|(place, (node, first))| {
             let staying = self.host(&node.name)?.staying.as_ref()?;
-            let free = (node.devices.len() as i64 - i64::from(*first)).max(0);
-            let count = u16::try_from(staying.gpus.clamp(0, free)).unwrap_or(0);
             let owner = format!("pods of node {}", node.name);
             let id = HoldingId((first_id + place) as u64);
-            let resources = staying.resources.clone();
-            let mut holding = held((id, Arc::clone(&node.name), owner), resources, (*first, count));
-            holding.counts_into = staying.ports.iter().cloned().collect();
-            Some(holding)
+            Some(staying.held_on(node, (id, owner), *first).0)
         });
         let holdings: Vec<Holding> = holdings.collect();
         world.holdings.extend(holdings);
@@ -627,21 +622,17 @@ fn arranged_world(cluster: &ResourceCluster<'_>, arranged: &Arranged<'_>) -> Sna
             continue;
         };
         let gpus = workload.gpus_per_pod().get(cluster.resource).copied().unwrap_or(0);
-        let node = &world.nodes[place];
-        let most = (node.devices.len() as i64 - i64::from(next[place])).max(0);
-        let count = u16::try_from(gpus.clamp(0, most)).unwrap_or(0);
         let id = HoldingId((first_id + number) as u64);
         let owner = format!("started pod {number}");
-        let holds = resources(&workload.template, cluster.resource);
-        let mut holding = held((id, Arc::clone(&node.name), owner), holds, (next[place], count));
-        holding.counts_into = workload.template.host_ports.taken.iter().cloned().collect();
+        let uses = Staying::of(workload, cluster.resource, gpus);
+        let (holding, count) = uses.held_on(&world.nodes[place], (id, owner), next[place]);
         world.holdings.push(holding);
         next[place] += count;
     }
     cluster.with_staying(world, &next)
 }
 
-/// What pods of a node use that belong to it.
+/// What pods use of their node that stay there: those that belong to it, or one that starts.
 #[derive(Default)]
 struct Staying {
     resources: Resources,
@@ -661,6 +652,21 @@ impl Staying {
         self.resources.add_times(&other.resources, 1);
         self.gpus += other.gpus;
         self.ports.extend(other.ports.iter().cloned());
+    }
+
+    /// What they hold on a node whose first devices, so many, others hold; and how many devices
+    /// that is: no more than are left.
+    fn held_on(
+        &self,
+        node: &dovetail_model::Node,
+        (id, owner): (HoldingId, String),
+        first: u16,
+    ) -> (Holding, u16) {
+        let left = (node.devices.len() as i64 - i64::from(first)).max(0);
+        let count = u16::try_from(self.gpus.clamp(0, left)).unwrap_or(0);
+        let of = (id, Arc::clone(&node.name), owner);
+        let holding = held(of, self.resources.clone(), (first, count));
+        (Holding { counts_into: self.ports.iter().cloned().collect(), ..holding }, count)
     }
 }
 

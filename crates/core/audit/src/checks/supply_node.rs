@@ -109,7 +109,7 @@ impl SupplyNode<'_> {
 }
 
 /// All nodes with GPUs that take pods: first those with pods that use GPUs, by name.
-pub(super) fn nodes<'f>(view: &View<'f>) -> Vec<SupplyNode<'f>> {
+pub(super) fn nodes<'f>(view: &View<'f>, pods: &GpuPods<'f>) -> Vec<SupplyNode<'f>> {
     let mut free: BTreeMap<&str, BTreeMap<&str, i64>> = BTreeMap::new();
     for (resource, of_nodes) in view.free_gpus(NodeAvailability::Ready) {
         for (node, count) in of_nodes {
@@ -118,7 +118,6 @@ pub(super) fn nodes<'f>(view: &View<'f>) -> Vec<SupplyNode<'f>> {
     }
     let mut used = requests_by_node(view.facts, |_| true);
     let mut own = requests_by_node(view.facts, Workload::belongs_to_nodes);
-    let pods = GpuPods::of(view);
     let nodes = view.facts.nodes.iter();
     let ready = nodes.filter(|node| node.node.condition == NodeAvailability::Ready);
     let nodes = ready.filter(|node| !node.gpus.is_empty()).map(|node| {

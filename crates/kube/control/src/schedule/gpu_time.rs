@@ -53,9 +53,7 @@ impl GpuMeter {
         self.taken.reclaimed.clear();
         self.reclaimed.retain(|job| engine.job(*job).is_some());
         for job in self.reclaimed.iter().filter_map(|job| engine.job(*job)) {
-            let of_set =
-                |set: &dovetail_model::PodSet| set.requirement.gpu_milli() * i64::from(set.present);
-            let gpu_milli: i64 = job.pod_sets.iter().map(of_set).sum();
+            let gpu_milli = job.present_gpu_milli();
             let queue = shown_name(&job.queue).to_owned();
             *self.taken.reclaimed.entry(queue).or_default() += gpu_milli.max(0).unsigned_abs();
         }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::cluster::BudgetObject;
 use super::inventory::Inventory;
+use super::owners_by_text::owners_that_say;
 use super::pods::Pods;
 use super::to_come::templates;
 
@@ -39,14 +40,11 @@ pub(super) fn note_several_budgets(budgets: &[BudgetObject], pods: &mut Pods) {
 /// Notes which workloads have an owner whose template names a node: new pods of it run there past
 /// the scheduler. Every pod on a node has the same field, so only owners show it.
 pub(super) fn note_bound_by_name(inventory: &Inventory, workloads: &mut [Workload]) {
-    let objects = inventory.sources.texts().chain(inventory.sources.controlled());
-    let mut owners: BTreeSet<ObjectRef> = BTreeSet::new();
-    for (object, text) in objects.filter(|(_, text)| text.contains("\"nodeName\"")) {
-        let Ok(value) = serde_json::from_str::<Value>(text) else { continue };
-        if templates(object, &value).iter().any(|template| !template.pod.node.is_empty()) {
-            owners.extend(inventory.owners.chain(object, None).pop());
-        }
-    }
+    let may_name = |_: &ObjectRef, text: &str| text.contains("\"nodeName\"");
+    let names = |object: &ObjectRef, value: &Value| {
+        templates(object, value).iter().any(|template| !template.pod.node.is_empty())
+    };
+    let owners = owners_that_say(inventory, may_name, names);
     for workload in workloads {
         workload.is_bound_by_name = owners.contains(&workload.owner);
     }

@@ -33,6 +33,7 @@ pub(crate) mod model;
 pub(crate) mod node;
 mod node_removal;
 mod owner;
+mod owners_by_text;
 pub(crate) mod pod_fields;
 mod pods;
 pub(crate) mod policy;
