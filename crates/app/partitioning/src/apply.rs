@@ -233,20 +233,20 @@ impl<'a> Apply<'a> {
         expected: &Expected,
     ) -> Result<Wanted> {
         let (spec, age) = (&policy.spec, self.age());
+        let by = spec.mode.component();
         Ok(match spec.mode {
             Mode::Mig => {
-                self.check_new(Component::MigManager).await?;
+                self.check_new(by).await?;
                 let expected = expected.nodes(objects, spec.apply);
                 let planned = Planned::of_objects(objects, spec, self.tables, age, &expected)?;
                 planned.wanted(objects, spec)
             }
             Mode::AmdPartition => {
-                let by = Component::DeviceConfigManager;
                 self.check(by).await?;
                 amd::wanted(objects, spec, &self.server.namespace(by).await?, now_ms())
             }
             _ => {
-                self.check(Component::DevicePlugin).await?;
+                self.check(by).await?;
                 let fleet = fleet(objects, spec, self.tables, age);
                 wanted(objects, spec, &fleet, now_ms())
             }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use dovetail_model::{Layout, MigTable};
 
+use crate::eligible::fits;
 use crate::fleet::Fleet;
 use crate::node_room::NodeRoom;
 use crate::waiting::SeveralInstances;
@@ -65,8 +66,7 @@ impl<'f> BatchRoom<'f> {
         if is_new && self.nodes_left == 0 {
             return false;
         }
-        let mut amounts = self.free[node].iter().zip(&pod.each);
-        if amounts.any(|(free, each)| *each > 0 && free < each) {
+        if !fits(&pod.each, &self.free[node]) {
             return false;
         }
         let mut all = self.there[node].clone();

@@ -29,7 +29,7 @@ use crate::expected::{ExpectedNode, ExpectedNodes};
 use crate::fleet::{Fleet, model_of_node};
 use crate::layout::placed;
 use crate::objects::{Objects, SeenNode, check};
-use crate::profile_names::{IdleOn, Profiles, idle_on, rename};
+use crate::profile_names::{IdleOn, Profiles, are_idle, idle_on, rename};
 use crate::stays::{IN_USE, is_in_use, stays_without_pods};
 use crate::together::{node_of_gpu, set_demand};
 use crate::waiting::{SeveralInstances, WaitingPods};
@@ -495,8 +495,7 @@ impl Reader<'_> {
                 .to_owned());
         }
         let is_idle = |node: usize, profile: &str, count: u32| {
-            let there = idle.get(profile).and_then(|on| on.get(&node));
-            nodes[node] && there.is_some_and(|there| *there >= count)
+            nodes[node] && are_idle(idle, node, profile, count)
         };
         let mut priority = pod.priority;
         let mut not_listed =

@@ -6,7 +6,7 @@ use dovetail_model::Layout;
 use dovetail_partition::{Change, Instance, least_gpus};
 
 use crate::fleet::Fleet;
-use crate::profile_names::{IdleOn, idle_on};
+use crate::profile_names::{IdleOn, are_idle, idle_on};
 use crate::together::node_of_gpu;
 use crate::waiting::SeveralInstances;
 
@@ -89,10 +89,8 @@ impl NodeRoom {
 
     /// Whether a node has all of these instances idle.
     pub(crate) fn has_idle(&self, node: usize, instances: &BTreeMap<String, u32>) -> bool {
-        instances.iter().all(|(profile, count)| {
-            let there = self.idle.get(profile).and_then(|on| on.get(&node));
-            there.is_some_and(|there| there >= count)
-        })
+        let mut instances = instances.iter();
+        instances.all(|(profile, count)| are_idle(&self.idle, node, profile, *count))
     }
 }
 

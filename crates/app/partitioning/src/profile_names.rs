@@ -200,6 +200,11 @@ pub(crate) fn idle_on(fleet: &Fleet, nodes: &[usize]) -> IdleOn {
     idle
 }
 
+/// Whether a node has so many idle instances of a profile.
+pub(crate) fn are_idle(idle: &IdleOn, node: usize, profile: &str, count: u32) -> bool {
+    idle.get(profile).and_then(|on| on.get(&node)).is_some_and(|there| *there >= count)
+}
+
 #[cfg(test)]
 mod tests {
     use dovetail_sharing::{NodeLayout, PolicySpec};

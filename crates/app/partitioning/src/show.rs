@@ -92,13 +92,13 @@ pub fn document(app: &App, flags: &ObjectFlags, tables: &[MigTable]) -> Result<D
 fn document_of(objects: &Objects, tables: &[MigTable], now_ms: u64) -> Document {
     let policy = PolicySpec { allow_mode_change: true, ..PolicySpec::default() };
     let all = fleet(objects, &policy, tables, Age { now_ms, young_ms: YOUNG_MS });
+    let of_amd = PolicySpec { mode: Mode::AmdPartition, ..policy };
     let (holders, layouts) = (holders(objects), KnownLayouts::default());
     let mut nodes = Vec::new();
     for (name, seen) in &objects.nodes {
         let (amd, why_stays) = match side(seen) {
             Some(Ok(side)) => {
-                let policy = PolicySpec { mode: Mode::AmdPartition, ..policy.clone() };
-                (Some(side), stays_without_pods(name, seen, objects, &policy, now_ms))
+                (Some(side), stays_without_pods(name, seen, objects, &of_amd, now_ms))
             }
             Some(Err(why)) => (None, Some(why)),
             None => (None, all.stays.get(name).cloned()),

@@ -46,7 +46,7 @@ impl SharedAs {
     const ALL: [Self; 2] = [Self::Replicas, Self::Gpus];
 
     /// Whether a pod requests GPUs under the name.
-    pub(super) fn is_requested(self, pod: &Pod) -> bool {
+    pub fn is_requested(self, pod: &Pod) -> bool {
         let mut requested = pod.holds().extended.iter().filter(|(_, count)| **count > 0);
         match self {
             Self::Replicas => requested.any(|(name, _)| is_of_shares(name)),

@@ -12,15 +12,14 @@ use super::slices::DRIVER;
 /// # Errors
 /// When a claim of the pod is not made yet.
 pub(super) fn claims_of(pod: &Value) -> Result<Vec<String>, String> {
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let mut names = Vec::new();
     for entry in list(&pod["spec"]["resourceClaims"]) {
         if let Some(name) = entry["resourceClaimName"].as_str() {
             names.push(name.to_owned());
             continue;
         }
-        let made = list(&pod["status"]["resourceClaimStatuses"]);
-        let made = made.iter().find(|made| made["name"] == entry["name"]);
+        let mut made = list(&pod["status"]["resourceClaimStatuses"]).iter();
+        let made = made.find(|made| made["name"] == entry["name"]);
         let made = made.ok_or_else(|| {
             format!("the claim {} of the pod's template is not made", text(&entry["name"]))
         })?;
@@ -43,9 +42,8 @@ pub(super) fn devices_of(
     node: &str,
 ) -> Result<Vec<ClaimedDevice>, String> {
     let uid = &pod["metadata"]["uid"];
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let owners = list(&claim["metadata"]["ownerReferences"]);
-    let owner = owners.iter().find(|owner| owner["controller"] == true && owner["kind"] == "Pod");
+    let mut owners = list(&claim["metadata"]["ownerReferences"]).iter();
+    let owner = owners.find(|owner| owner["controller"] == true && owner["kind"] == "Pod");
     if let Some(other) = owner.filter(|owner| owner["uid"] != *uid) {
         return Err(format!("it belongs to pod {}", text(&other["name"])));
     }
@@ -82,13 +80,17 @@ pub(super) fn devices_of(
 /// Whether an allocation is for a node. All devices of the driver are on one node, so that the
 /// selector names it.
 fn is_for_node(selector: &Value, node: &str) -> bool {
-    let terms = selector["nodeSelectorTerms"].as_array().into_iter().flatten();
-    let mut fields = terms.flat_map(|term| term["matchFields"].as_array().into_iter().flatten());
+    let terms = list(&selector["nodeSelectorTerms"]).iter();
+    let mut fields = terms.flat_map(|term| list(&term["matchFields"]));
     fields.any(|field| {
         let is_name = field["key"] == "metadata.name" && field["operator"] == "In";
-        let mut names = field["values"].as_array().into_iter().flatten();
+        let mut names = list(&field["values"]).iter();
         is_name && names.any(|name| name == node)
     })
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 fn text(value: &Value) -> String {

@@ -4,15 +4,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_objects::{Kind, Namespace, Node, Object, WorkloadKind, labels};
+use dovetail_objects::{Kind, Namespace, Node, Object, WorkloadKind};
 
 use super::Objects;
 use super::descriptions::{WorkloadNoted, job_of};
 use super::pods::Slot;
 use super::registry::Use;
-use dovetail_translate::REPLICAS_AS_GPUS;
 use dovetail_translate::counting::{CounterSelector, anti_affinity_terms, asked_by, is_kept_away};
 use dovetail_translate::gang::{GangName, made_by};
+use dovetail_translate::{REPLICAS_AS_GPUS, SharedAs};
 
 impl Objects {
     /// Takes in an object that is there or different.
@@ -180,9 +180,8 @@ impl Objects {
         }
         if turned.contains(&REPLICAS_AS_GPUS) {
             // Who shares GPUs concerns all pods that request some, from now on or no longer.
-            let requests_gpus = |slot: &Slot| {
-                self.pods.get(*slot).pod.holds().extended.contains_key(labels::NVIDIA_GPU)
-            };
+            let requests_gpus =
+                |slot: &Slot| SharedAs::Gpus.is_requested(&self.pods.get(*slot).pod);
             let concerned: Vec<Slot> = self.pods.in_order().filter(requests_gpus).collect();
             for slot in concerned {
                 self.use_selectors(slot);
