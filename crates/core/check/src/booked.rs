@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_model::{Booked, Job, JobId, NodeName, Owner, Place, Snapshot};
 
 use crate::node_books::{Holder, NodeBooks};
-use crate::reserved::{gpus_by_node, problem_of_room};
+use crate::reserved::{held_by_node, problem_of_room};
 use crate::violation::Violation;
-use crate::world::{BookedJob, ClusterBooks};
+use crate::world::ClusterBooks;
 
 /// Judges all bookings in force. `lent_percent`: GPUs of running jobs that one booking has lent its
 /// room to, at most, in percent of its own.
@@ -111,14 +111,8 @@ fn problem_of_lent(world: &ClusterBooks, booked: &Booked, percent: u32) -> Optio
     let lent_time = booked.since_ms + 1..booked.booking.from_ms;
     let lent = jobs.iter().filter_map(|job| world.jobs.get(job));
     let lent = lent.filter(|it| it.job.start_ms.is_some_and(|at| lent_time.contains(&at)));
-    let lent: i64 = lent.map(held_gpu_milli).sum();
+    let lent: i64 = lent.flat_map(|it| held_by_node(it).into_values()).sum();
     let own = booked.booking.as_job(JobId(0)).min_gpu_milli();
     let most = own * i64::from(percent) / 100;
     (lent > most).then(|| format!("{lent} milli-GPUs are lent; the limit is {most}"))
-}
-
-/// GPUs of all pods of a job, in milli-GPU.
-fn held_gpu_milli(booked: &BookedJob) -> i64 {
-    let pods = booked.pods.iter().map(|((pod_set, _), node)| (*pod_set, node));
-    gpus_by_node(&booked.job, pods).values().sum()
 }

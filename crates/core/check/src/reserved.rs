@@ -9,7 +9,7 @@ use dovetail_model::{Job, JobId, NodeName, Owner, Place, Reserved, Resources};
 use crate::node_books::{HeldAmounts, Holder, NodeBooks, axes};
 use crate::preempting::asked_at;
 use crate::violation::Violation;
-use crate::world::ClusterBooks;
+use crate::world::{BookedJob, ClusterBooks};
 
 /// Judges how much is lent. `lent_percent`: GPUs that running jobs have in the room that one job
 /// has lent them, at most, in percent of its own.
@@ -145,8 +145,7 @@ fn problem_of_lent(world: &ClusterBooks, reserved: &Reserved, percent: u32) -> O
     let own = gpus_by_node(lender, places.map(|place| (place.pod.pod_set, &place.node)));
     let inside = |job: &JobId| {
         let booked = world.jobs.get(job).filter(|booked| booked.runs())?;
-        let pods = booked.pods.iter().map(|((pod_set, _), node)| (*pod_set, node));
-        let there = gpus_by_node(&booked.job, pods).into_iter();
+        let there = held_by_node(booked).into_iter();
         let inside = there.map(|(node, milli)| milli.min(own.get(node).copied().unwrap_or(0)));
         Some(inside.sum::<i64>()).filter(|_| booked.job.priority <= lender.priority)
     };
@@ -155,8 +154,14 @@ fn problem_of_lent(world: &ClusterBooks, reserved: &Reserved, percent: u32) -> O
     (lent > most).then(|| format!("{lent} milli-GPUs are lent; the limit is {most}"))
 }
 
+/// GPUs of all pods that a job has on each node, in milli-GPU.
+pub(crate) fn held_by_node(booked: &BookedJob) -> BTreeMap<&NodeName, i64> {
+    let pods = booked.pods.iter().map(|((pod_set, _), node)| (*pod_set, node));
+    gpus_by_node(&booked.job, pods)
+}
+
 /// GPUs of pods of a job on each node, in milli-GPU.
-pub(crate) fn gpus_by_node<'n>(
+fn gpus_by_node<'n>(
     job: &Job,
     pods: impl Iterator<Item = (u16, &'n NodeName)>,
 ) -> BTreeMap<&'n NodeName, i64> {

@@ -69,16 +69,13 @@ pub fn replay(file: &str, input: impl BufRead) -> Result<ReplayReport, RecordErr
 /// # Errors
 /// As [`replay`].
 pub fn replay_lines(mut lines: JsonLines<'_, impl BufRead>) -> Result<ReplayReport, RecordError> {
-    let header: Header = lines.header(FORMAT)?;
-    if let Some(problem) = header.problem() {
-        return Err(lines.problem(&problem));
-    }
+    let header = lines.engine_header()?;
     let mut engine = Engine::new(header.engine, &header.snapshot)
         .map_err(|error| lines.problem(&error.to_string()))?;
     let mut log = EventLog::default();
     let mut report = ReplayReport::of(header.build);
     let end = loop {
-        let step: RecordedStep = match lines.next_line()? {
+        let step = match lines.next_step()? {
             RecordLine::Step(step) => step,
             RecordLine::End(end) => break Some(end),
             RecordLine::CutOff => {
@@ -86,9 +83,6 @@ pub fn replay_lines(mut lines: JsonLines<'_, impl BufRead>) -> Result<ReplayRepo
                 break None;
             }
         };
-        if let Some(problem) = step.problem() {
-            return Err(lines.problem(&problem));
-        }
         step.events.iter().for_each(|event| log.happened(step.now_ms, event));
         let batch = Batch::of(step.events);
         let batch = if step.decides { batch } else { batch.undecided() };
@@ -218,6 +212,18 @@ impl<'f, R: BufRead> JsonLines<'f, R> {
         }
     }
 
+    /// The first line of the recording of an engine.
+    ///
+    /// # Errors
+    /// As [`JsonLines::header`], and when numbers of it are beyond their limits.
+    pub(super) fn engine_header(&mut self) -> Result<Header, RecordError> {
+        let header: Header = self.header(FORMAT)?;
+        match header.problem() {
+            Some(problem) => Err(self.problem(&problem)),
+            None => Ok(header),
+        }
+    }
+
     fn form(&self) -> Result<u32, RecordError> {
         self.parsed::<Form>().map(|form| form.dovetail_recording)
     }
@@ -236,6 +242,20 @@ impl<'f, R: BufRead> JsonLines<'f, R> {
             true => self.parsed().map(RecordLine::End),
             false => self.parsed().map(RecordLine::Step),
         }
+    }
+
+    /// The next line of the recording of an engine.
+    ///
+    /// # Errors
+    /// As [`JsonLines::next_line`], and when amounts of it are beyond their limits.
+    pub(super) fn next_step(&mut self) -> Result<RecordLine<RecordedStep>, RecordError> {
+        let line: RecordLine<RecordedStep> = self.next_line()?;
+        if let RecordLine::Step(step) = &line
+            && let Some(problem) = step.problem()
+        {
+            return Err(self.problem(&problem));
+        }
+        Ok(line)
     }
 
     /// Whether the end mark says what was there, and nothing follows it.

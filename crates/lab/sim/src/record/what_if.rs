@@ -15,7 +15,7 @@ use dovetail_plan::{Batch, Engine, EngineConfig, PolicySpec};
 use serde::Serialize;
 
 use super::replay::{JsonLines, RecordLine};
-use crate::record::{FORMAT, Header, RecordError, RecordedStep};
+use crate::record::{RecordError, RecordedStep};
 
 /// Differences that are listed; the rest is counted.
 const LISTED: usize = 20;
@@ -76,19 +76,13 @@ pub fn what_if_lines(
     mut lines: JsonLines<'_, impl BufRead>,
     policy: PolicySpec,
 ) -> Result<WhatIf, RecordError> {
-    let header: Header = lines.header(FORMAT)?;
-    if let Some(problem) = header.problem() {
-        return Err(lines.problem(&problem));
-    }
+    let header = lines.engine_header()?;
     let mut asked = ComparedPolicy::of(header.build, policy);
     let begun = asked.engine(header.engine, &header.snapshot);
     begun.map_err(|problem| lines.problem(&problem))?;
     loop {
-        match lines.next_line::<RecordedStep>()? {
+        match lines.next_step()? {
             RecordLine::Step(step) => {
-                if let Some(problem) = step.problem() {
-                    return Err(lines.problem(&problem));
-                }
                 let followed = asked.step(step, lines.line());
                 followed.map_err(|problem| lines.problem(&problem))?;
             }

@@ -63,37 +63,58 @@ impl Draws {
     }
 }
 
+/// A queue with so many GPUs of quota, without a limit.
+fn queue(name: &str, quota_gpus: i64) -> Queue {
+    let guaranteed = Bounds::gpus((quota_gpus > 0).then_some(quota_gpus * 1_000));
+    Queue { guaranteed, borrows: true, ..Queue::named(name) }
+}
+
+/// A job whose run time is known: pods with so many GPUs each, submitted and running for so many
+/// milliseconds.
+fn job(
+    number: u64,
+    queue: &str,
+    (pod_count, gpu_count): (u32, u32),
+    priority: i32,
+    (submit_ms, run_ms): (u64, u64),
+) -> TraceJob {
+    TraceJob {
+        id: format!("j{number}"),
+        queue: Some(queue.to_owned()),
+        submit_ms,
+        duration_ms: Some(run_ms),
+        estimate_ms: Some(run_ms),
+        pod_count,
+        gpu_count,
+        gpu_milli: 1_000,
+        priority,
+        ..TraceJob::default()
+    }
+}
+
 fn queues(draws: &mut Draws, gpus: u64) -> Vec<Queue> {
     let count = 2 + draws.below(4);
-    let mut queue = |number: u64| {
-        let quota = (draws.below(4) > 0).then(|| draws.below(gpus / 2 + 2) as i64 * 1_000);
-        let guaranteed = Bounds::gpus(quota.filter(|quota| *quota > 0));
-        Queue { guaranteed, borrows: true, ..Queue::named(&format!("q{number}")) }
+    let mut drawn = |number: u64| {
+        let has_quota = draws.below(4) > 0;
+        let quota_gpus = if has_quota { draws.below(gpus / 2 + 2) as i64 } else { 0 };
+        queue(&format!("q{number}"), quota_gpus)
     };
-    (0..count).map(&mut queue).collect()
+    (0..count).map(&mut drawn).collect()
 }
 
 fn jobs(draws: &mut Draws, (nodes, each): (u64, u64), queues: u64) -> Vec<TraceJob> {
     let (count, mut at_ms) = (5 + draws.of(&[5, 10, 20]), 0);
-    let mut job = |number: u64| {
+    let mut drawn = |number: u64| {
         at_ms += draws.of(&[0, 0, 0, 1, 10, 50, 80]) * SECOND_MS;
         let gpus = 1 + draws.below(each);
         let pods = draws.of(&[1, 1, 1, 2, 3]);
         let run_ms = draws.of(&[5, 30, 50, 200, 260, 700]) * SECOND_MS;
-        TraceJob {
-            id: format!("j{number}"),
-            queue: Some(format!("q{}", draws.below(queues))),
-            submit_ms: at_ms,
-            duration_ms: Some(run_ms),
-            estimate_ms: Some(run_ms),
-            pod_count: if pods > nodes { 1 } else { pods as u32 },
-            gpu_count: gpus as u32,
-            gpu_milli: 1_000,
-            priority: draws.of(&[0, 0, 0, 1, 5]),
-            ..TraceJob::default()
-        }
+        let queue = format!("q{}", draws.below(queues));
+        let pod_count = if pods > nodes { 1 } else { pods as u32 };
+        let priority = draws.of(&[0, 0, 0, 1, 5]);
+        job(number, &queue, (pod_count, gpus as u32), priority, (at_ms, run_ms))
     };
-    (0..count).map(&mut job).collect()
+    (0..count).map(&mut drawn).collect()
 }
 
 /// What the steps of a world did: they are legal, and come to an end.
@@ -155,27 +176,9 @@ type Row = (&'static str, (u32, u32), i32, (u64, u64));
 
 /// A world of these jobs, and of queues with so many GPUs of quota, without limits.
 fn by_hand(nodes: Vec<TraceNode>, rows: &[Row], quotas: &[(&str, i64)]) -> TimedWorld {
-    let job = |(number, row): (usize, &Row)| {
-        let (queue, (pod_count, gpu_count), priority, (submit_ms, run_ms)) = *row;
-        TraceJob {
-            id: format!("j{number}"),
-            queue: Some(queue.to_owned()),
-            submit_ms,
-            duration_ms: Some(run_ms),
-            estimate_ms: Some(run_ms),
-            pod_count,
-            gpu_count,
-            gpu_milli: 1_000,
-            priority,
-            ..TraceJob::default()
-        }
-    };
-    let queue = |(name, gpus): &(&str, i64)| {
-        let guaranteed = Bounds::gpus((*gpus > 0).then_some(gpus * 1_000));
-        Queue { guaranteed, borrows: true, ..Queue::named(name) }
-    };
-    let jobs = rows.iter().enumerate().map(job).collect();
-    let queues = quotas.iter().map(queue).collect();
+    let numbered = (0..).zip(rows);
+    let jobs = numbered.map(|(number, row)| job(number, row.0, row.1, row.2, row.3)).collect();
+    let queues = quotas.iter().map(|(name, gpus)| queue(name, *gpus)).collect();
     TimedWorld { nodes, jobs, queues, ..TimedWorld::default() }
 }
 
