@@ -217,7 +217,7 @@ fn of_a_job_that_is_lent_room_the_gpus_count_that_are_inside() {
         }
         let snapshot = world.engines[0].snapshot();
         let lent = |percent: u32| {
-            Judge::new(&snapshot).with_lent_percent(percent).compare(&snapshot).is_empty()
+            Judge::new(&snapshot).with_reserved_places(percent).compare(&snapshot).is_empty()
         };
         assert_eq!((lent(75), lent(74)), (true, false), "three of the four are lent");
         world.now_ms = 310_000;
@@ -251,7 +251,7 @@ fn a_job_grows_in_lent_room_as_far_as_that_may_be_lent() {
         assert_eq!(started(&plan), vec![3; pods], "{lent_percent}");
         let snapshot = world.engines[0].snapshot();
         let lent = |percent: u32| {
-            Judge::new(&snapshot).with_lent_percent(percent).compare(&snapshot).is_empty()
+            Judge::new(&snapshot).with_reserved_places(percent).compare(&snapshot).is_empty()
         };
         if pods == 4 {
             assert_eq!((lent(50), lent(49)), (true, false), "four of the eight are lent");
