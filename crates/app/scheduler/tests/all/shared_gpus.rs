@@ -86,15 +86,19 @@ fn classes_that_arrive_together_do_not_share_a_node() {
     assert_eq!(cluster.run().len(), 1);
 }
 
+/// How GPUs are shared, the classes that the policy of the node names, and whether a pod of the
+/// class `inference` starts there.
+const INFERENCE: [(&str, &str, bool); 5] = [
+    ("time-slicing", "", false),
+    ("time-slicing", "batch", false),
+    ("time-slicing", "batch,inference", true),
+    ("mps", "", true),
+    ("mps", "batch", false),
+];
+
 #[test]
 fn inference_shares_time_sliced_gpus_only_where_a_policy_names_it() {
-    for (method, classes, bound) in [
-        ("time-slicing", "", false),
-        ("time-slicing", "batch", false),
-        ("time-slicing", "batch,inference", true),
-        ("mps", "", true),
-        ("mps", "batch", false),
-    ] {
+    for (method, classes, bound) in INFERENCE {
         let mut cluster = shared(method, classes);
         cluster.create("p", shares("inference"));
         assert_eq!(cluster.run().len(), usize::from(bound), "{method}, {classes}");
@@ -154,13 +158,7 @@ fn replicas_under_the_name_of_whole_gpus_take_pods_of_one_class() {
 
 #[test]
 fn policies_and_namespaces_hold_for_replicas_under_the_name_of_whole_gpus() {
-    for (method, classes, bound) in [
-        ("time-slicing", "", false),
-        ("time-slicing", "batch", false),
-        ("time-slicing", "batch,inference", true),
-        ("mps", "", true),
-        ("mps", "batch", false),
-    ] {
+    for (method, classes, bound) in INFERENCE {
         let mut cluster = replicas_as_gpus(method, classes);
         cluster.create("p", on_a_gpu("inference"));
         assert_eq!(cluster.run().len(), usize::from(bound), "{method}, {classes}");

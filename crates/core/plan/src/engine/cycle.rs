@@ -60,15 +60,15 @@ impl Engine {
         let Books { jobs, placement, .. } = &mut self.books;
         self.preemption.begin_cycle(not_searched(placement.state.helped, &mut jobs.pending));
         self.books.survey.clear();
-        self.woken = Woken::default();
+        let mut woken = Woken::default();
         self.books.jobs.pending.wake_due(self.books.placement.now_ms);
-        self.wake();
+        self.wake(&mut woken);
         self.has_more = false;
         let mut after: Option<OrderKey> = None;
         loop {
             let next = self.books.next_job(after);
             if let Some((job, class)) = next
-                && let Some(place) = self.sleeps_on(job, class, plan)
+                && let Some(place) = self.sleeps_on((job, class), &woken, plan)
             {
                 after = Some(place);
                 continue;
@@ -76,7 +76,7 @@ impl Engine {
             let next = next.map(|next| reclaiming::in_its_stead(next, &mut self.books));
             if self.reserve.before(&mut self.books, next.map(|(job, _)| job), plan) {
                 // The room of a reservation that ended may be anybody's.
-                self.wake();
+                self.wake(&mut woken);
                 after = None;
                 continue;
             }
@@ -86,7 +86,7 @@ impl Engine {
             let needs_devices = record.gang.needs_devices;
             match self.try_start(job, plan) {
                 Ok(()) => {
-                    self.wake();
+                    self.wake(&mut woken);
                     after = None;
                     if needs_devices && self.config.ends_at_claims {
                         self.has_more = true;
@@ -95,7 +95,7 @@ impl Engine {
                 }
                 // What was given up for a claim may be more than it needs.
                 Err(Tried::Anew | Tried::Claimed) => {
-                    self.wake();
+                    self.wake(&mut woken);
                     after = None;
                 }
                 Err(Tried::Waits(reason, wants, until_ms)) => {
@@ -116,21 +116,21 @@ impl Engine {
     }
 
     /// Wakes the classes that could start after what became better since the last time.
-    fn wake(&mut self) {
+    fn wake(&mut self, woken: &mut Woken) {
         let state = &mut self.books.placement.state;
         let helped = std::mem::take(&mut state.helped);
         let nodes = std::mem::take(&mut state.helped_nodes);
         for class in self.books.jobs.pending.asleep_wanting(helped) {
             if may_start(class, &mut self.books, helped, &nodes) {
                 let sleep = self.books.jobs.pending.asleep(class).expect("it sleeps");
-                self.woken.note(class, sleep);
+                woken.note(class, sleep);
                 self.books.jobs.pending.wake(class);
             }
         }
-        self.woken.note_helped(helped, nodes);
+        woken.note_helped(helped, nodes);
         for class in self.reserve.that_may_take(&mut self.books) {
             // It is woken for what is reserved for others, whatever woke it before.
-            self.woken.forget(class);
+            woken.forget(class);
             self.books.jobs.pending.wake(class);
         }
     }
@@ -138,8 +138,13 @@ impl Engine {
     /// The place of the first job of a class that was woken in this cycle for room that others have
     /// taken by now: it sleeps on. `None` if it is to be tried. The first job of a queue always is:
     /// room may be reserved for it, or be free to it that is reserved for others.
-    fn sleeps_on(&mut self, job: JobId, class: usize, plan: &mut Plan) -> Option<OrderKey> {
-        let (sleep, helped, nodes) = self.woken.since(class)?;
+    fn sleeps_on(
+        &mut self,
+        (job, class): (JobId, usize),
+        woken: &Woken,
+        plan: &mut Plan,
+    ) -> Option<OrderKey> {
+        let (sleep, helped, nodes) = woken.since(class)?;
         let state = &self.books.placement.state;
         let record = &self.books.jobs.records[&job];
         let (place, _) = record.place?;

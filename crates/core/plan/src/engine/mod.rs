@@ -84,7 +84,6 @@ pub struct Engine {
     /// Whether the last step that decided has left something undecided
     /// ([`EngineConfig::ends_at_claims`]).
     pub has_more: bool,
-    woken: woken::Woken,
     config: EngineConfig,
 }
 

@@ -81,7 +81,6 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
         drains,
         decisions: Vec::new(),
         has_more: false,
-        woken: Default::default(),
         config,
     })
 }

@@ -68,6 +68,9 @@ impl Shortage {
     }
 }
 
+/// Queues, each below the next.
+type Path<'q> = SmallVec<[&'q QueueName; 4]>;
+
 /// What bounds of queues are held against: what they hold, what is kept of them, and for whom.
 /// Nothing changes by asking.
 #[derive(Clone, Copy)]
@@ -102,7 +105,8 @@ impl Bounded<'_> {
     /// more, beyond what those still hold who are to leave.
     pub(crate) fn quota_kept(&self, job: JobId) -> Beside {
         let mut kept = Beside::default();
-        let ours = self.queues_of(job);
+        let record = self.jobs.records.get(&job);
+        let ours = record.map(|record| self.path(record)).unwrap_or_default();
         let mut awaited: BTreeSet<PodId> = BTreeSet::new();
         for (record, claim) in self.before(job) {
             let shared = self.shared(&ours, record);
@@ -129,20 +133,13 @@ impl Bounded<'_> {
     }
 
     /// The queues that a job counts for, from its own up.
-    fn queues_of(&self, job: JobId) -> SmallVec<[&QueueName; 4]> {
-        let record = self.jobs.records.get(&job);
-        let path = record.into_iter().flat_map(|record| self.quota.way_up(&record.job.queue));
-        path.map(|queue| &queue.name).collect()
+    fn path(&self, record: &JobRecord) -> Path<'_> {
+        self.quota.way_up(&record.job.queue).map(|queue| &queue.name).collect()
     }
 
     /// Those of some queues that another job counts for, too.
-    fn shared<'q>(
-        &self,
-        ours: &[&'q QueueName],
-        other: &JobRecord,
-    ) -> SmallVec<[&'q QueueName; 4]> {
-        let theirs: SmallVec<[&QueueName; 4]> =
-            self.quota.way_up(&other.job.queue).map(|queue| &queue.name).collect();
+    fn shared<'q>(&self, ours: &[&'q QueueName], other: &JobRecord) -> Path<'q> {
+        let theirs = self.path(other);
         ours.iter().copied().filter(|name| theirs.contains(name)).collect()
     }
 
@@ -228,9 +225,7 @@ impl Bounded<'_> {
     }
 
     fn count(&self, beside: &mut Beside, record: &JobRecord, charge: &Charge, times: i64) {
-        let queues: SmallVec<[&QueueName; 4]> =
-            self.quota.way_up(&record.job.queue).map(|queue| &queue.name).collect();
-        add(beside, &queues, charge, times);
+        add(beside, &self.path(record), charge, times);
     }
 }
 

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dovetail_model::{
-    Beneficiary, Booked, BookingVerdict, HoldingId, Job, JobId, NodeId, Owner, ReservationId,
+    Beneficiary, Booked, BookingVerdict, HoldingId, Job, JobId, Owner, ReservationId,
 };
 
-use super::bound::{expected_end_ms, is_within_share};
+use super::bound::{OnNodes, expected_end_ms, most_lent_milli};
 use crate::engine::{Foreign, JobRecord, Jobs};
 use crate::gang::{Gang, PlacedPod};
 use crate::preemption::claims::{Leaving, Wanted, keep_wanted, still_held, wanted_by_claim};
@@ -167,8 +167,8 @@ impl Bookings {
             }
             let own: i64 = entry.gang.sets.iter().map(|set| gpu_milli(state, set)).sum();
             let lent = entry.lent_to(jobs).map(Job::present_gpu_milli).sum::<i64>();
-            let most_milli = own * i64::from(percent) / 100 - lent;
-            is_within_share(lent + record.job.min_gpu_milli(), own, percent)
+            let most_milli = most_lent_milli(own, percent) - lent;
+            (record.job.min_gpu_milli() <= most_milli)
                 .then(|| opened(state, &entry.booked, Some(most_milli)))
         };
         self.in_force().filter_map(lends).collect()
@@ -304,11 +304,10 @@ fn gpu_milli(state: &State, set: &crate::gang::GangSet) -> i64 {
 impl Opened {
     /// Whether a job with so many GPUs on these nodes, in milli-GPU, has more of them than is lent
     /// to it: all of them count of one that is on any of the nodes.
-    pub(super) fn is_exceeded(&self, gpus: &[(NodeId, i64)]) -> bool {
+    pub(super) fn is_exceeded(&self, gpus: &OnNodes) -> bool {
         let Some(most_milli) = self.most_milli else { return false };
-        let is_here = |node: NodeId| self.kept.iter().any(|record| record.node == node);
-        let all_milli: i64 = gpus.iter().map(|(_, milli)| milli).sum();
-        all_milli > most_milli && gpus.iter().any(|(node, _)| is_here(*node))
+        let is_here = |record: &HoldingRecord| gpus.contains_key(&record.node);
+        gpus.values().sum::<i64>() > most_milli && self.kept.iter().any(is_here)
     }
 
     /// What is held there.

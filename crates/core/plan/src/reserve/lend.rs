@@ -3,15 +3,14 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use dovetail_model::{Bounds, JobId, NodeId, Owner, Plan};
+use dovetail_model::{Bounds, Job, JobId, NodeId, Owner, Plan};
 
 use super::bound::{expected_end_ms, is_within_share};
 use super::heads::reserved_jobs;
-use super::share::{exceeds_share, lent_milli, most_pods};
+use super::share::{exceeds_share, lent_milli, most_pods, of_placed};
 use super::{Opened, Reservations};
 use crate::engine::Books;
 use crate::gang::{Gang, PlacedPod};
-use dovetail_state::State;
 use dovetail_state::cause::Help;
 
 /// Whether a job that is expected to run so long (p90) could start in the room of any other at all.
@@ -22,14 +21,10 @@ pub(crate) fn lends_to(books: &Books, p90_ms: Option<u64>) -> bool {
     latest_ms.zip(p90_ms).is_some_and(|(latest_ms, p90_ms)| now_ms + p90_ms <= latest_ms)
 }
 
-/// What comes before turns where a job asks for what is reserved for another: whether it gets quota
-/// back, then its priority. The greater goes first.
-///
-/// This and, among equals, turns are one strict order of all jobs. So neither two jobs nor more of
-/// them in a ring yield to each other: they would take turns for as long as searches may go on.
-fn precedence(books: &Books, job: JobId) -> (bool, i32) {
-    let Some(record) = books.jobs.records.get(&job) else { return (false, i32::MIN) };
-    (books.relation(record).preemptor.may_reclaim(), record.job.priority)
+/// Whether a job gets quota back from others.
+fn gets_back(books: &Books, job: JobId) -> bool {
+    let record = books.jobs.records.get(&job);
+    record.is_some_and(|record| books.relation(record).preemptor.may_reclaim())
 }
 
 /// Jobs whose reserved room is free to another.
@@ -103,33 +98,37 @@ impl Reservations {
         classes
     }
 
-    /// Jobs that yield what is reserved for them to another, however long it runs: those of lower
-    /// [`precedence`], and to the first job of a queue also those of the same that have a later
-    /// turn. What is reserved for these keeps later jobs away, not this one.
+    /// Jobs that yield what is reserved for them to another, however long it runs. A job that gets
+    /// quota back goes before all that do not, then priority counts, then, for the first job of a
+    /// queue, whose turn is earlier: what is reserved for a later one keeps later jobs away, not
+    /// this one.
+    ///
+    /// That is one strict order of all jobs. So neither two jobs nor more of them in a ring yield
+    /// to each other: they would take turns for as long as searches may go on.
     pub(super) fn yield_to(&self, books: &mut Books, job: JobId) -> BTreeSet<JobId> {
         let mut others = reserved_jobs(books);
         others.retain(|other| *other != job);
         if others.is_empty() {
             return BTreeSet::new();
         }
-        let own = precedence(books, job);
-        let is_first = self.first_of(books, &books.jobs.records[&job].job.queue) == Some(job);
+        let reclaims = gets_back(books, job);
+        let Job { priority, queue, .. } = &books.jobs.records[&job].job;
+        let (priority, is_first) = (*priority, self.first_of(books, queue) == Some(job));
         let turn = if is_first { books.turn_of(job) } else { None };
-        let yields = |books: &mut Books, other: JobId, by_precedence: Ordering| {
-            let has_later_turn = |books: &mut Books| {
-                is_first && Some(other) != self.keeps_turn && books.turn_of(other) > turn
-            };
-            by_precedence.is_lt() || by_precedence.is_eq() && has_later_turn(books)
-        };
-        others.retain(|other| {
-            if own.0 {
-                let by_precedence = precedence(books, *other).cmp(&own);
-                return yields(books, *other, by_precedence);
+        let comes_later = |books: &mut Books, other: JobId| {
+            let theirs = books.jobs.records.get(&other).map(|record| record.job.priority);
+            match theirs.unwrap_or(i32::MIN).cmp(&priority) {
+                Ordering::Less => true,
+                Ordering::Equal => {
+                    is_first && Some(other) != self.keeps_turn && books.turn_of(other) > turn
+                }
+                Ordering::Greater => false,
             }
-            // Whether it gets quota back is asked last: that takes longest.
-            let priority = books.jobs.records.get(other).map(|record| record.job.priority);
-            let by_priority = priority.unwrap_or(i32::MIN).cmp(&own.1);
-            yields(books, *other, by_priority) && !precedence(books, *other).0
+        };
+        // Whether others get quota back takes longest.
+        others.retain(|other| match reclaims {
+            true => !gets_back(books, *other) || comes_later(books, *other),
+            false => comes_later(books, *other) && !gets_back(books, *other),
         });
         others.into_iter().collect()
     }
@@ -299,7 +298,7 @@ fn place_within_shares(
             lenders.retain(|lender| !exceeds(books, *lender, smallest));
             if lenders.len() == all {
                 let pods = most_pods(placed, smallest.len(), |placed| {
-                    let gpus = gpus_of(&books.placement.state, gang, placed);
+                    let gpus = of_placed(books, &books.jobs.records[&job], placed);
                     open.iter().any(|open| open.is_exceeded(&gpus))
                         || lenders.iter().any(|lender| exceeds(books, *lender, placed))
                 });
@@ -330,15 +329,6 @@ fn booked_room(books: &Books, job: JobId, lent_percent: u32) -> Vec<Opened> {
         open.extend(kept.bookings.open_to(state, record, now_ms));
     }
     open
-}
-
-/// GPUs of pods by node, in milli-GPU.
-fn gpus_of(state: &State, gang: &Gang, placed: &[PlacedPod]) -> Vec<(NodeId, i64)> {
-    let of_pod = |pod: &PlacedPod| {
-        let set = gang.sets.get(usize::from(pod.pod.pod_set))?;
-        Some((pod.node, state.shapes.get(set.shape).gpu_milli))
-    };
-    placed.iter().filter_map(of_pod).collect()
 }
 
 /// Nodes on which a job has its reserved places.

@@ -5,17 +5,12 @@
 //! pods beyond its smallest size. Of a job that waits for those that are preempted for it, its
 //! smallest size counts, as it may start anywhere; it starts with no more pods than may be lent.
 
-use std::collections::BTreeMap;
-
 use dovetail_model::{JobId, NodeId, Owner};
 
-use super::bound::is_within_share;
+use super::bound::{OnNodes, is_within_share};
 use super::lent::LentRooms;
 use crate::engine::{Books, JobRecord};
 use crate::gang::PlacedPod;
-
-/// GPUs by node, in milli-GPU.
-type OnNodes = BTreeMap<NodeId, i64>;
 
 /// GPUs of jobs in the room of `lender`, but of one, in milli-GPU.
 pub(super) fn lent_milli(books: &Books, lent: &LentRooms, (lender, but): (JobId, JobId)) -> i64 {
@@ -39,8 +34,8 @@ pub(super) fn exceeds_share(
 ) -> bool {
     let records = &books.jobs.records;
     let own_milli = records.get(&lender).map_or(0, |record| record.job.min_gpu_milli());
-    let pods = placed.iter().map(|pod| (pod.pod.pod_set, pod.node));
-    let inside_milli = inside(books, &records[&job], pods, &reserved_for(books, lender));
+    let placed = of_placed(books, &records[&job], placed);
+    let inside_milli = inside(placed, &reserved_for(books, lender));
     let lent_milli = lent_milli(books, lent, (lender, job));
     inside_milli > 0 && !is_within_share(lent_milli + inside_milli, own_milli, percent)
 }
@@ -91,21 +86,21 @@ fn held_inside(books: &Books, record: &JobRecord, reserved: &OnNodes) -> i64 {
         Owner::Pod(pod) => Some((pod.pod_set, held.node)),
         _ => None,
     });
-    inside(books, record, pods, reserved)
+    inside(gpus_of(books, record, pods), reserved)
 }
 
 /// GPUs of a reservation that a job holds, in thousandths.
-fn inside(
-    books: &Books,
-    record: &JobRecord,
-    pods: impl Iterator<Item = (u16, NodeId)>,
-    reserved: &OnNodes,
-) -> i64 {
+fn inside(held: OnNodes, reserved: &OnNodes) -> i64 {
     let of_reserved = |(node, milli): (NodeId, i64)| {
         let most_milli = reserved.get(&node).copied().unwrap_or(0);
         milli.min(most_milli)
     };
-    gpus_of(books, record, pods).into_iter().map(of_reserved).sum()
+    held.into_iter().map(of_reserved).sum()
+}
+
+/// GPUs of placed pods of a job.
+pub(super) fn of_placed(books: &Books, record: &JobRecord, placed: &[PlacedPod]) -> OnNodes {
+    gpus_of(books, record, placed.iter().map(|pod| (pod.pod.pod_set, pod.node)))
 }
 
 /// How many pods a job may start with, of which each beyond the first `smallest` may be left out:
