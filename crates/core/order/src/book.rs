@@ -8,6 +8,7 @@ use dovetail_model::{Job, JobId};
 
 use super::{Turns, respite};
 use crate::estimate::Cohorts;
+use crate::rates::{Claimant, Given, rate};
 use crate::requeue::RequeueWaits;
 use crate::terms::StandingTerms;
 
@@ -15,6 +16,8 @@ use crate::terms::StandingTerms;
 #[derive(Clone, Copy, Debug)]
 struct Running {
     standing: u64,
+    /// GPUs that it asks for at least, in thousandths.
+    gpu_milli: u64,
     /// When its standing, or whether it may be preempted, changes next.
     due_ms: u64,
     /// Whether it may be preempted for a better standing.
@@ -28,24 +31,28 @@ pub struct TurnBook {
     cohorts: Cohorts,
     running: BTreeMap<JobId, Running>,
     due: BTreeSet<(u64, JobId)>,
-    /// Jobs that may be preempted for a better standing, the worst first.
-    open: BTreeSet<(Reverse<u64>, JobId)>,
+    /// Jobs that may be preempted for a better standing, by their GPUs in thousandths, the worst
+    /// first.
+    open: BTreeMap<u64, BTreeSet<(Reverse<u64>, JobId)>>,
     requeues: RequeueWaits,
 }
 
 impl TurnBook {
-    /// Nobody has a standing yet; cohorts as they were written.
-    pub fn new(turns: Turns, plain: &Plain) -> Self {
+    /// Nobody has a standing yet; cohorts as they were written, about these jobs.
+    pub fn new(turns: Turns, plain: &Plain, jobs: &[Job]) -> Self {
+        let gpus = jobs.iter().map(|job| (job.id, job.min_gpu_milli().unsigned_abs()));
+        let gpus: BTreeMap<JobId, u64> = gpus.collect();
         let mut book = Self {
             turns,
             cohorts: Cohorts::of(plain),
             running: BTreeMap::new(),
             due: BTreeSet::new(),
-            open: BTreeSet::new(),
+            open: BTreeMap::new(),
             requeues: RequeueWaits::of(&plain.requeue_ms),
         };
         for (job, standing, due_ms, is_open) in plain.running.iter().copied() {
-            book.note(job, Running { standing, due_ms, is_open });
+            let gpu_milli = gpus.get(&job).copied().unwrap_or(0);
+            book.note(job, Running { standing, gpu_milli, due_ms, is_open });
         }
         book
     }
@@ -174,7 +181,8 @@ impl TurnBook {
         let later = |at_ms: Option<u64>| at_ms.filter(|at_ms| *at_ms > now_ms);
         let next = [next_length, later(opens_ms), later(respite_ms)];
         let due_ms = next.into_iter().flatten().min().unwrap_or(u64::MAX);
-        self.note(job.id, Running { standing, due_ms, is_open });
+        let gpu_milli = job.min_gpu_milli().unsigned_abs();
+        self.note(job.id, Running { standing, gpu_milli, due_ms, is_open });
         // Before, its next change was to be this end.
         let is_respite_over = respite_ms
             .zip(before)
@@ -187,7 +195,8 @@ impl TurnBook {
         self.running.insert(job, running);
         self.due.insert((running.due_ms, job));
         if running.is_open {
-            self.open.insert((Reverse(running.standing), job));
+            let of_as_many = self.open.entry(running.gpu_milli).or_default();
+            of_as_many.insert((Reverse(running.standing), job));
         }
     }
 
@@ -199,7 +208,12 @@ impl TurnBook {
     fn stop(&mut self, job: JobId) -> Option<Running> {
         let running = self.running.remove(&job)?;
         self.due.remove(&(running.due_ms, job));
-        self.open.remove(&(Reverse(running.standing), job));
+        if let Some(of_as_many) = self.open.get_mut(&running.gpu_milli) {
+            of_as_many.remove(&(Reverse(running.standing), job));
+            if of_as_many.is_empty() {
+                self.open.remove(&running.gpu_milli);
+            }
+        }
         Some(running)
     }
 
@@ -225,24 +239,66 @@ impl TurnBook {
         self.cohorts.refresh()
     }
 
-    /// Whether any job might make place for one of this standing that was submitted then; never
-    /// wrong when it says no.
-    pub fn might_take(&self, (standing, submit_ms): (u64, u64)) -> bool {
-        let worst = self.open.first().map(|(Reverse(worst), _)| *worst);
-        worst.is_some_and(|worst| worst > self.turns.may_be_taken_from(standing, submit_ms))
+    /// Whether any job might make place for another of equal priority; never wrong when it says no.
+    pub fn has_open(&self) -> bool {
+        !self.open.is_empty()
     }
 
-    /// Whether a job that runs makes place for one of this standing that was submitted then. What
-    /// would be lost must be less than the difference.
-    pub fn may_take(&self, (standing, submit_ms): (u64, u64), from: &Job, now_ms: u64) -> bool {
+    /// Whether any job might make place for one of equal priority that waits: whether the worst of
+    /// as many GPUs would if nothing were lost. Never wrong when it says no.
+    pub fn might_take(&self, claimant: &Claimant) -> bool {
+        self.open.iter().any(|(gpu_milli, jobs)| {
+            let worst = jobs.first();
+            worst.is_some_and(|(Reverse(worst), _)| self.pays(claimant, (*gpu_milli, *worst), 0))
+        })
+    }
+
+    /// What is expected of a job of this standing beside its age, in GPU-ms.
+    pub fn size_of(&self, standing: u64, submit_ms: u64) -> u64 {
+        self.turns.size_of(standing, submit_ms)
+    }
+
+    /// Whether a job that runs might make place for one that waits. What would be lost must be less
+    /// than what is expected of it beyond what the other would do on as many GPUs. Of several that
+    /// give way together, [`Self::is_worth`] has the last word.
+    pub fn may_take(&self, claimant: &Claimant, from: &Job, now_ms: u64) -> bool {
         let Some(running) = self.running.get(&from.id).filter(|running| running.is_open) else {
             return false;
         };
-        let lost_ms = from.preempted_at(now_ms).unsaved_ms + from.interruption.restart_weighs_ms();
         let gpu_milli = from.min_gpu_milli().unsigned_abs();
-        let lost = lost_ms.saturating_mul(gpu_milli) / 1_000;
-        running.standing > self.turns.may_be_taken_from(standing, submit_ms)
-            && lost <= running.standing - standing
+        let lost_ms = from.preempted_at(now_ms).unsaved_ms + from.interruption.restart_weighs_ms();
+        let lost = u128::from(lost_ms) * u128::from(gpu_milli) / 1_000;
+        self.pays(claimant, (gpu_milli, running.standing), lost)
+    }
+
+    /// Whether it pays if one of so many GPUs and this standing makes place, where so many GPU-ms
+    /// are lost.
+    fn pays(&self, claimant: &Claimant, (gpu_milli, standing): (u64, u64), lost: u128) -> bool {
+        let size = self.size_of(claimant.standing, claimant.submit_ms);
+        let of_victim = self.size_of(standing, claimant.submit_ms);
+        let instead = u128::from(size) * u128::from(gpu_milli.max(1));
+        let instead = instead / u128::from(claimant.gpu_milli.max(1));
+        if instead.saturating_add(lost) > u128::from(of_victim) {
+            return false;
+        }
+        // Alone it need not give all that is asked for.
+        let gains = claimant.gains(size, claimant.gpu_milli, gpu_milli);
+        self.turns.is_worth(gains, rate(gpu_milli, of_victim))
+    }
+
+    /// What a job that runs gives with so many of its GPUs, as a job that waits sees it: those that
+    /// were submitted later count for more. `None` if it makes place for nobody.
+    pub fn given(&self, claimant: &Claimant, from: JobId, gpu_milli: u64) -> Option<Given> {
+        let running = self.running.get(&from).filter(|running| running.is_open)?;
+        let size = self.size_of(running.standing, claimant.submit_ms);
+        Some(Given { gpu_milli, rate: rate(gpu_milli, size) })
+    }
+
+    /// Whether a part of a job that asks for so many GPUs, and others beside it, are worth what is
+    /// given for them.
+    pub fn is_worth(&self, claimant: &Claimant, part_milli: u64, given: Given) -> bool {
+        let size = self.size_of(claimant.standing, claimant.submit_ms);
+        self.turns.is_worth(claimant.gains(size, part_milli, given.gpu_milli), given.rate)
     }
 }
 

@@ -7,13 +7,15 @@
 //! outlived, it is the inverse Gittins index of its cohort.
 //!
 //! A job that runs has a standing as well, and where the preset says so, a pending one may take its
-//! place: if its own standing is that much better, and no more work is lost than this is worth.
+//! place: if more jobs are expected to end per time then, and no more work is lost than this is
+//! worth.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`turns`] | presets and weights |
 //! | [`terms`] | what a turn is made of, for whoever asks |
 //! | [`book`] | standings of jobs that are pending and run, and when they change |
+//! | [`rates`] | whether GPUs are of more use to jobs that wait than to those that hold them |
 //! | `requeue` | how long preempted jobs wait until they start again |
 //! | `respite` | how long queues that want their quota back leave a job alone |
 //! | [`queues`] | what queues are given, hold and have used; whose turn it is among them |
@@ -23,6 +25,7 @@ pub mod book;
 pub mod estimate;
 mod order;
 pub mod queues;
+pub mod rates;
 mod requeue;
 mod respite;
 pub mod terms;

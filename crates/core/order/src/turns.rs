@@ -14,9 +14,9 @@ pub struct Turns {
     pub run_time: u32,
     /// GPU-seconds that a second of waiting makes up for, in thousandths.
     pub age: u32,
-    /// Whether a job that waits may preempt one of equal priority whose standing is worse.
+    /// Whether a job that waits may take the place of jobs of equal priority that run.
     pub preempts: bool,
-    /// How many times better its standing must be, in hundredths.
+    /// How many times as many jobs must be expected to end per time then, in hundredths.
     pub advantage: u32,
     /// Which queue goes first.
     #[serde(skip_serializing_if = "QueueTurns::is_none")]
@@ -185,13 +185,16 @@ impl Turns {
         [size, u128::from(expected_ms) * u128::from(self.run_time) / 1_000]
     }
 
-    /// The standing from which on a job that runs may be preempted for one of this standing that
-    /// was submitted then. Its size counts alone: the clock on which it was submitted began at any
-    /// time.
-    pub fn may_be_taken_from(&self, standing: u64, submit_ms: u64) -> u64 {
+    /// Whether jobs of this rate may take the place of others of that rate ([`crate::rates`]).
+    pub(super) fn is_worth(&self, gained: u128, given: u128) -> bool {
+        given.saturating_mul(u128::from(self.advantage.max(100))) < gained.saturating_mul(100)
+    }
+
+    /// What is expected of a standing beside its age, as of a job that was submitted then. The
+    /// clock on which it was submitted began at any time.
+    pub fn size_of(&self, standing: u64, submit_ms: u64) -> u64 {
         let size = u128::from(standing).saturating_sub(self.age(submit_ms));
-        let better = size * u128::from(self.advantage.max(100) - 100) / 100;
-        u64::try_from(u128::from(standing) + better).unwrap_or(u64::MAX)
+        u64::try_from(size).unwrap_or(u64::MAX)
     }
 
     /// The term for so much time, in GPU-ms.
@@ -205,17 +208,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_may_be_preempted_does_not_depend_on_where_the_clock_begins() {
+    fn what_is_expected_does_not_depend_on_where_the_clock_begins() {
         let turns = Turns::preset("latency").expect("a preset");
         let hour_ms = 3_600_000;
         for origin_ms in [0, 1_800_000_000_000] {
-            // One GPU for an hour, submitted a day after the running job.
+            // One GPU for an hour, submitted a day after a job that runs for four more.
             let submit_ms = origin_ms + 24 * hour_ms;
             let waits = turns.standing(hour_ms, 1_000, submit_ms);
-            let bar = turns.may_be_taken_from(waits, submit_ms);
-            let runs = |hours: u64| turns.standing(hours * hour_ms, 1_000, origin_ms);
-            // Three hours, and 0.01 GPU-hours for each hour of age.
-            assert!(runs(3) < bar && runs(4) > bar, "{origin_ms}: {bar}");
+            let runs = turns.standing(4 * hour_ms, 1_000, origin_ms);
+            let size = |standing: u64| turns.size_of(standing, submit_ms);
+            // 0.01 GPU-hours for each hour of age.
+            let older_ms = 24 * hour_ms / 100;
+            assert_eq!((size(waits), size(runs)), (hour_ms, 4 * hour_ms - older_ms), "{origin_ms}");
         }
     }
 }

@@ -4,8 +4,11 @@
 //! does. Such a class sleeps and names the causes that must go away; an event that touches none of
 //! them leaves it asleep.
 
+mod line;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use dovetail_model::{Job, JobId, PendingReason, QueueName, ReservationId};
@@ -15,6 +18,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::gang::Gang;
 use dovetail_state::cause::Help;
+use line::{Line, Moved};
 
 /// Place of a job in the order; the smallest goes first.
 pub(crate) type OrderKey = (Reverse<i32>, u64, JobId);
@@ -39,6 +43,8 @@ pub(crate) struct ClassKey {
 struct Class {
     key: ClassKey,
     jobs: BTreeSet<OrderKey>,
+    /// GPUs that each of them asks for at least, in thousandths.
+    gpu_milli: i64,
     /// `None` while awake.
     asleep: Option<Sleep>,
 }
@@ -110,6 +116,8 @@ pub(crate) struct Pending {
     due: BTreeSet<(u64, usize)>,
     /// Everything that some sleeping class wants, and maybe more.
     wanted: Help,
+    /// Who waits behind whom, by GPUs.
+    pub(crate) line: Line,
 }
 
 impl Pending {
@@ -132,7 +140,13 @@ impl Pending {
     pub(crate) fn push(&mut self, job: &Job, value: u64, key: ClassKey) -> (OrderKey, usize) {
         let place = (Reverse(job.priority), value, job.id);
         let number = self.class(key);
+        if self.classes[number].jobs.is_empty() {
+            self.classes[number].gpu_milli = job.min_gpu_milli();
+        }
         self.change(number, |class| class.jobs.insert(place));
+        let class = &self.classes[number];
+        self.line.enter(place, (class.gpu_milli, number), class.key.claim.is_some());
+        self.line.note_submission(job.submit_ms);
         self.waiting += 1;
         (place, number)
     }
@@ -149,6 +163,9 @@ impl Pending {
     pub(crate) fn replace(&mut self, place: OrderKey, value: u64, class: usize) -> OrderKey {
         let new = (place.0, value, place.2);
         self.change(class, |class| class.jobs.remove(&place) && class.jobs.insert(new));
+        let Class { key, gpu_milli, .. } = &self.classes[class];
+        self.line.exit(place, (*gpu_milli, class));
+        self.line.enter(new, (*gpu_milli, class), key.claim.is_some());
         new
     }
 
@@ -157,7 +174,7 @@ impl Pending {
         let next = self.classes.len();
         let number = *self.numbers.entry(key.clone()).or_insert(next);
         if number == next {
-            self.classes.push(Class { key, jobs: BTreeSet::new(), asleep: None });
+            self.classes.push(Class { key, jobs: BTreeSet::new(), gpu_milli: 0, asleep: None });
         }
         number
     }
@@ -165,6 +182,7 @@ impl Pending {
     /// Takes a job out.
     pub(crate) fn remove(&mut self, place: OrderKey, class: usize) {
         self.change(class, |class| class.jobs.remove(&place));
+        self.line.exit(place, (self.classes[class].gpu_milli, class));
         self.waiting -= 1;
     }
 
@@ -175,10 +193,10 @@ impl Pending {
             return self.classes[*class].asleep.is_none().then_some((place.2, *class));
         }
         let from = match after {
-            None => std::ops::Bound::Unbounded,
-            Some(place) => std::ops::Bound::Excluded(place),
+            None => Bound::Unbounded,
+            Some(place) => Bound::Excluded(place),
         };
-        let mut behind = self.awake.range((from, std::ops::Bound::Unbounded));
+        let mut behind = self.awake.range((from, Bound::Unbounded));
         behind.next().map(|(place, class)| (place.2, *class))
     }
 
@@ -325,6 +343,18 @@ impl Pending {
             class.asleep = None;
             true
         });
+    }
+
+    /// Sleeping classes that have another first job, or whose first job looks at one of these
+    /// places behind it: with others behind them, they may take more.
+    pub(crate) fn asleep_before(&self, moved: &Moved) -> BTreeSet<usize> {
+        let is_asleep = |class: &usize| self.classes[*class].asleep.is_some();
+        let Some(before) = self.line.before(moved) else {
+            return self.heads.values().copied().filter(is_asleep).collect();
+        };
+        let first = before.iter().filter_map(|place| self.heads.get(place)).copied();
+        let own = moved.classes().filter(|class| self.class_len(*class) > 0);
+        first.chain(own).filter(is_asleep).collect()
     }
 
     /// First job of each class, best place first.

@@ -165,10 +165,49 @@ impl Books {
         may && (self.jobs.running.first().is_some_and(is_lower)
             || self.kept.claims.below(&self.jobs, priority).next().is_some()
             || self.kept.foreign.has_room_below(priority)
-            || self.relation(record).preemptor.might_take(self.turns.as_ref()))
+            || self.might_take(record))
     }
 
-    /// A waiting job, to be held against those that might make place for it.
+    /// Whether others might give back to the queue of a job or make place for its standing.
+    fn might_take(&self, record: &JobRecord) -> bool {
+        let preemptor = self.relation(record).preemptor;
+        preemptor.may_reclaim() || self.takes_by_order(record, preemptor)
+    }
+
+    /// Whether anybody might make place for the standing of a job; cheap, and never wrong when it
+    /// says no.
+    pub(crate) fn might_take_by_order(&self, record: &JobRecord) -> bool {
+        let may = self.preempts && !record.job.preemption.never_preempts;
+        may && self.takes_by_order(record, self.relation(record).preemptor)
+    }
+
+    /// The same of a job that may preempt others. Who waits behind it is looked up only where that
+    /// counts.
+    fn takes_by_order(&self, record: &JobRecord, preemptor: Preemptor) -> bool {
+        self.turns.as_ref().is_some_and(|turns| {
+            preemptor.might_take_by_order(turns)
+                && preemptor.before(record, others_behind(self, record)).might_take_by_order(turns)
+        })
+    }
+
+    /// Whether any job might make place for the standing of another.
+    pub(crate) fn has_open(&self) -> bool {
+        self.turns.as_ref().is_some_and(TurnBook::has_open)
+    }
+
+    /// A waiting job, to be held against those that might make place for it, with those known that
+    /// wait behind it.
+    pub(crate) fn relation_known<'b>(&'b self, record: &'b JobRecord) -> Relation<'b> {
+        let relation = self.relation(record);
+        if !self.has_open() {
+            return relation;
+        }
+        let preemptor = relation.preemptor.before(record, others_behind(self, record));
+        Relation { preemptor, ..relation }
+    }
+
+    /// A waiting job, to be held against those that might make place for it, for a quick look: who
+    /// waits behind it is not known.
     pub(crate) fn relation<'b>(&'b self, record: &'b JobRecord) -> Relation<'b> {
         relation_beside(self, record, &mut KeptQuota::default())
     }
@@ -371,7 +410,10 @@ pub(crate) fn relation_beside<'b>(
         true => reclaimed_by(books, record, known),
         false => [0, 0],
     };
-    let preemptor = Preemptor::of(record, reclaimed);
+    // None of those behind it has a better standing, or was submitted later than the latest.
+    let latest_ms = books.jobs.pending.line.latest_submit_ms();
+    let least = |standing: u64| turns.map_or(0, |turns| turns.size_of(standing, latest_ms));
+    let preemptor = Preemptor::of(record, least, reclaimed);
     let (by_priority, now_ms) = (books.by_priority, books.placement.now_ms);
     let spared = &books.kept.bookings.spared;
     Relation { preemptor, queue, turns, quota, by_priority, now_ms, spared }
@@ -396,4 +438,19 @@ fn reclaimed_by(books: &Books, record: &JobRecord, known: &mut KeptQuota) -> [u3
         [0, 0] => [0, 0],
         _ => of(&known.of(record, &books.bounded())),
     }
+}
+
+/// Those that wait behind a job and would use what it leaves of others' GPUs, with their GPUs in
+/// thousandths and the GPU time that is expected of them. They ask for as many GPUs at least: where
+/// it finds no room, they do not either.
+fn others_behind(books: &Books, record: &JobRecord) -> impl Iterator<Item = (u64, u64)> {
+    let others = books.turns.as_ref().zip(record.place).map(|(turns, (place, _))| {
+        let gpu_milli = record.job.min_gpu_milli();
+        let others = books.jobs.pending.line.behind(place, gpu_milli);
+        others.into_iter().map(|((_, standing, job), gpu_milli)| {
+            let submit_ms = books.jobs.records[&job].job.submit_ms;
+            (gpu_milli.unsigned_abs(), turns.size_of(standing, submit_ms))
+        })
+    });
+    others.into_iter().flatten()
 }

@@ -58,8 +58,10 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
         bursts: Bursts::of(&snapshot.bursts),
         preempts: config.preemption.enabled,
         by_priority: config.preemption.by_priority,
-        turns: (config.order == Order::Dovetail)
-            .then(|| TurnBook::new(config.turns, snapshot.cohorts.as_ref().unwrap_or(&learnt))),
+        turns: (config.order == Order::Dovetail).then(|| {
+            let cohorts = snapshot.cohorts.as_ref().unwrap_or(&learnt);
+            TurnBook::new(config.turns, cohorts, &snapshot.jobs)
+        }),
         usage: counts_usage(&config).then(|| {
             let known = (snapshot.queues.as_slice(), snapshot.usage.as_slice());
             Usage::new(config.turns.half_life_ms(), snapshot.now_ms, known)

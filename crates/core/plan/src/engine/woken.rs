@@ -88,9 +88,7 @@ pub(super) fn may_start(class: usize, books: &mut Books, helped: Help, nodes: &[
         }
         let is_plain = |shape| books.placement.state.shapes.get(shape).demand.is_plain();
         let only = gang.only_pod().filter(|set| is_plain(set.shape) && !wants.meets(Help::QUOTA));
-        return only.is_none_or(|set| {
-            nodes.iter().any(|node| might_clear(books, record, set.shape, *node))
-        });
+        return only.is_none_or(|set| might_clear(books, record, set.shape, nodes));
     }
     if let Some(set) = gang.only_pod() {
         let demand = &books.placement.state.shapes.get(set.shape).demand;

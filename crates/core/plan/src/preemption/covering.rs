@@ -8,40 +8,47 @@ use super::units::Unit;
 use dovetail_state::State;
 use dovetail_state::shapes::ShapeId;
 
-/// What those cost at least who leave the devices that a pod lacks on a node, if they could go in
-/// part: the linear bound of the covering problem (Dantzig, Discrete-Variable Extremum Problems,
-/// 1957).
-pub(super) fn of_devices(
+/// What those cost at least who leave the devices that a pod lacks on a node.
+pub(super) fn of_devices(state: &State, at: (ShapeId, NodeId), units: &[Unit]) -> PreemptionCost {
+    let priority = units.iter().map(|unit| unit.priority).min().unwrap_or(i32::MIN);
+    let lost = |unit: &Unit| unit.work_lost_gpu_milli_ms.saturating_add(unit.requeue_gpu_milli_ms);
+    let offers = units.iter().map(|unit| (unit, u128::from(lost(unit))));
+    PreemptionCost {
+        highest_priority: i64::from(priority),
+        requeue_gpu_milli_ms: u64::try_from(least(state, at, offers)).unwrap_or(u64::MAX),
+        ..PreemptionCost::default()
+    }
+}
+
+/// The least sum of the amounts of those who leave the devices that a pod lacks on a node, if they
+/// could go in part: the linear bound of the covering problem (Dantzig, Discrete-Variable Extremum
+/// Problems, 1957). Of those who leave no device on the node nothing is counted.
+pub(super) fn least<'u>(
     state: &State,
     (shape, node): (ShapeId, NodeId),
-    units: &[Unit],
-) -> PreemptionCost {
-    let priority = units.iter().map(|unit| unit.priority).min().unwrap_or(i32::MIN);
-    let mut bound =
-        PreemptionCost { highest_priority: i64::from(priority), ..PreemptionCost::default() };
+    offers: impl Iterator<Item = (&'u Unit, u128)>,
+) -> u128 {
     let asked = match &state.shapes.get(shape).requirement.device {
         DeviceRequest::Whole { count, .. } => usize::from(*count),
-        _ => return bound,
+        _ => return 0,
     };
     let cold = state.nodes.cold(node);
     let used = devices_on(state, node, &cold.holdings);
     let free = cold.node.devices.len().saturating_sub(used);
-    let mut lacking = asked.saturating_sub(free) as u64;
-    let lost = |unit: &Unit| unit.work_lost_gpu_milli_ms.saturating_add(unit.requeue_gpu_milli_ms);
-    let mut by_loss: Vec<(u64, u64)> = units
-        .iter()
-        .map(|unit| (lost(unit), devices_on(state, node, &unit.holdings) as u64))
+    let mut lacking = asked.saturating_sub(free) as u128;
+    let mut by_rate: Vec<(u128, u128)> = offers
+        .map(|(unit, amount)| (amount, devices_on(state, node, &unit.holdings) as u128))
         .filter(|(_, devices)| *devices > 0)
         .collect();
-    by_loss.sort_by_key(|(lost, devices)| lost / devices);
-    for (lost, devices) in by_loss {
+    by_rate.sort_unstable_by_key(|(amount, devices)| amount / devices);
+    let mut sum: u128 = 0;
+    for (amount, devices) in by_rate {
         let part = devices.min(lacking);
-        // Rounded down: a bound is never above the true cost.
-        bound.requeue_gpu_milli_ms =
-            bound.requeue_gpu_milli_ms.saturating_add(lost / devices * part);
+        // Rounded down: a bound is never above the true sum.
+        sum = sum.saturating_add(amount / devices * part);
         lacking -= part;
     }
-    bound
+    sum
 }
 
 /// Devices of a node of which these hold anything.

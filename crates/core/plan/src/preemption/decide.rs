@@ -181,7 +181,7 @@ impl Preemption {
         if cost.budget_violations > 0 {
             return PreemptReason::Priority;
         }
-        let relation = books.relation(&books.jobs.records[&job]);
+        let relation = books.relation_known(&books.jobs.records[&job]);
         let victims = victims.iter().filter_map(|pod| books.jobs.records.get(&pod.job));
         let reasons: Vec<PreemptReason> =
             victims.filter_map(|victim| relation.reason(victim)).collect();
@@ -277,7 +277,7 @@ impl Preemption {
         rooms: &[HoldingId],
     ) -> Option<(PreemptionCost, FoundVictims)> {
         let (state, record) = (&books.placement.state, &books.jobs.records[&job]);
-        let preemptor = books.relation(record).preemptor;
+        let preemptor = books.relation_known(record).preemptor;
         let lendable = lendable(books, job, leaving);
         let own = books.kept.own_or_yielded(state, record, &lenders.all);
         let promised = books.kept.promised_to_others(job, &lenders.yielding);
@@ -521,11 +521,22 @@ fn place_of(state: &State, placed: &PlacedPod) -> Place {
     Place { pod: placed.pod, node, devices: placed.devices.clone() }
 }
 
-/// Whether a pod might fit on a node without those that its job may stop; cheap, and never wrong
-/// when it says no. Only for what looks at amounts.
-pub(crate) fn might_clear(books: &Books, record: &JobRecord, shape: ShapeId, node: NodeId) -> bool {
+/// Whether a pod might fit on any of some nodes without those that its job may stop; cheap, and
+/// never wrong when it says no. Only for what looks at amounts.
+pub(crate) fn might_clear(
+    books: &Books,
+    record: &JobRecord,
+    shape: ShapeId,
+    nodes: &[NodeId],
+) -> bool {
+    let any = |relation: &Relation<'_>| {
+        nodes.iter().any(|node| might_clear_one(books, relation, shape, *node))
+    };
+    any(&books.relation(record)) && (!books.has_open() || any(&books.relation_known(record)))
+}
+
+fn might_clear_one(books: &Books, relation: &Relation<'_>, shape: ShapeId, node: NodeId) -> bool {
     let state = &books.placement.state;
-    let relation = books.relation(record);
     let demand = &state.shapes.get(shape).demand;
     if !state.nodes.hot(node).is_present() {
         return false;
@@ -534,7 +545,7 @@ pub(crate) fn might_clear(books: &Books, record: &JobRecord, shape: ShapeId, nod
     let (mut cpu_milli, mut memory_bytes) = (hot.cpu_left_milli, hot.memory_left_bytes);
     let mut devices = cold.node.devices.len();
     for holding in cold.holdings.iter().map(|id| state.holdings.get(*id)) {
-        match might_go(books, &relation, holding) {
+        match might_go(books, relation, holding) {
             true => {
                 cpu_milli += holding.amounts.cpu_milli;
                 memory_bytes += holding.amounts.memory_bytes;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use dovetail_model::NodeId;
 
 use super::cost::{self, BudgetTally, MOST_UNITS, Weighs};
-use super::search::{FoundVictims, Search, by_job};
+use super::search::{FoundVictims, Search, by_job, is_worth};
 use super::units::Unit;
 use dovetail_state::scope::Scope;
 
@@ -85,7 +85,10 @@ impl FewUnits {
             let goes = self.units.iter().zip(set).filter(|(_, goes)| *goes);
             let units = by_job(goes.map(|(unit, _)| unit.clone()).collect());
             let cost = cost::of(units.iter(), tally, now_ms);
-            if !search.keeps_budgets(&units, &cost) || !tally.protects(units.iter()) {
+            if !search.keeps_budgets(&units, &cost)
+                || !tally.protects(units.iter())
+                || !is_worth(search, &units)
+            {
                 continue;
             }
             if let Some(places) = search.suffices(&units) {

@@ -16,7 +16,7 @@ use crate::engine::charge::charge_there;
 use dovetail_state::State;
 
 /// Whom a job may stop.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Prey<'e> {
     pub(super) jobs: &'e FxHashMap<JobId, JobRecord>,
     pub(super) relation: Relation<'e>,
@@ -97,7 +97,7 @@ impl Prey<'_> {
 
     /// Running jobs that can be stopped.
     fn stoppable(&self) -> impl Iterator<Item = &JobRecord> {
-        let Relation { preemptor, turns, .. } = self.relation;
+        let Relation { preemptor, turns, .. } = &self.relation;
         let highest = match (preemptor.reclaims, turns) {
             (0, None) => (preemptor.priority, JobId(0)),
             (0, Some(_)) => (preemptor.priority, JobId(u64::MAX)),
@@ -215,6 +215,7 @@ impl Prey<'_> {
             repays: self.shortage.repaid_by(quota, &job.queue, charges.clone().chain(&by_model)),
             takes: self.lendable.taken_by(quota, job, charges),
             keeps_budgets: !self.relation.outranks(record),
+            given: self.relation.given(record, gpu_milli.unsigned_abs()),
             budgets: budgets.copied().filter(|selector| tally.counts(*selector)).collect(),
             pods: held.iter().map(|(pod, _)| *pod).collect(),
             holdings: held.iter().map(|(_, id)| *id).collect(),

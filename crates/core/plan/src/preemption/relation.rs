@@ -8,13 +8,14 @@ use super::guarantees;
 use crate::engine::JobRecord;
 use dovetail_order::book::TurnBook;
 use dovetail_order::queues::quota::Quota;
+use dovetail_order::rates::{Claimant, Given};
 
 /// A waiting job that asks who would make place for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Preemptor {
     pub(crate) priority: i32,
-    /// Its standing, which other orders than `dovetail` do not know, and when it was submitted.
-    standing: (u64, u64),
+    /// Its standing, which other orders than `dovetail` do not know, and who waits behind it.
+    claimant: Claimant,
     /// Which of its queues hold less than their quota even with it, from its own up, bit by bit.
     pub(super) reclaims: u32,
     /// The same by their quotas alone, where the order divides the whole cluster.
@@ -22,27 +23,50 @@ pub(crate) struct Preemptor {
 }
 
 impl Preemptor {
-    /// A job, with the queues for which it may reclaim, and those within their quotas.
-    pub(crate) fn of(record: &JobRecord, [reclaims, within]: [u32; 2]) -> Self {
-        let standing = record.place.map_or(u64::MAX, |((_, standing, _), _)| standing);
-        let standing = (standing, record.job.submit_ms);
-        Self { priority: record.job.priority, standing, reclaims, within }
+    /// A job before others of each of which no less GPU time is expected than `least` says of its
+    /// standing, with the queues for which it may reclaim, and those within their quotas.
+    pub(crate) fn of(
+        record: &JobRecord,
+        least: impl FnOnce(u64) -> u64,
+        [reclaims, within]: [u32; 2],
+    ) -> Self {
+        let standing = standing(record);
+        let gpu_milli = record.job.min_gpu_milli().unsigned_abs();
+        let place = (standing, record.job.submit_ms);
+        let claimant = Claimant::before_any(place, gpu_milli, least(standing));
+        Self { priority: record.job.priority, claimant, reclaims, within }
+    }
+
+    /// The same before these others, of so many milli-GPU and so much expected GPU time.
+    pub(crate) fn before(
+        self,
+        record: &JobRecord,
+        others: impl Iterator<Item = (u64, u64)>,
+    ) -> Self {
+        let gpu_milli = record.job.min_gpu_milli().unsigned_abs();
+        let place = (standing(record), record.job.submit_ms);
+        Self { claimant: Claimant::new(place, gpu_milli, others), ..self }
     }
 
     /// Whether others may have to give back to one of its queues.
-    pub(crate) fn may_reclaim(self) -> bool {
+    pub(crate) fn may_reclaim(&self) -> bool {
         self.reclaims != 0
     }
 
-    /// Whether anybody might make place for its standing, or give back to its queue; never wrong
-    /// when it says no.
-    pub(crate) fn might_take(self, turns: Option<&TurnBook>) -> bool {
-        self.reclaims != 0 || turns.is_some_and(|turns| turns.might_take(self.standing))
+    /// Whether anybody might make place for its standing; never wrong when it says no.
+    pub(crate) fn might_take_by_order(&self, turns: &TurnBook) -> bool {
+        turns.might_take(&self.claimant)
     }
 }
 
-/// A preemptor among all others.
-#[derive(Clone, Copy)]
+/// The place of a waiting job in the order `dovetail`, whatever its priority.
+fn standing(record: &JobRecord) -> u64 {
+    record.place.map_or(u64::MAX, |((_, standing, _), _)| standing)
+}
+
+/// A preemptor among all others. Where it does not know who waits behind it, it is never wrong when
+/// it says that somebody stays.
+#[derive(Clone)]
 pub(crate) struct Relation<'e> {
     pub(crate) preemptor: Preemptor,
     /// The queue of the preemptor.
@@ -68,7 +92,7 @@ impl Relation<'_> {
         if victim.place.is_some() || victim.job.preemption.is_protected || is_spared() {
             return None;
         }
-        let Preemptor { priority, standing, reclaims, within } = self.preemptor;
+        let Preemptor { priority, ref claimant, reclaims, within } = self.preemptor;
         if self.protects() || reclaims != 0 {
             let between = self.between(victim);
             let gives_back = |turns: &TurnBook| turns.gives_back(&victim.job, self.now_ms);
@@ -87,8 +111,24 @@ impl Relation<'_> {
         }
         let is_equal = victim.job.priority == priority;
         let makes_place = is_equal
-            && self.turns.is_some_and(|turns| turns.may_take(standing, &victim.job, self.now_ms));
+            && self.turns.is_some_and(|turns| turns.may_take(claimant, &victim.job, self.now_ms));
         makes_place.then_some(PreemptReason::Order)
+    }
+
+    /// What so many GPUs of a job count that makes place for the order alone; nothing for others,
+    /// which do not ask what is better.
+    pub(super) fn given(&self, victim: &JobRecord, gpu_milli: u64) -> Option<Given> {
+        let turns = self.turns.filter(|turns| turns.has_open())?;
+        (self.reason(victim) == Some(PreemptReason::Order))
+            .then(|| turns.given(&self.preemptor.claimant, victim.job.id, gpu_milli))?
+    }
+
+    /// Whether a part of the job that asks for so many GPUs is worth what is given for it.
+    pub(super) fn is_worth(&self, part_milli: u64, given: Option<Given>) -> bool {
+        let claimant = &self.preemptor.claimant;
+        given.is_none_or(|given| {
+            self.turns.is_none_or(|turns| turns.is_worth(claimant, part_milli, given))
+        })
     }
 
     /// Whether others of a queue would have to give back to this job once that queue holds so much

@@ -80,7 +80,7 @@ impl Search<'_> {
         let mark = self.state.begin();
         let placed = sets.iter().enumerate().all(|(at, set)| {
             if at == 0 && self.state.shapes.get(set.shape).demand.rules.is_empty() {
-                self.survey.turn_to(set.shape, self.prey.relation.preemptor);
+                self.survey.turn_to(set.shape, &self.prey.relation.preemptor);
             } else {
                 pass.part();
             }

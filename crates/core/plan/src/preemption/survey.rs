@@ -47,9 +47,10 @@ impl OutlookSurvey {
     }
 
     /// Starts anew, unless it is about the same pods.
-    pub(super) fn turn_to(&mut self, shape: ShapeId, preemptor: Preemptor) {
-        if self.about != Some((shape, preemptor)) {
-            (self.about, self.nodes) = (Some((shape, preemptor)), BTreeMap::new());
+    pub(super) fn turn_to(&mut self, shape: ShapeId, preemptor: &Preemptor) {
+        let is_same = |(of, by): &(ShapeId, Preemptor)| *of == shape && by == preemptor;
+        if !self.about.as_ref().is_some_and(is_same) {
+            (self.about, self.nodes) = (Some((shape, preemptor.clone())), BTreeMap::new());
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use dovetail_model::{HoldingId, JobId, PodId};
+use dovetail_order::rates::Given;
 use smallvec::SmallVec;
 
 use super::cost::Weighs;
@@ -30,6 +31,8 @@ pub(super) struct Unit {
     pub(super) budgets: SmallVec<[u32; 2]>,
     /// It is not stopped by priority: no budget may be exceeded for that.
     pub(super) keeps_budgets: bool,
+    /// What it counts for, if it makes place for the order alone.
+    pub(super) given: Option<Given>,
     /// What its going gives back of each part of the shortage.
     pub(super) repays: Repays,
     /// What its going takes of what queues may lose.
@@ -55,6 +58,7 @@ impl Unit {
         self.work_lost_gpu_milli_ms += other.work_lost_gpu_milli_ms;
         self.requeue_gpu_milli_ms += other.requeue_gpu_milli_ms;
         self.budgets.extend(other.budgets);
+        self.given = together(self.given, other.given);
         for (sum, more) in self.repays.iter_mut().zip(other.repays) {
             *sum += more;
         }
@@ -68,5 +72,13 @@ impl Unit {
             self.pods.drain(..).zip(self.holdings.drain(..)).collect();
         both.sort_unstable();
         (self.pods, self.holdings) = both.into_iter().unzip();
+    }
+}
+
+/// What two count for together.
+pub(super) fn together(one: Option<Given>, other: Option<Given>) -> Option<Given> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.and(other)),
+        (one, other) => one.or(other),
     }
 }

@@ -1,5 +1,5 @@
-//! Order `dovetail`: who waits goes by expected GPU-time, running jobs make place for much shorter
-//! ones, and what that costs is what the attempts say.
+//! Order `dovetail`: who waits goes by expected GPU-time, running jobs make place where many more
+//! end then, and what that costs is what the attempts say.
 
 use dovetail_check::{Judge, Violation};
 use dovetail_model::{Action, Event, Plan, PreemptReason};
@@ -74,6 +74,37 @@ fn jobs_that_write_no_checkpoint_make_place_for_nobody() {
     let mut simulation = Simulation::new(world, config).expect("a good world");
     assert!(simulation.run(None, &mut ()).expect("runs"));
     assert_eq!(simulation.metrics().preemptions, 0);
+}
+
+/// When each of these jobs ended with the preset `latency` on one node of eight GPUs, in minutes,
+/// and how many preemptions there were.
+fn ends(jobs: Vec<TraceJob>) -> (Vec<f64>, u64) {
+    let world = TimedWorld { jobs, nodes: nodes(1, 8), ..TimedWorld::default() };
+    let mut simulation = Simulation::new(world, config("latency")).expect("a good world");
+    assert!(simulation.run(None, &mut ()).expect("runs"));
+    let end_ms = simulation.outcomes().map(|view| view.outcome.end_ms.expect("all end"));
+    let ends = end_ms.map(|end_ms| end_ms as f64 / MINUTE_MS as f64).collect();
+    (ends, simulation.metrics().preemptions)
+}
+
+#[test]
+fn what_nobody_uses_counts_for_nobody() {
+    // The gang asks for more GPU time than a third of what is expected of the other. But half of
+    // its GPUs are idle, and it ends in less than a third of the time.
+    let jobs = vec![job("half", 0, 300, 4, Some(300)), job("gang", 25, 60, 8, Some(60))];
+    assert_eq!(ends(jobs), (vec![365.5, 85.0], 1));
+}
+
+#[test]
+fn a_gang_makes_place_for_smaller_jobs_if_enough_of_them_wait() {
+    let gang = job("gang", 0, 150, 8, Some(150));
+    let small = |id: &str, submit_min: u64| job(id, submit_min, 60, 1, Some(60));
+    // For one of them, seven GPUs would be idle.
+    let jobs = vec![gang.clone(), small("one", 25)];
+    assert_eq!(ends(jobs), (vec![150.0, 210.0], 0));
+    // The second wakes the first.
+    let jobs = vec![gang, small("one", 25), small("two", 26)];
+    assert_eq!(ends(jobs), (vec![216.5, 86.0, 86.0], 1));
 }
 
 /// Every step is judged.
