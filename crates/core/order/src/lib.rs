@@ -15,6 +15,7 @@
 //! | [`turns`] | presets and weights |
 //! | [`terms`] | what a turn is made of, for whoever asks |
 //! | [`book`] | standings of jobs that are pending and run, and when they change |
+//! | [`line`] | who waits behind whom, by GPUs |
 //! | [`rates`] | whether GPUs are of more use to jobs that wait than to those that hold them |
 //! | `requeue` | how long preempted jobs wait until they start again |
 //! | `respite` | how long queues that want their quota back leave a job alone |
@@ -23,6 +24,7 @@
 
 pub mod book;
 pub mod estimate;
+pub mod line;
 mod order;
 pub mod queues;
 pub mod rates;

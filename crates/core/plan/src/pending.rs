@@ -4,8 +4,6 @@
 //! does. Such a class sleeps and names the causes that must go away; an event that touches none of
 //! them leaves it asleep.
 
-mod line;
-
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -13,15 +11,13 @@ use std::sync::Arc;
 
 use dovetail_model::{Job, JobId, PendingReason, QueueName, ReservationId};
 use dovetail_order::Order;
+pub(crate) use dovetail_order::line::OrderKey;
+use dovetail_order::line::{Line, Moved};
 use dovetail_order::queues::quota::Rank;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::gang::Gang;
 use dovetail_state::cause::Help;
-use line::{Line, Moved};
-
-/// Place of a job in the order; the smallest goes first.
-pub(crate) type OrderKey = (Reverse<i32>, u64, JobId);
 
 /// Jobs that are placeable together or not at all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -345,18 +341,6 @@ impl Pending {
         });
     }
 
-    /// Sleeping classes that have another first job, or whose first job looks at one of these
-    /// places behind it: with others behind them, they may take more.
-    pub(crate) fn asleep_before(&self, moved: &Moved) -> BTreeSet<usize> {
-        let is_asleep = |class: &usize| self.classes[*class].asleep.is_some();
-        let Some(before) = self.line.before(moved) else {
-            return self.heads.values().copied().filter(is_asleep).collect();
-        };
-        let first = before.iter().filter_map(|place| self.heads.get(place)).copied();
-        let own = moved.classes().filter(|class| self.class_len(*class) > 0);
-        first.chain(own).filter(is_asleep).collect()
-    }
-
     /// First job of each class, best place first.
     pub(crate) fn heads(&self) -> impl Iterator<Item = (JobId, usize)> {
         self.heads.iter().map(|(place, class)| (place.2, *class))
@@ -417,6 +401,18 @@ impl Pending {
             }
         }
     }
+}
+
+/// Sleeping classes that have another first job, or whose first job looks at one of these
+/// places behind it: with others behind them, they may take more.
+pub(crate) fn asleep_before(pending: &Pending, moved: &Moved) -> BTreeSet<usize> {
+    let is_asleep = |class: &usize| pending.classes[*class].asleep.is_some();
+    let Some(before) = pending.line.before(moved) else {
+        return pending.heads.values().copied().filter(is_asleep).collect();
+    };
+    let first = before.iter().filter_map(|place| pending.heads.get(place)).copied();
+    let own = moved.classes().filter(|class| pending.class_len(*class) > 0);
+    first.chain(own).filter(is_asleep).collect()
 }
 
 /// Classes by queue and the place of their first job.

@@ -1,28 +1,26 @@
 //! What is known: what stands where, which jobs wait and run, and what is kept for whom. The parts
 //! own their fields; what changes several of them together stands here and in the files beside.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{
     Action, Bounds, Charge, HoldingId, HoldingPhase, Job, JobId, NodeId, Owner, PendingReason,
-    Place, Plan, PreemptReason, PreemptionReservation, Queue,
+    Place, Plan, PreemptReason, PreemptionReservation,
 };
 
 use super::charge::charge_there;
 use super::jobs::{JobRecord, Jobs};
 use super::placement::Placement;
 use super::queues::Capacity;
+use super::relations;
 use crate::gang::{Gang, PlacedPod};
 use crate::pending::{ClassKey, OrderKey};
-use crate::preemption::{
-    Bounded, KeptQuota, OutlookSurvey, Preemptor, Relation, ReservedCapacity, reclaims,
-};
+use crate::preemption::{Bounded, KeptQuota, OutlookSurvey, Relation, ReservedCapacity};
 use dovetail_order::book::TurnBook;
 use dovetail_order::estimate::{Bursts, RunTimes, bucket_ms};
-use dovetail_order::queues::quota::{Beside, Quota, Rank};
+use dovetail_order::queues::quota::{Quota, Rank};
 use dovetail_order::queues::usage::Usage;
 use dovetail_state::cause::Help;
 use dovetail_state::view::View;
@@ -165,51 +163,13 @@ impl Books {
         may && (self.jobs.running.first().is_some_and(is_lower)
             || self.kept.claims.below(&self.jobs, priority).next().is_some()
             || self.kept.foreign.has_room_below(priority)
-            || self.might_take(record))
-    }
-
-    /// Whether others might give back to the queue of a job or make place for its standing.
-    fn might_take(&self, record: &JobRecord) -> bool {
-        let preemptor = self.relation(record).preemptor;
-        preemptor.may_reclaim() || self.takes_by_order(record, preemptor)
-    }
-
-    /// Whether anybody might make place for the standing of a job; cheap, and never wrong when it
-    /// says no.
-    pub(crate) fn might_take_by_order(&self, record: &JobRecord) -> bool {
-        let may = self.preempts && !record.job.preemption.never_preempts;
-        may && self.takes_by_order(record, self.relation(record).preemptor)
-    }
-
-    /// The same of a job that may preempt others. Who waits behind it is looked up only where that
-    /// counts.
-    fn takes_by_order(&self, record: &JobRecord, preemptor: Preemptor) -> bool {
-        self.turns.as_ref().is_some_and(|turns| {
-            preemptor.might_take_by_order(turns)
-                && preemptor.before(record, others_behind(self, record)).might_take_by_order(turns)
-        })
-    }
-
-    /// Whether any job might make place for the standing of another.
-    pub(crate) fn has_open(&self) -> bool {
-        self.turns.as_ref().is_some_and(TurnBook::has_open)
-    }
-
-    /// A waiting job, to be held against those that might make place for it, with those known that
-    /// wait behind it.
-    pub(crate) fn relation_known<'b>(&'b self, record: &'b JobRecord) -> Relation<'b> {
-        let relation = self.relation(record);
-        if !self.has_open() {
-            return relation;
-        }
-        let preemptor = relation.preemptor.before(record, others_behind(self, record));
-        Relation { preemptor, ..relation }
+            || relations::might_take(self, record))
     }
 
     /// A waiting job, to be held against those that might make place for it, for a quick look: who
     /// waits behind it is not known.
     pub(crate) fn relation<'b>(&'b self, record: &'b JobRecord) -> Relation<'b> {
-        relation_beside(self, record, &mut KeptQuota::default())
+        relations::beside(self, record, &mut KeptQuota::default())
     }
 
     /// What a waiting job's place rests on beside its priority: the smallest goes first.
@@ -395,62 +355,4 @@ fn rank(
         (None, Some(shares)) => shares.rank(quota, queue, &asked()),
         (None, None) => quota.rank(queue, capacity),
     }
-}
-
-/// A waiting job, one of many, to be held against those that might make place for it.
-pub(crate) fn relation_beside<'b>(
-    books: &'b Books,
-    record: &'b JobRecord,
-    known: &mut KeptQuota,
-) -> Relation<'b> {
-    let (turns, quota, queue) = (books.turns.as_ref(), &books.quota, &record.job.queue);
-    let may_reclaim = turns.is_some_and(TurnBook::reclaims)
-        && quota.way_up(queue).any(|queue| !quota.entitled(queue).is_empty());
-    let reclaimed = match may_reclaim {
-        true => reclaimed_by(books, record, known),
-        false => [0, 0],
-    };
-    // None of those behind it has a better standing, or was submitted later than the latest.
-    let latest_ms = books.jobs.pending.line.latest_submit_ms();
-    let least = |standing: u64| turns.map_or(0, |turns| turns.size_of(standing, latest_ms));
-    let preemptor = Preemptor::of(record, least, reclaimed);
-    let (by_priority, now_ms) = (books.by_priority, books.placement.now_ms);
-    let spared = &books.kept.bookings.spared;
-    Relation { preemptor, queue, turns, quota, by_priority, now_ms, spared }
-}
-
-/// The queues for which a job may reclaim, and those within their quotas, bit by bit.
-fn reclaimed_by(books: &Books, record: &JobRecord, known: &mut KeptQuota) -> [u32; 2] {
-    let (quota, queue) = (&books.quota, &record.job.queue);
-    let asked = record.gang.smallest(&books.placement.state);
-    let of = |kept: &Beside| {
-        let entitled = |queue| Cow::Owned(quota.entitled(queue));
-        let within = match quota.shares.is_some() {
-            true => reclaims(quota, queue, (&asked, kept), |queue: &Queue| {
-                Cow::Borrowed(&queue.guaranteed)
-            }),
-            false => 0,
-        };
-        [reclaims(quota, queue, (&asked, kept), entitled), within]
-    };
-    // What is kept for others leaves less: most queues have nothing left even without.
-    match of(&Beside::default()) {
-        [0, 0] => [0, 0],
-        _ => of(&known.of(record, &books.bounded())),
-    }
-}
-
-/// Those that wait behind a job and would use what it leaves of others' GPUs, with their GPUs in
-/// thousandths and the GPU time that is expected of them. They ask for as many GPUs at least: where
-/// it finds no room, they do not either.
-fn others_behind(books: &Books, record: &JobRecord) -> impl Iterator<Item = (u64, u64)> {
-    let others = books.turns.as_ref().zip(record.place).map(|(turns, (place, _))| {
-        let gpu_milli = record.job.min_gpu_milli();
-        let others = books.jobs.pending.line.behind(place, gpu_milli);
-        others.into_iter().map(|((_, standing, job), gpu_milli)| {
-            let submit_ms = books.jobs.records[&job].job.submit_ms;
-            (gpu_milli.unsigned_abs(), turns.size_of(standing, submit_ms))
-        })
-    });
-    others.into_iter().flatten()
 }

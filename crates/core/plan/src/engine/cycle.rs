@@ -117,7 +117,7 @@ impl Engine {
 
     /// Wakes the classes that could start after what became better since the last time.
     fn wake(&mut self, woken: &mut Woken) {
-        self.wake_before_moved(woken);
+        woken.wake_before_moved(&mut self.books);
         let state = &mut self.books.placement.state;
         let helped = std::mem::take(&mut state.helped);
         let nodes = std::mem::take(&mut state.helped_nodes);
@@ -133,23 +133,6 @@ impl Engine {
             // It is woken for what is reserved for others, whatever woke it before.
             woken.forget(class);
             self.books.jobs.pending.wake(class);
-        }
-    }
-
-    /// Wakes the classes that could take more than before from those that run, as others wait
-    /// behind them. They are tried, even if they were woken for room before that others have taken.
-    fn wake_before_moved(&mut self, woken: &mut Woken) {
-        let moved = self.books.jobs.pending.line.take_moved();
-        if !self.books.has_open() {
-            return;
-        }
-        for class in self.books.jobs.pending.asleep_before(&moved) {
-            let first = self.books.jobs.pending.first_of(class);
-            let first = first.and_then(|job| self.books.jobs.records.get(&job));
-            if first.is_some_and(|record| self.books.might_take_by_order(record)) {
-                self.books.jobs.pending.wake(class);
-                woken.forget(class);
-            }
         }
     }
 

@@ -13,6 +13,7 @@
 //! | `books` | these parts, and what changes several of them (`events`: what happens to jobs) |
 //! | `charge`, `models` | what a pod counts where it stands; GPU models of which a queue may not hold more |
 //! | `dividing` | what follows where the order divides the cluster over queues |
+//! | `relations` | who might make place for a waiting job |
 //! | `reclaiming` | which job is tried before one that it would reclaim from |
 //! | `turning` | what time changes of standings |
 //! | `batch`, `apply`, `cycle` | a step: what happened; it is taken in; what can start does |
@@ -42,6 +43,7 @@ mod placement;
 pub mod probe;
 mod queues;
 mod reclaiming;
+pub(crate) mod relations;
 pub(crate) mod snapshot;
 pub mod supply;
 mod turning;

@@ -8,7 +8,8 @@
 
 use dovetail_model::JobId;
 
-use super::books::{Books, relation_beside};
+use super::Books;
+use super::relations;
 use crate::preemption::{KeptQuota, might_reclaim};
 use dovetail_order::book::TurnBook;
 
@@ -29,7 +30,7 @@ fn first_that_would_reclaim(job: JobId, books: &mut Books) -> Option<(JobId, usi
     let would_reclaim = |other: JobId| {
         let other = &books.jobs.records[&other];
         let may = !other.job.preemption.never_preempts;
-        may && relation_beside(&*books, other, &mut known).would_reclaim(queue, &takes)
+        may && relations::beside(&*books, other, &mut known).would_reclaim(queue, &takes)
     };
     // Awake jobs are many: those of a queue are asked only if it might get anything back.
     let among = |other: &str| might_reclaim(&books.quota, other, queue, &takes);

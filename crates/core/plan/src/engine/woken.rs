@@ -6,8 +6,8 @@ use std::sync::Arc;
 use dovetail_model::{NodeId, PendingReason};
 use rustc_hash::FxHashMap;
 
-use super::Books;
-use crate::pending::Sleep;
+use super::{Books, relations};
+use crate::pending::{Sleep, asleep_before};
 use crate::preemption::might_clear;
 use crate::reserve;
 use dovetail_order::queues::quota::Beside;
@@ -38,6 +38,23 @@ impl Woken {
     /// Something became better, on these nodes where something was freed.
     pub(super) fn note_helped(&mut self, helped: Help, nodes: Vec<NodeId>) {
         self.helped.push((helped, nodes));
+    }
+
+    /// Wakes the classes that could take more than before from those that run, as others wait
+    /// behind them. They are tried, even if they were woken for room before that others have taken.
+    pub(super) fn wake_before_moved(&mut self, books: &mut Books) {
+        let moved = books.jobs.pending.line.take_moved();
+        if !relations::has_open(books) {
+            return;
+        }
+        for class in asleep_before(&books.jobs.pending, &moved) {
+            let first = books.jobs.pending.first_of(class);
+            let first = first.and_then(|job| books.jobs.records.get(&job));
+            if first.is_some_and(|record| relations::might_take_by_order(books, record)) {
+                books.jobs.pending.wake(class);
+                self.forget(class);
+            }
+        }
     }
 
     /// What a class waits for, and what became better from when it was woken on; `None` if it was

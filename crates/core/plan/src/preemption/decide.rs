@@ -20,7 +20,7 @@ use super::search::{FoundVictims, Search};
 use super::survey::OutlookSurvey;
 use super::units::Unit;
 use crate::engine::models::{Models, for_search, within_limits};
-use crate::engine::{Books, JobRecord, Jobs, Placement};
+use crate::engine::{Books, JobRecord, Jobs, Placement, relations};
 use crate::gang::{Gang, PlacedPod};
 use crate::pending::Sleep;
 use crate::reserve::{Lenders, Reservations};
@@ -181,7 +181,7 @@ impl Preemption {
         if cost.budget_violations > 0 {
             return PreemptReason::Priority;
         }
-        let relation = books.relation_known(&books.jobs.records[&job]);
+        let relation = relations::known(books, &books.jobs.records[&job]);
         let victims = victims.iter().filter_map(|pod| books.jobs.records.get(&pod.job));
         let reasons: Vec<PreemptReason> =
             victims.filter_map(|victim| relation.reason(victim)).collect();
@@ -277,7 +277,7 @@ impl Preemption {
         rooms: &[HoldingId],
     ) -> Option<(PreemptionCost, FoundVictims)> {
         let (state, record) = (&books.placement.state, &books.jobs.records[&job]);
-        let preemptor = books.relation_known(record).preemptor;
+        let preemptor = relations::known(books, record).preemptor;
         let lendable = lendable(books, job, leaving);
         let own = books.kept.own_or_yielded(state, record, &lenders.all);
         let promised = books.kept.promised_to_others(job, &lenders.yielding);
@@ -532,7 +532,8 @@ pub(crate) fn might_clear(
     let any = |relation: &Relation<'_>| {
         nodes.iter().any(|node| might_clear_one(books, relation, shape, *node))
     };
-    any(&books.relation(record)) && (!books.has_open() || any(&books.relation_known(record)))
+    any(&books.relation(record))
+        && (!relations::has_open(books) || any(&relations::known(books, record)))
 }
 
 fn might_clear_one(books: &Books, relation: &Relation<'_>, shape: ShapeId, node: NodeId) -> bool {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use dovetail_model::NodeId;
 
 use super::cost::{self, BudgetTally, MOST_UNITS, Weighs};
-use super::search::{FoundVictims, Search, by_job, is_worth};
+use super::search::{FoundVictims, Search, by_job};
 use super::units::Unit;
 use dovetail_state::scope::Scope;
 
@@ -87,7 +87,7 @@ impl FewUnits {
             let cost = cost::of(units.iter(), tally, now_ms);
             if !search.keeps_budgets(&units, &cost)
                 || !tally.protects(units.iter())
-                || !is_worth(search, &units)
+                || !search.worth().is_worth(&units)
             {
                 continue;
             }

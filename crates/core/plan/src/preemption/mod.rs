@@ -17,6 +17,7 @@
 //! | `bounds` | proofs, before any search, that a gang does not fit whoever goes |
 //! | `node_plan` | the cheapest way to make one pod fit on one node |
 //! | `covering` | what victims cost at least for the devices that a pod lacks on a node |
+//! | `worth` | whether a job is worth what those give that make place for it by the order |
 //! | `survey` | what is known of each node for one more pod |
 //! | `stepwise` | pods of a gang one after the other, each where that costs least |
 //! | `shortage` | what queues must get back before a job may start, and what is kept of that |
@@ -56,6 +57,7 @@ mod shortage;
 mod stepwise;
 mod survey;
 mod units;
+mod worth;
 
 use serde::{Deserialize, Serialize};
 

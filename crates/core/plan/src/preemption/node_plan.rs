@@ -4,14 +4,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use dovetail_model::{HoldingId, JobId, NodeId};
-use dovetail_order::rates::Given;
+use dovetail_model::{JobId, NodeId};
 
 use super::cost::{self, BudgetTally, Weighs};
 use super::covering;
-use super::search::{Search, claimed_milli};
+use super::search::Search;
 use super::survey::{NodePlan, Outlook};
-use super::units::{Unit, together};
+use super::units::Unit;
 use dovetail_state::holdings::HoldingRecord;
 use dovetail_state::shapes::{Demand, ShapeId};
 
@@ -42,7 +41,7 @@ impl Search<'_> {
         }
         let mut goes: Vec<bool> = stays.iter().map(|stays| !stays).collect();
         let of_greedy = cost::of(chosen(&units, &goes), tally, self.prey.relation.now_ms);
-        let is_greedy_worth = is_worth_on(self, (node, shape), chosen(&units, &goes));
+        let is_greedy_worth = self.worth().is_worth_on((shape, node), chosen(&units, &goes));
         let than = is_greedy_worth.then_some(&of_greedy);
         // What is put back in the order of importance is no more than need be, but others may cost
         // less together.
@@ -50,7 +49,7 @@ impl Search<'_> {
         for set in cost::cheaper_sets(&units, than, tally, now_ms) {
             let leaving: Vec<Unit> = chosen(&units, &set).cloned().collect();
             if !tally.protects(leaving.iter())
-                || !is_worth_on(self, (node, shape), leaving.iter())
+                || !self.worth().is_worth_on((shape, node), leaving.iter())
                 || !self.might_fit(&demand, node, &leaving)
             {
                 continue;
@@ -69,7 +68,7 @@ impl Search<'_> {
         let cost = cost::of(units.iter(), tally, self.prey.relation.now_ms);
         let is_allowed = self.keeps_budgets(&units, &cost)
             && tally.protects(units.iter())
-            && is_worth_on(self, (node, shape), units.iter());
+            && self.worth().is_worth_on((shape, node), units.iter());
         (is_allowed && self.operations_left > 0).then_some(NodePlan { cost, units })
     }
 
@@ -80,27 +79,13 @@ impl Search<'_> {
         let units = self.units_on(&demand, node, tally);
         let alone = |unit: &Unit| cost::of(std::iter::once(unit), tally, self.prey.relation.now_ms);
         let Some(least) = units.iter().map(alone).min() else { return Outlook::Hopeless };
-        if !self.might_be_worth(shape, node, &units) {
+        if !self.worth().might_be_worth_on((shape, node), &units) {
             return Outlook::Hopeless;
         }
         Outlook::AtLeast(match tally.weighs() {
             Weighs::Work => least.max(covering::of_devices(self.state, (shape, node), &units)),
             Weighs::Pods | Weighs::Age => least,
         })
-    }
-
-    /// Whether one more pod on a node might be worth what is given for it: as little as those give
-    /// who leave the devices that it lacks, if they could go in part, against all GPUs of those who
-    /// may go. Never wrong when it says no.
-    fn might_be_worth(&self, shape: ShapeId, node: NodeId, units: &[Unit]) -> bool {
-        let given = units.iter().map(|unit| given_on(self, node, unit));
-        let Some(given) = given.collect::<Option<Vec<Given>>>() else { return true };
-        let rates = given.iter().map(|given| given.rate);
-        let least = Given {
-            rate: covering::least(self.state, (shape, node), units.iter().zip(rates)),
-            gpu_milli: given.iter().map(|given| given.gpu_milli).sum(),
-        };
-        self.prey.relation.is_worth(claimed_by(self, shape), Some(least))
     }
 
     /// Who may go from a node; nobody if that would not help.
@@ -181,38 +166,6 @@ impl Search<'_> {
         self.operations_left = self.operations_left.saturating_sub(1);
         shape.fits(self.state, node)
     }
-}
-
-/// Whether one more pod on a node is worth what these give for it.
-fn is_worth_on<'u>(
-    search: &Search<'_>,
-    (node, shape): (NodeId, ShapeId),
-    units: impl Iterator<Item = &'u Unit>,
-) -> bool {
-    let given = units.map(|unit| given_on(search, node, unit)).fold(None, together);
-    search.prey.relation.is_worth(claimed_by(search, shape), given)
-}
-
-/// The GPUs that are asked for with one more pod: by a gang of several pods with each by itself, as
-/// the whole is looked at in the end.
-fn claimed_by(search: &Search<'_>, shape: ShapeId) -> u64 {
-    match search.gang.min_pods() {
-        0 | 1 => claimed_milli(search),
-        _ => search.state.shapes.get(shape).gpu_milli.unsigned_abs(),
-    }
-}
-
-/// What a unit gives for one more pod on a node: for a gang of several pods what it has there.
-fn given_on(search: &Search<'_>, node: NodeId, unit: &Unit) -> Option<Given> {
-    let given = unit.given?;
-    if search.gang.min_pods() <= 1 {
-        return Some(given);
-    }
-    let is_here = |id: &&HoldingId| search.state.holdings.get(**id).node == node;
-    let there = unit.holdings.iter().filter(is_here).count() as u128;
-    let part = |amount: u128| amount * there / unit.holdings.len() as u128;
-    let gpu_milli = part(u128::from(given.gpu_milli)) as u64;
-    Some(Given { gpu_milli, rate: part(given.rate) })
 }
 
 /// The units that go.

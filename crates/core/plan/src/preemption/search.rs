@@ -11,7 +11,8 @@ use super::for_gangs::FewUnits;
 use super::node_plan::put_back_order;
 use super::prey::Prey;
 use super::survey::OutlookSurvey;
-use super::units::{Unit, together};
+use super::units::Unit;
+use super::worth::Worth;
 use crate::finder::Finder;
 use crate::gang::{Gang, GangSet, PlacedPod, Placer};
 use dovetail_policy::Policy;
@@ -55,6 +56,11 @@ pub(super) struct Search<'e> {
 }
 
 impl Search<'_> {
+    /// What the job is worth to those that make place for it.
+    pub(super) fn worth(&self) -> Worth<'_> {
+        Worth { relation: &self.prey.relation, gang: self.gang, state: self.state }
+    }
+
     /// Where the gang would be placed without these units; nothing changes.
     pub(super) fn places_without(&mut self, units: &[Unit]) -> Option<Vec<PlacedPod>> {
         let mark = self.state.begin();
@@ -288,21 +294,9 @@ impl Search<'_> {
         let cost = cost::of(units.iter(), tally, self.prey.relation.now_ms);
         let is_allowed = self.keeps_budgets(&units, &cost)
             && tally.protects(units.iter())
-            && is_worth(self, &units);
+            && self.worth().is_worth(&units);
         is_allowed.then(|| FoundVictims { cost, units, ..FoundVictims::at(places) })
     }
-}
-
-/// Whether the gang is worth what these give for it.
-pub(super) fn is_worth(search: &Search<'_>, units: &[Unit]) -> bool {
-    let given = units.iter().map(|unit| unit.given).fold(None, together);
-    search.prey.relation.is_worth(claimed_milli(search), given)
-}
-
-/// The GPUs that the gang asks for, in thousandths.
-pub(super) fn claimed_milli(search: &Search<'_>) -> u64 {
-    let of_pod = |set: &GangSet| search.state.shapes.get(set.shape).gpu_milli.unsigned_abs();
-    search.gang.sets.iter().map(|set| of_pod(set) * u64::from(set.min)).sum()
 }
 
 /// Units of jobs that end become one per job; pods that their jobs can do without stay single.

@@ -1,16 +1,20 @@
 //! Who waits behind whom, by GPUs: a job that takes more GPUs of others than it asks for leaves the
 //! rest to those behind it that ask for as many at least.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use dovetail_order::rates::Claimant;
+use dovetail_model::JobId;
 
-use super::OrderKey;
+use crate::rates::Claimant;
+
+/// Place of a job in the order; the smallest goes first.
+pub type OrderKey = (Reverse<i32>, u64, JobId);
 
 /// All waiting jobs in the order of their places.
 #[derive(Debug, Default)]
-pub(crate) struct Line {
+pub struct Line {
     /// By the GPUs that each asks for at least, in thousandths; whether something is kept for it.
     by_gpus: BTreeMap<i64, BTreeMap<OrderKey, bool>>,
     moved: Moved,
@@ -20,7 +24,7 @@ pub(crate) struct Line {
 /// Places that jobs took or left, each with the GPUs that the job asks for, in thousandths, and its
 /// class; no more of them than are looked at, and one.
 #[derive(Debug, Default)]
-pub(crate) struct Moved(Vec<(OrderKey, (i64, usize))>);
+pub struct Moved(Vec<(OrderKey, (i64, usize))>);
 
 impl Moved {
     /// Where more places have changed, all classes are looked at.
@@ -33,18 +37,20 @@ impl Moved {
     }
 
     /// The classes of the jobs.
-    pub(crate) fn classes(&self) -> impl Iterator<Item = usize> {
+    pub fn classes(&self) -> impl Iterator<Item = usize> {
         self.0.iter().map(|(_, (_, class))| *class)
     }
 }
 
 impl Line {
-    pub(super) fn enter(&mut self, place: OrderKey, of: (i64, usize), is_kept_for: bool) {
+    /// A job that waits, with the GPUs that it asks for at least, in thousandths, and its class.
+    pub fn enter(&mut self, place: OrderKey, of: (i64, usize), is_kept_for: bool) {
         self.by_gpus.entry(of.0).or_default().insert(place, is_kept_for);
         self.moved.note(place, of);
     }
 
-    pub(super) fn exit(&mut self, place: OrderKey, of: (i64, usize)) {
+    /// A job no longer waits.
+    pub fn exit(&mut self, place: OrderKey, of: (i64, usize)) {
         if let Some(of_as_many) = self.by_gpus.get_mut(&of.0) {
             of_as_many.remove(&place);
             if of_as_many.is_empty() {
@@ -54,24 +60,25 @@ impl Line {
         self.moved.note(place, of);
     }
 
-    pub(super) fn note_submission(&mut self, submit_ms: u64) {
+    /// When a job was submitted that waits.
+    pub fn note_submission(&mut self, submit_ms: u64) {
         self.latest_submit_ms = self.latest_submit_ms.max(submit_ms);
     }
 
     /// When the latest of all jobs was submitted that ever waited.
-    pub(crate) fn latest_submit_ms(&self) -> u64 {
+    pub fn latest_submit_ms(&self) -> u64 {
         self.latest_submit_ms
     }
 
     /// Places that jobs took or left since the last look.
-    pub(crate) fn take_moved(&mut self) -> Moved {
+    pub fn take_moved(&mut self) -> Moved {
         std::mem::take(&mut self.moved)
     }
 
     /// The first jobs behind a place that ask for as many GPUs at least and have the same priority,
     /// the first in turn first, with the GPUs that each asks for, in thousandths. Those for which
     /// something is kept are not among them.
-    pub(crate) fn behind(&self, place: OrderKey, gpu_milli: i64) -> Vec<(OrderKey, i64)> {
+    pub fn behind(&self, place: OrderKey, gpu_milli: i64) -> Vec<(OrderKey, i64)> {
         let mut behind = Vec::new();
         for (gpu_milli, jobs) in self.by_gpus.range(gpu_milli..) {
             let jobs = jobs.range((Bound::Excluded(place), Bound::Unbounded));
@@ -88,7 +95,7 @@ impl Line {
 
     /// The jobs that have one of these places among the first behind them, and maybe some more;
     /// `None` where these are too many to look at.
-    pub(super) fn before(&self, moved: &Moved) -> Option<BTreeSet<OrderKey>> {
+    pub fn before(&self, moved: &Moved) -> Option<BTreeSet<OrderKey>> {
         if moved.0.len() > Moved::MOST {
             return None;
         }
@@ -111,10 +118,6 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use std::cmp::Reverse;
-
-    use dovetail_model::JobId;
-
     use super::*;
 
     /// Jobs of one to four GPUs in the order of their numbers.
