@@ -53,7 +53,7 @@ fn room_on_a_node_with_whole_and_cut_devices_is_needed() {
 }
 
 proptest! {
-    #![proptest_config(cases(4_000))]
+    #![proptest_config(cases(1_500))]
 
     #[test]
     fn no_job_waits_that_fits(recipe in recipes(5, 5, 25)) {

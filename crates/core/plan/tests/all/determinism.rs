@@ -35,7 +35,7 @@ fn recorded(recipe: &Recipe) -> (Steps, Engine) {
 }
 
 proptest! {
-    #![proptest_config(cases(1_500))]
+    #![proptest_config(cases(600))]
 
     #[test]
     fn a_recording_replays(recipe in recipes(6, 6, 30)) {

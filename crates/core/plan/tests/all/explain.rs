@@ -99,7 +99,7 @@ fn explained_as_tried(recipe: &Recipe) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(cases(1_200))]
+    #![proptest_config(cases(400))]
 
     #[test]
     fn stated_relaxations_are_those_that_help(recipe in recipes(5, 5, 14)) {
