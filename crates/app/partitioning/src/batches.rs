@@ -12,7 +12,7 @@ use crate::waiting::SeveralInstances;
 
 /// All pods that are placed at once, and those before them, are on so many nodes at most. Each of
 /// these nodes is a pool of its own, and the time of a plan grows with the third power of their
-/// number: 64 take a fraction of a second, 1,000 more than ten seconds.
+/// number, until there are so many that its bound no longer tells them apart.
 const MOST_NODES: usize = 64;
 
 /// What nodes have beside the pods with several instances that a plan serves, and beside those that

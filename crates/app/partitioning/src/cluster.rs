@@ -11,7 +11,8 @@ use dovetail_console::app::App;
 use dovetail_console::plain::plain_sentence;
 use dovetail_control::status::WAITING_FOR_QUOTA;
 use dovetail_gpus::{
-    CountSource, GpuCount, GpuUnits, KnownLayouts, NodeGpus, discovered_gpus, node_gpus_like,
+    CountSource, GpuCount, GpuUnits, KnownLayouts, NodeGpus, discovered_gpus, is_of_shares,
+    node_gpus_like,
 };
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_MIG_CONFIG};
 use dovetail_model::{Layout, MigProfile, MigTable, ShownProfiles, lacks_memory_size};
@@ -33,6 +34,7 @@ use crate::profile_names::{IdleOn, Profiles, are_idle, idle_on, rename};
 use crate::stays::{IN_USE, is_in_use, stays_without_pods};
 use crate::together::{node_of_gpu, set_demand};
 use crate::waiting::{SeveralInstances, WaitingPods};
+use crate::whole_gpus::requested;
 
 pub use crate::waiting::YOUNG_MS;
 
@@ -45,6 +47,8 @@ const NOT_LISTED: &str = "the policy does not list the profile";
 
 /// Why a node stays as it is of which not all is there.
 const MISSING: &str = "GPUs or instances are missing";
+/// Why a node stays as it is whose instances are offered several times each.
+const INSTANCE_REPLICAS: &str = "replicas of MIG instances are not planned";
 
 /// Whether nothing is planned for a pod because of the nodes: another layout could serve it.
 pub(crate) fn is_for_lack_of_nodes(why: &str) -> bool {
@@ -169,16 +173,24 @@ impl KnownCounts {
 }
 
 /// Why it is not clear how many GPUs a node has that offers so many whole ones, if it is not.
-fn contradiction(seen: &SeenNode, whole: i64, count: &GpuCount) -> Option<&'static str> {
+fn contradiction(seen: &SeenNode, whole: i64, count: &GpuCount) -> Option<String> {
     if whole > count.gpus {
-        return Some("instances are advertised as whole GPUs (MIG strategy `single`)");
+        return Some("instances are advertised as whole GPUs (MIG strategy `single`)".to_owned());
     }
-    let is_less = (1..count.gpus).contains(&discovered_gpus(&seen.node.meta.labels));
-    is_less.then_some(match count.by {
-        CountSource::Provider(_) | CountSource::InstanceType(_) => {
-            "its label nvidia.com/gpu.count states fewer GPUs than the machine has"
-        }
-        _ => "its instances need more GPUs than its label nvidia.com/gpu.count states",
+    if (1..count.gpus).contains(&discovered_gpus(&seen.node.meta.labels)) {
+        let why = match count.by {
+            CountSource::Provider(_) | CountSource::InstanceType(_) => {
+                "its label nvidia.com/gpu.count states fewer GPUs than the machine has"
+            }
+            _ => "its instances need more GPUs than its label nvidia.com/gpu.count states",
+        };
+        return Some(why.to_owned());
+    }
+    // Replicas of instances that no label counts look like the instances of further GPUs.
+    let is_fewer = |(_, gpus): &&(CountSource, i64)| *gpus < count.gpus;
+    let (by, _) = count.others.iter().find(is_fewer)?;
+    (count.by == CountSource::Layouts).then(|| {
+        format!("its instances need more GPUs than it has according to {by}; {INSTANCE_REPLICAS}")
     })
 }
 
@@ -232,8 +244,8 @@ impl Reader<'_> {
             self.leave(name, &why, gpus.count.gpus);
             return self.expected_gpus(name, (&model, table), node);
         }
-        if gpus.units.iter().any(|units| units.is_shared) {
-            return self.leave(name, &why_shared(seen), gpus.count.gpus);
+        if gpus.has_shared_units() {
+            return self.leave(name, &why_shared(seen, &gpus), gpus.count.gpus);
         }
         let whole: i64 =
             gpus.units.iter().filter(|units| !is_cut(units)).map(|units| units.built_in).sum();
@@ -242,12 +254,13 @@ impl Reader<'_> {
         let lost = if config.is_some_and(|config| config != NO_MIG) { 0 } else { gpus.missing };
         let cut = (gpus.count.gpus - whole - lost).max(0);
         if let Some(why) = contradiction(seen, whole, &gpus.count) {
-            return self.leave(name, why, gpus.count.gpus);
+            return self.leave(name, &why, gpus.count.gpus);
         }
         let table_place = self.place_of(table);
         let mut counts = vec![0u16; table.profiles.len()];
         let mut used = vec![0i64; table.profiles.len()];
-        for units in gpus.units.iter().filter(is_cut) {
+        // Of replicas nothing is left but their name.
+        for units in gpus.units.iter().filter(|of| is_cut(of) && !is_of_shares(&of.resource)) {
             let profile = &units.resource[NVIDIA_MIG.len()..];
             let Some(place) = table.profile(profile) else {
                 let why = format!("the MIG table of the model has no profile `{profile}`");
@@ -421,9 +434,8 @@ impl Reader<'_> {
     fn keep_whole(&mut self) {
         let asks =
             |pod: &&Pod| needs_room(pod) && !pod.requests.extended.keys().any(|name| is_mig(name));
-        let asked = self.objects.pods.values().filter(asks);
-        let asked = asked.map(|pod| pod.requests.extended.get(NVIDIA_GPU).copied().unwrap_or(0));
-        let asked = u32::try_from(asked.sum::<i64>()).unwrap_or(u32::MAX);
+        let asked = requested(self.objects, self.objects.pods.values().filter(asks));
+        let asked = u32::try_from(asked).unwrap_or(u32::MAX);
         let kept = self.policy.keep_whole.saturating_add(asked);
         let world = &self.fleet.world;
         let names = world.gpus.iter().map(|gpu| world.tables[gpu.table].name.clone());
@@ -591,11 +603,16 @@ fn why_no_table(gpus: &NodeGpus) -> &'static str {
     }
 }
 
-/// Why nothing is planned for a node whose GPUs are shared by replicas.
-fn why_shared(seen: &SeenNode) -> String {
+/// Why nothing is planned for a node whose GPUs, or instances of them, are shared by replicas.
+fn why_shared(seen: &SeenNode, gpus: &NodeGpus) -> String {
     let label = |key: &str| seen.node.meta.labels.get(key);
     let other = other_master(&seen.annotations, label, None);
-    other.unwrap_or_else(|| "the GPUs are shared by replicas".to_owned())
+    let mut shared = gpus.units.iter().filter(|of| of.is_shared && of.built_in > 0);
+    let own = match shared.any(|units| is_mig(&units.resource)) {
+        true => INSTANCE_REPLICAS,
+        false => "the GPUs are shared by replicas",
+    };
+    other.unwrap_or_else(|| own.to_owned())
 }
 
 /// Legal places for a layout of a table's profiles by name.

@@ -11,7 +11,7 @@ use dovetail_sharing::{Movable, MoveFacts, Moves, ObjectName, PodMove, PolicySpe
 use crate::eligible::requirement;
 use crate::ends::ends_ms;
 use crate::objects::{Objects, SeenNode};
-use crate::rooms::{Rooms, asked};
+use crate::rooms::{Rooms, UnitShare, asked};
 use crate::stays::IN_USE;
 use crate::waiting::amounts;
 
@@ -20,8 +20,8 @@ pub(crate) struct Mover {
     pub(crate) one: PodMove,
     pub(crate) resource: String,
     pub(crate) count: i64,
-    /// What it has of a GPU, in thousandths.
-    pub(crate) gpu_milli: i64,
+    /// What it has of GPUs.
+    share: UnitShare,
     /// When it is expected to finish, if the node waits for that.
     ends_ms: Option<u64>,
     needs: Requirement,
@@ -42,7 +42,7 @@ impl Mover {
 
     /// Makes it wait for the new layout of its node, which takes so long.
     pub(crate) fn wait(&mut self, change_ms: u64) {
-        let lost_ms = self.one.lost_gpu_ms + gpu_ms(self.gpu_milli, change_ms);
+        let lost_ms = self.one.lost_gpu_ms + gpu_ms(self.share.milli, change_ms);
         self.one.lost_gpu_ms = in_whole_seconds(lost_ms);
     }
 }
@@ -53,7 +53,7 @@ pub(crate) fn idle_gpu_ms(gpus: usize, movers: &[Mover], now_ms: u64) -> u64 {
     let Some(last_ms) = movers.iter().filter_map(|mover| mover.ends_ms).max() else { return 0 };
     let used = |mover: &Mover| {
         let ends_ms = mover.ends_ms.unwrap_or(last_ms);
-        gpu_ms(mover.gpu_milli, ends_ms.saturating_sub(now_ms))
+        gpu_ms(mover.share.milli, ends_ms.saturating_sub(now_ms))
     };
     let all_ms = (gpus as u64).saturating_mul(last_ms.saturating_sub(now_ms));
     all_ms.saturating_sub(movers.iter().map(used).sum())
@@ -103,7 +103,7 @@ fn waited(
     objects: &Objects,
     (ends_ms, until_ms): (u64, u64),
 ) -> Result<Mover, String> {
-    let (resource, count, gpu_milli) = share(pod, seen)?;
+    let (resource, count, share) = share(pod, seen)?;
     let (pod_name, uid) = (pod.meta.name.to_string(), pod.meta.uid.to_string());
     let owner = ObjectName {
         api_version: "v1".to_owned(),
@@ -128,20 +128,18 @@ fn waited(
         },
         resource,
         count,
-        gpu_milli,
+        share,
         ends_ms: Some(ends_ms),
         needs: requirement(pod, objects).unwrap_or_default(),
         may_wait: false,
     })
 }
 
-/// The resource of a pod's GPUs, how many it has, and what it has of a GPU, in thousandths.
-fn share(pod: &Pod, seen: &SeenNode) -> Result<(String, i64, i64), String> {
+/// The resource of a pod's GPUs, how many it has, and what it has of GPUs.
+fn share(pod: &Pod, seen: &SeenNode) -> Result<(String, i64, UnitShare), String> {
     let (resource, count) = asked(pod).ok_or("it uses GPUs under several resource names")?;
     let gpus = node_gpus(&seen.node, seen.hami()).ok_or("its node has no GPUs")?;
-    let units = gpus.units.iter().find(|units| units.resource == resource);
-    let gpu_milli = units.map_or(1_000 * count, |units| units.parts.milli(0, count));
-    Ok((resource.to_owned(), count, gpu_milli))
+    Ok((resource.to_owned(), count, UnitShare::of(&gpus, resource, count)))
 }
 
 fn mover(
@@ -168,11 +166,11 @@ fn mover(
     };
     let movable = facts.movable(pod, ready(&|_| true))?;
     let owner = facts.owner.clone().ok_or("no controller would recreate it")?;
-    let (resource, count, gpu_milli) = share(pod, seen)?;
+    let (resource, count, share) = share(pod, seen)?;
     let is_replica = movable == Movable::Replica;
     let may_wait = !is_replica || ready(&|other| other.node != pod.node) > 0;
     let started_ms = pod.scheduled_ms.max(pod.meta.created_ms);
-    let lost_ms = gpu_ms(gpu_milli, facts.lost_ms(movable, started_ms, now_ms));
+    let lost_ms = gpu_ms(share.milli, facts.lost_ms(movable, started_ms, now_ms));
     let lost_gpu_ms = in_whole_seconds(lost_ms);
     let uid = pod.meta.uid.to_string();
     let (pod_name, to, evicted_ms) = (name.to_owned(), String::new(), None);
@@ -190,7 +188,7 @@ fn mover(
         },
         resource,
         count,
-        gpu_milli,
+        share,
         ends_ms: None,
         needs: requirement(pod, objects)?,
         may_wait,
@@ -213,7 +211,7 @@ pub(crate) fn place(
         // Whether it may be beside others, and where its volumes are, is not checked here.
         let is_free = mover.needs.rules.is_empty() && mover.needs.attachments.is_empty();
         let found = match is_free {
-            true => rooms.take(&mover.needs, &mover.resource, mover.count),
+            true => rooms.take(&mover.needs, (&mover.resource, mover.count), Some(mover.share)),
             false => None,
         };
         match found {

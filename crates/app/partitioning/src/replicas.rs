@@ -17,6 +17,7 @@ use crate::fleet::Fleet;
 use crate::moves::{candidates, held_back, left_of_budget, lets_leave};
 use crate::objects::{Objects, SeenNode};
 use crate::stays::{IN_USE, has_vgpus, stays};
+use crate::whole_gpus::requested;
 
 /// A node offers nothing for so long while its replicas change.
 const CHANGE_MS: u64 = 180_000;
@@ -242,9 +243,7 @@ impl Room {
                 *free.entry(model(seen)).or_default() += side.layout.0.len() as i64 - used;
             }
         }
-        let pending = objects.pods.values().filter(|pod| needs_room(pod));
-        let asked: i64 =
-            pending.map(|pod| pod.requests.extended.get(NVIDIA_GPU).copied().unwrap_or(0)).sum();
+        let asked = requested(objects, objects.pods.values().filter(|pod| needs_room(pod)));
         Self { free, kept: i64::from(policy.keep_whole).saturating_add(asked) }
     }
 

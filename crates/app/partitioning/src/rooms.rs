@@ -2,19 +2,50 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_gpus::node_gpus;
+use dovetail_gpus::{NodeGpus, is_of_shares, node_gpus};
 use dovetail_model::{Requirement, is_gpu_resource};
 use dovetail_objects::Pod;
 
 use crate::cluster::is_pending;
 use crate::eligible::{Target, requirement};
-use crate::objects::Objects;
+use crate::objects::{Objects, SeenNode};
 use crate::stays::has_vgpus;
+
+/// What a pod has of GPUs by units of a resource: under one name, some nodes offer whole GPUs and
+/// others replicas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UnitShare {
+    /// Whether other pods may have the same devices.
+    is_shared: bool,
+    /// All of its units, in milli-GPU.
+    pub(crate) milli: i64,
+}
+
+impl UnitShare {
+    /// So many units of a resource on a node.
+    pub(crate) fn of(gpus: &NodeGpus, resource: &str, count: i64) -> Self {
+        let units = gpus.units_of(resource);
+        let milli = units.map_or(1_000 * count, |units| units.parts.milli(0, count));
+        Self { is_shared: units.is_some_and(|units| units.is_shared), milli }
+    }
+
+    /// What a SharingPolicy provides under the name of a resource, of any size.
+    pub(crate) fn named(resource: &str) -> Self {
+        Self { is_shared: is_of_shares(resource), milli: 0 }
+    }
+
+    /// Whether a pod that has this can have that in its place: devices of its own remain its own,
+    /// and replicas are no smaller.
+    fn is_met_by(self, other: Self) -> bool {
+        self.is_shared == other.is_shared && (!self.is_shared || self.milli <= other.milli)
+    }
+}
 
 /// A node with what is free there.
 struct Place<'o> {
     node: &'o str,
     target: Target,
+    gpus: NodeGpus,
     /// GPUs and parts of them, by resource.
     free: BTreeMap<String, i64>,
 }
@@ -29,12 +60,12 @@ impl<'o> Rooms<'o> {
         objects: &'o Objects,
         holders: &BTreeMap<&str, Vec<&Pod>>,
     ) -> Self {
-        let others = objects.nodes.iter().filter(|(name, seen)| {
-            let pods = holders.get(&***name).map_or(&[][..], Vec::as_slice);
-            *name != node && node_gpus(&seen.node, None).is_some() && !has_vgpus(seen, pods)
-        });
-        let place = |(name, seen): (&'o String, &'o crate::objects::SeenNode)| {
+        let place = |(name, seen): (&'o String, &'o SeenNode)| {
             let pods = holders.get(&**name).map_or(&[][..], Vec::as_slice);
+            if name == node || has_vgpus(seen, pods) {
+                return None;
+            }
+            let of_node = node_gpus(&seen.node, None)?;
             let allocatable = seen.node.allocatable.extended.iter();
             let gpus = allocatable.filter(|(resource, _)| is_gpu_resource(resource));
             let mut free: BTreeMap<String, i64> =
@@ -42,28 +73,33 @@ impl<'o> Rooms<'o> {
             for (resource, count) in pods.iter().flat_map(|pod| &pod.holds().extended) {
                 free.entry(resource.clone()).and_modify(|left| *left -= count);
             }
-            Place { node: name, target: Target::of(seen, name, objects, pods), free }
+            let target = Target::of(seen, name, objects, pods);
+            Some(Place { node: name, target, gpus: of_node, free })
         };
-        let mut rooms = Self(others.map(place).collect());
+        let mut rooms = Self(objects.nodes.iter().filter_map(place).collect());
         let mut pending: Vec<&Pod> = objects.pods.values().filter(|pod| is_pending(pod)).collect();
         pending.sort_by_key(|pod| std::cmp::Reverse(pod.priority));
         for pod in pending {
             if let (Some((resource, count)), Ok(needs)) = (asked(pod), requirement(pod, objects)) {
-                rooms.take(&needs, resource, count);
+                rooms.take(&needs, (resource, count), None);
             }
         }
         rooms
     }
 
-    /// The first node that has room for a pod, which is taken.
+    /// The first node that has room for a pod, which is taken. `share`: what its units must be of
+    /// GPUs; `None`: whatever they are there.
     pub(crate) fn take(
         &mut self,
         needs: &Requirement,
-        resource: &str,
-        count: i64,
+        (resource, count): (&str, i64),
+        share: Option<UnitShare>,
     ) -> Option<&'o str> {
         let fits = |place: &&mut Place<'o>| {
-            place.free.get(resource).is_some_and(|free| *free >= count) && place.target.takes(needs)
+            let there = || UnitShare::of(&place.gpus, resource, count);
+            place.free.get(resource).is_some_and(|free| *free >= count)
+                && share.is_none_or(|share| share.is_met_by(there()))
+                && place.target.takes(needs)
         };
         let place = self.0.iter_mut().find(fits)?;
         place.free.entry(resource.to_owned()).and_modify(|free| *free -= count);

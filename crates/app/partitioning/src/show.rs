@@ -163,8 +163,7 @@ fn unplaced(
     };
     let units = gpus.units.iter().map(|units| (units.resource.as_str(), units.built_in));
     let instances: BTreeMap<String, i64> = units.filter_map(instance).collect();
-    let is_shared = gpus.units.iter().any(|units| units.is_shared);
-    let is_mig = !is_shared && table_of(tables, seen).is_some();
+    let is_mig = !gpus.has_shared_units() && table_of(tables, seen).is_some();
     (is_mig || !instances.is_empty()).then_some(instances)
 }
 

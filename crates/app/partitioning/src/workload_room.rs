@@ -7,7 +7,7 @@ use dovetail_sharing::Owner;
 
 use crate::eligible::{Target, holders, requirement};
 use crate::objects::Objects;
-use crate::rooms::Rooms;
+use crate::rooms::{Rooms, UnitShare};
 
 /// A workload is read so often again if it changes while it is read.
 pub(crate) const MOST_READS: u32 = 5;
@@ -45,8 +45,9 @@ pub(crate) fn free(owner: &Owner, resource: &str, objects: &Objects) -> u64 {
     }
     let holders = holders(objects);
     let mut rooms = Rooms::besides("", objects, &holders);
+    let share = UnitShare::named(resource);
     let pods = 0..owner.replicas.min(MOST);
-    pods.take_while(|_| rooms.take(&needs, resource, 1).is_some()).count() as u64
+    pods.take_while(|_| rooms.take(&needs, (resource, 1), Some(share)).is_some()).count() as u64
 }
 
 /// Who undoes a change of a workload, and where it belongs; `None` if no tool writes it.

@@ -3,7 +3,7 @@
 
 use crate::problem::Problem;
 use crate::relaxation::Relaxation;
-use crate::search::{ColumnPrices, Search, ServedDemand, UnservedPods, by_profile};
+use crate::search::{ColumnPrices, Search, ServedDemand, UnservedPods, by_pool};
 
 /// So many GPUs are decided at once by branch and bound over all of them.
 const MOST_EXACT: usize = 8;
@@ -32,7 +32,7 @@ pub(crate) struct Assignment {
 struct Slots<'p> {
     problem: &'p Problem,
     priced: &'p ColumnPrices,
-    by_profile: Vec<Vec<usize>>,
+    by_pool: Vec<Vec<Vec<usize>>>,
     /// Class of each GPU.
     classes: Vec<usize>,
     /// Rank of its column.
@@ -49,7 +49,7 @@ pub(crate) fn assign(problem: &Problem, relaxation: &Relaxation, steps: u64) -> 
     let mut slots = Slots {
         problem,
         priced: &priced,
-        by_profile: by_profile(problem),
+        by_pool: by_pool(problem),
         classes: Vec::new(),
         ranks: Vec::new(),
         served: Vec::new(),
@@ -61,7 +61,10 @@ pub(crate) fn assign(problem: &Problem, relaxation: &Relaxation, steps: u64) -> 
     let is_complete = if gpus <= MOST_EXACT {
         slots.decide_rest(&vec![0; problem.classes.len()], steps)
     } else {
-        slots.round(relaxation);
+        match &relaxation.whole {
+            Some(whole) => slots.round(whole),
+            None => slots.take_best(),
+        }
         slots.improve(relaxation.bound);
         false
     };
@@ -79,7 +82,7 @@ impl Slots<'_> {
         Search {
             problem: self.problem,
             priced: self.priced,
-            by_profile: &self.by_profile,
+            by_pool: &self.by_pool,
             gpus,
             waiting: self.waiting.clone(),
             steps,
@@ -93,8 +96,8 @@ impl Slots<'_> {
     fn served(&self, class: usize, rank: usize) -> Option<ServedDemand> {
         let of_class = &self.problem.classes[class];
         let column = self.priced.columns[class][rank].1;
-        let pods = (of_class.pool, of_class.columns[column].served.as_slice());
-        self.waiting.serve(&self.by_profile, &self.problem.kinds, &self.priced.surplus, pods)
+        let (pool, pods) = (&self.by_pool[of_class.pool], &of_class.columns[column].served);
+        self.waiting.serve(pool, &self.problem.kinds, &self.priced.surplus, pods)
     }
 
     fn low(&self, class: usize, rank: usize) -> i128 {
@@ -112,9 +115,9 @@ impl Slots<'_> {
     }
 
     /// Takes whole GPUs from the linear program, and searches for the rest.
-    fn round(&mut self, relaxation: &Relaxation) {
+    fn round(&mut self, whole: &[Vec<(usize, usize)>]) {
         let mut decided = vec![0; self.problem.classes.len()];
-        for (class, columns) in relaxation.whole.iter().enumerate() {
+        for (class, columns) in whole.iter().enumerate() {
             for (column, count) in columns {
                 let ranked = self.priced.columns[class].iter();
                 let rank = ranked.map(|(_, column)| column).position(|known| known == column);
@@ -125,6 +128,22 @@ impl Slots<'_> {
             }
         }
         self.decide_rest(&decided, STEPS_OF_FIRST);
+    }
+
+    /// Takes for one GPU after the other the column that is worth most with the pods that wait.
+    fn take_best(&mut self) {
+        let problem = self.problem;
+        for (class, of_class) in problem.classes.iter().enumerate() {
+            for _ in &of_class.gpus {
+                let worth =
+                    |rank: &usize| Some(self.low(class, *rank) + self.served(class, *rank)?.value);
+                // Of equal ones the first.
+                let best = (0..of_class.columns.len()).rev().max_by_key(worth);
+                if let Some(rank) = best {
+                    self.add(class, rank);
+                }
+            }
+        }
     }
 
     /// Decides the GPUs of every class that are not decided yet; true if nothing is better.

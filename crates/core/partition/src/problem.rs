@@ -6,6 +6,7 @@
 //! that one integer compares plans.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use dovetail_model::MigTable;
 
@@ -25,7 +26,9 @@ pub(crate) struct GpuClass {
     /// Places of the GPUs in the world.
     pub(crate) gpus: Vec<usize>,
     pub(crate) pool: usize,
-    pub(crate) columns: Vec<Column>,
+    /// The same number where they are equal but for the pool.
+    state: usize,
+    pub(crate) columns: Rc<Vec<Column>>,
     /// Of each column what it is worth below the value of what it serves; never negative.
     pub(crate) low: Vec<i128>,
 }
@@ -71,17 +74,24 @@ impl Problem {
             let key = (gpu.table, gpu.pool, change, held, gpu.idle.clone());
             by_state.entry(key).or_default().push(place);
         }
+        let mut states: BTreeMap<_, (usize, Rc<Vec<Column>>)> = BTreeMap::new();
         let classes = by_state.into_iter().map(|((table, pool, change, held, idle), gpus)| {
-            let gpu = Gpu { table, pool, is_whole: false, held, idle, change };
-            let context = Context {
-                table: &world.tables[table],
-                wanted: &wanted[table],
-                weights: &weights[table],
-                rules,
-            };
-            let columns = columns(&gpu, &context);
+            let next = states.len();
+            let known = states.entry((table, change, held, idle));
+            let (state, columns) = known.or_insert_with_key(|(_, _, held, idle)| {
+                let (held, idle) = (held.clone(), idle.clone());
+                let gpu = Gpu { table, pool, is_whole: false, held, idle, change };
+                let context = Context {
+                    table: &world.tables[table],
+                    wanted: &wanted[table],
+                    weights: &weights[table],
+                    rules,
+                };
+                (next, Rc::new(columns(&gpu, &context)))
+            });
             let low = vec![0; columns.len()];
-            GpuClass { gpus, pool: pools[&pool], columns, low }
+            let (state, columns) = (*state, Rc::clone(columns));
+            GpuClass { gpus, pool: pools[&pool], state, columns, low }
         });
         let mut problem = Self {
             classes: classes.collect(),
@@ -93,6 +103,31 @@ impl Problem {
         let low = problem.weigh(world);
         problem.kinds = kinds(world, rules, &names, &pools, &mut problem.unit, low);
         problem
+    }
+
+    /// The same as if all pods could go to all GPUs: no plan of it is worth less.
+    pub(crate) fn in_one_pool(&self) -> Self {
+        let mut classes: BTreeMap<usize, GpuClass> = BTreeMap::new();
+        for class in &self.classes {
+            let alike = classes.entry(class.state).or_insert_with(|| GpuClass {
+                gpus: Vec::new(),
+                pool: 0,
+                state: class.state,
+                columns: Rc::clone(&class.columns),
+                low: class.low.clone(),
+            });
+            alike.gpus.extend(&class.gpus);
+        }
+        let mut kinds: BTreeMap<(usize, i128), DemandKind> = BTreeMap::new();
+        for kind in self.kinds.iter().filter(|kind| !kind.pools.is_empty()) {
+            let alike = kinds.entry((kind.profile, kind.value)).or_insert_with(|| {
+                let (pools, entries) = (vec![0], Vec::new());
+                DemandKind { count: 0, pools, entries, ..*kind }
+            });
+            alike.count = alike.count.saturating_add(kind.count);
+        }
+        let (classes, kinds) = (classes.into_values().collect(), kinds.into_values().collect());
+        Self { classes, kinds, profiles: self.profiles, pools: 1, unit: self.unit }
     }
 
     /// Puts the lower levels of the objective into one number each; returns more than all of them.

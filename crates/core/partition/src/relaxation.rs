@@ -25,6 +25,10 @@ const ACCURACY: f64 = 1e-4;
 /// So many GPUs are few: their optimum is found exactly.
 const FEW_GPUS: usize = 64;
 
+/// With more links and kinds of demand, the program is solved as if all pods could go to all GPUs:
+/// its time grows with the third power of their number.
+const MOST_LINKS_AND_KINDS: usize = 1_024;
+
 /// Shares of a GPU below this are rounding.
 const ROUNDING: f64 = 1e-4;
 
@@ -33,8 +37,9 @@ pub(crate) struct Relaxation {
     pub(crate) prices: Vec<i128>,
     /// No plan is worth more.
     pub(crate) bound: i128,
-    /// For each class, how many of its GPUs surely get which column.
-    pub(crate) whole: Vec<Vec<(usize, usize)>>,
+    /// For each class, how many of its GPUs surely get which column; `None` if it was not asked
+    /// which pods may go to which class.
+    pub(crate) whole: Option<Vec<Vec<(usize, usize)>>>,
     /// Steps taken.
     pub(crate) steps: u64,
 }
@@ -46,6 +51,17 @@ struct ColumnChoice {
 }
 
 pub(crate) fn relax(problem: &Problem) -> Relaxation {
+    if problem.links() + problem.kinds.len() <= MOST_LINKS_AND_KINDS {
+        return solve(problem);
+    }
+    // Prices that are the same in all pools give a bound, too.
+    let Relaxation { prices, bound, steps, .. } = solve(&problem.in_one_pool());
+    let of_pools = |price: i128| std::iter::repeat_n(price, problem.pools);
+    let prices = prices.into_iter().flat_map(of_pools).collect();
+    Relaxation { prices, bound, whole: None, steps }
+}
+
+fn solve(problem: &Problem) -> Relaxation {
     let blocks = problem.classes.len().clamp(1, MOST_BLOCKS);
     let unit = problem.unit as f64;
     let links = problem.links();
@@ -97,7 +113,7 @@ pub(crate) fn relax(problem: &Problem) -> Relaxation {
         steps += program.run(MOST_STEPS);
     }
     let (bound, prices) = best.expect("there is a round");
-    let whole = whole(problem, &program, &choices, first, blocks);
+    let whole = Some(whole(problem, &program, &choices, first, blocks));
     Relaxation { prices, bound, whole, steps }
 }
 

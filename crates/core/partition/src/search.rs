@@ -46,21 +46,21 @@ pub(crate) struct ServedDemand {
 }
 
 impl UnservedPods {
-    /// The pods of a column on a GPU of this pool: the most valuable that wait, of equal ones those
-    /// with the fewest pools. `None` if fewer wait.
+    /// The pods of a column on a GPU: the most valuable that wait, of equal ones those with the
+    /// fewest pools. `None` if fewer wait. `by_profile`: the kinds that may go to its pool.
     pub(crate) fn serve(
         &self,
         by_profile: &[Vec<usize>],
         kinds: &[DemandKind],
         surplus: &[i128],
-        (pool, served): (usize, &[(usize, u8)]),
+        served: &[(usize, u8)],
     ) -> Option<ServedDemand> {
         let mut all = ServedDemand { value: 0, surplus: 0, of: Vec::new() };
         for (profile, count) in served {
             let mut missing = u32::from(*count);
             for kind in &by_profile[*profile] {
                 let taken = missing.min(self.left[*kind]);
-                if taken == 0 || !kinds[*kind].pools.contains(&pool) {
+                if taken == 0 {
                     continue;
                 }
                 missing -= taken;
@@ -84,21 +84,23 @@ impl UnservedPods {
     }
 }
 
-/// Kinds of each profile in the order in which they are served.
-pub(crate) fn by_profile(problem: &Problem) -> Vec<Vec<usize>> {
+/// By pool and profile the kinds that may go there, in the order in which they are served.
+pub(crate) fn by_pool(problem: &Problem) -> Vec<Vec<Vec<usize>>> {
     let mut kinds: Vec<usize> = (0..problem.kinds.len()).collect();
     kinds
         .sort_by_key(|kind| (-problem.kinds[*kind].value, problem.kinds[*kind].pools.len(), *kind));
-    let of = |profile: usize| {
-        kinds.iter().copied().filter(|kind| problem.kinds[*kind].profile == profile).collect()
-    };
-    (0..problem.profiles).map(of).collect()
+    let mut by_pool = vec![vec![Vec::new(); problem.profiles]; problem.pools];
+    for number in kinds {
+        let kind = &problem.kinds[number];
+        kind.pools.iter().for_each(|pool| by_pool[*pool][kind.profile].push(number));
+    }
+    by_pool
 }
 
 pub(crate) struct Search<'p> {
     pub(crate) problem: &'p Problem,
     pub(crate) priced: &'p ColumnPrices,
-    pub(crate) by_profile: &'p [Vec<usize>],
+    pub(crate) by_pool: &'p [Vec<Vec<usize>>],
     /// Classes of the GPUs to decide, equal ones beside each other.
     pub(crate) gpus: Vec<usize>,
     pub(crate) waiting: UnservedPods,
@@ -143,9 +145,8 @@ impl Search<'_> {
                 return false;
             }
             self.steps -= 1;
-            let pods = (of_class.pool, of_class.columns[*column].served.as_slice());
-            let served =
-                self.waiting.serve(self.by_profile, &problem.kinds, &self.priced.surplus, pods);
+            let (pool, pods) = (&self.by_pool[of_class.pool], &of_class.columns[*column].served);
+            let served = self.waiting.serve(pool, &problem.kinds, &self.priced.surplus, pods);
             let Some(served) = served else { continue };
             let own = of_class.low[*column] + served.value;
             // Pods that pay less than the price, or more than they could have elsewhere, lower it.

@@ -64,6 +64,12 @@ pub fn is_of_shares(resource: &str) -> bool {
     resource.ends_with(".shared")
 }
 
+/// Whether GPU discovery says by the product that replicas are offered under the name of whole
+/// GPUs, whether or not a label says how many.
+pub(super) fn is_of_replicas(product: &str) -> bool {
+    product.ends_with("-SHARED")
+}
+
 fn mig_slice(model: &str, profile: &str) -> GpuFraction {
     // An A30 has four compute slices, nearly every other model seven.
     let of = dovetail_model::MigTable::of_model(model).map_or(7, |t| i64::from(t.compute_slices));

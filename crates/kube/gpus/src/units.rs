@@ -9,7 +9,9 @@ use dovetail_objects::{GpuLabels, Labels, Node, labels};
 
 use super::count::{CountSource, GpuCount, stated, stated_of_intel};
 use super::mig::{KnownLayouts, OnGpus};
-use super::share::{amd_partition, counted_as, hami_gpus, is_of_shares, single_mig, slice_of};
+use super::share::{
+    amd_partition, counted_as, hami_gpus, is_of_replicas, is_of_shares, single_mig, slice_of,
+};
 
 /// Labels that name the GPU model, the most precise first.
 const MODEL_LABELS: [&str; 6] = [
@@ -65,6 +67,17 @@ pub struct GpuUnits {
 }
 
 impl NodeGpus {
+    /// Units of a resource that the node has; `None` if it has none.
+    pub fn units_of(&self, resource: &str) -> Option<&GpuUnits> {
+        self.units.iter().find(|units| units.resource == resource && units.built_in > 0)
+    }
+
+    /// Whether pods share devices of the node. A resource of which nothing is left, which the
+    /// kubelet keeps at 0, shares nothing.
+    pub fn has_shared_units(&self) -> bool {
+        self.units.iter().any(|units| units.is_shared && units.built_in > 0)
+    }
+
     /// How much of the GPUs cannot be asked for, in milli-GPU: units that are not allocatable, and
     /// GPUs that nobody offers.
     pub fn unavailable_milli(&self) -> i64 {
@@ -347,7 +360,8 @@ impl<'n> UnitReader<'n> {
             None => intel.unwrap_or_else(|| self.slice_of(resource)),
         };
         // A partition of an AMD GPU is a device of its own.
-        let is_shared = is_nvidia && (parted.is_some() || self.replicas > 1) || intel.is_some();
+        let is_replica = self.replicas > 1 || self.product.is_some_and(is_of_replicas);
+        let is_shared = is_nvidia && (parted.is_some() || is_replica) || intel.is_some();
         GpuUnits {
             resource: resource.to_owned(),
             built_in,

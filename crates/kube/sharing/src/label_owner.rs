@@ -25,21 +25,40 @@ pub fn label_owners(metadata: &Value) -> BTreeMap<Component, String> {
     Component::ALL.into_iter().filter_map(|by| Some((by, owner(metadata, by)?))).collect()
 }
 
-fn owner(metadata: &Value, by: Component) -> Option<String> {
+/// The clients other than dovetail that have set what components are asked for, by the names that
+/// they give themselves, whether or not they would set it again. `metadata`: of a node.
+pub(crate) fn label_setters(metadata: &Value) -> BTreeMap<Component, String> {
+    let setter = |by: Component| {
+        let is_other =
+            |name: &&str| !UNNAMED.contains(name) && ![FIELD_MANAGER, KUBELET].contains(name);
+        let manager = managers(metadata, by).into_iter().find(is_other)?;
+        Some((by, harmless(manager).to_string()))
+    };
+    Component::ALL.into_iter().filter_map(setter).collect()
+}
+
+/// Those who have set what a component is asked for; none where nothing is.
+fn managers(metadata: &Value, by: Component) -> Vec<&str> {
     let key = by.label();
-    // mig-manager reports when a layout that others asked for is there.
-    if by == Component::MigManager || metadata["labels"][key].is_null() {
-        return None;
+    if metadata["labels"][key].is_null() {
+        return Vec::new();
     }
     let field = format!("f:{key}");
     let entries = metadata["managedFields"].as_array().into_iter().flatten();
     let sets = |entry: &&Value| entry["fieldsV1"]["f:metadata"]["f:labels"].get(&*field).is_some();
-    let mut managers = entries.filter(sets).filter_map(|entry| entry["manager"].as_str());
+    entries.filter(sets).filter_map(|entry| entry["manager"].as_str()).collect()
+}
+
+fn owner(metadata: &Value, by: Component) -> Option<String> {
+    // mig-manager reports when a layout that others asked for is there.
+    if by == Component::MigManager {
+        return None;
+    }
     let is_other = |manager: &&str| {
         let sets_once = UNNAMED.contains(manager) || BY_HAND.contains(manager);
         !sets_once && ![FIELD_MANAGER, KUBELET].contains(manager)
     };
-    let manager = managers.find(is_other)?;
+    let (key, manager) = (by.label(), managers(metadata, by).into_iter().find(is_other)?);
     Some(format!(
         "another client, {}, sets {key} (metadata.managedFields): to let dovetail manage the node, \
          remove the label there",

@@ -14,6 +14,7 @@
 //! | `guard`, `label_owner` | nodes whose GPUs belong to another system, and nodes that must rest; who sets a label |
 //! | `watch` | latency after a change: until when it is watched, what came of it |
 //! | `outcome` | what came of a watch, and of the layouts of a policy |
+//! | `way_back` | a node whose latency got worse goes back, or why it does not |
 //! | `latency_query` | PromQL for the latency of a workload |
 //! | `workload`, `object_name` | the owners of the pods on a node; names of objects |
 //! | `movable`, `pod_move`, `moving` | pods that may be moved so that a node can change; one in a record; how they leave |
@@ -69,6 +70,7 @@ mod status;
 mod step;
 mod verdict;
 pub mod watch;
+mod way_back;
 mod workload;
 
 pub use allowed::allowed_by;
@@ -101,6 +103,7 @@ pub use requests_record::{RequestsRecord, RequestsStep};
 pub use requests_write::{RequestsWrite, apply_query, fragment};
 pub use side::{AmdDevices, Side};
 pub use status::{NextChange, PolicyReport, Receipt, status_patch};
-pub use step::{Next, Refused, Timing, begin, give_back, is_for_pods, next, revert, stuck_remedy};
+pub use step::{Next, Refused, Timing, begin, is_for_pods, next, revert, stuck_remedy};
 pub use verdict::{GpuNode, Problem, of_spec, problems};
+pub use way_back::{give_back, keep_worse, kept_worse, no_way_back};
 pub use workload::{Workload, workloads};

@@ -12,7 +12,7 @@ use crate::component::Component;
 use crate::config_map::Layouts;
 use crate::gpu_amounts::{offers, uses_gpus};
 use crate::guard::{foreign_taint, other_master};
-use crate::label_owner::label_owners;
+use crate::label_owner::{label_owners, label_setters};
 use crate::names::{AMD_PARTITION, RECORD, TAINT};
 use crate::object_name::ObjectName;
 use crate::record::Record;
@@ -59,6 +59,8 @@ pub struct Seen {
     pub other_master: Option<String>,
     /// Other clients that set what components are asked for, in words.
     pub label_owners: BTreeMap<Component, String>,
+    /// The names of other clients that set it last, people's tools among them.
+    pub label_setters: BTreeMap<Component, String>,
     /// How far its change is.
     pub record: Option<Record>,
     /// From when on its component sees both layouts of the change; `None` if one is not written.
@@ -104,6 +106,7 @@ impl Seen {
             staying: Vec::new(),
             other_master: master,
             label_owners: label_owners(metadata),
+            label_setters: label_setters(metadata),
             record,
             ready_ms: None,
             node: name,

@@ -22,14 +22,14 @@
 use thiserror::Error;
 
 use crate::component::Component;
-use crate::guard::{dwells, rests};
+use crate::guard::rests;
 use crate::moving;
 use crate::node_state::Seen;
 use crate::node_write::{Changed, Write};
 use crate::pod_move::PodMove;
 use crate::record::{PodWait, Record, Step};
 use crate::side::Side;
-use crate::watch::{Outcome, Watch};
+use crate::watch::Watch;
 
 /// How often the new layout is asked for.
 const MOST_ATTEMPTS: u32 = 2;
@@ -260,32 +260,8 @@ fn in_use(seen: &Seen, by: Component) -> Result<(), Refused> {
     seen.in_the_way(by).map_or(Ok(()), |why| Err(Refused::InTheWay { node, why }))
 }
 
-/// Goes back to the layout before a change that made latency worse, by the same steps. Pods that
-/// are in the way finish by themselves first; the taint keeps others away.
-///
-/// `None` if the node has no such change, is on its way back, or rests after a return that failed.
-pub fn give_back(seen: &Seen, now_ms: u64) -> Option<Write> {
-    let record = seen.record.as_ref()?;
-    let watch = record.watch.as_ref().filter(|watch| watch.outcome == Outcome::Worse)?;
-    let (from, to) = match (record.step, watch.is_return) {
-        (Step::Done, false) => (&record.to, &record.from),
-        // The way back failed.
-        (Step::Undone, true) if !dwells(record, now_ms) => (&record.from, &record.to),
-        _ => return None,
-    };
-    if seen.master(record.by).is_some() || seen.is_relabelled(record) {
-        return None;
-    }
-    let record = fresh(seen, record.by, from.clone(), to.clone(), now_ms);
-    let watch = Some(Watch { is_return: true, ..watch.clone() });
-    let (step, problem) = match seen.is_free() {
-        true => (Step::Tainted, String::new()),
-        false => (Step::Emptying, waits_for(seen, record.by)),
-    };
-    Some(taint_for(seen, Record { step, watch, problem, ..record }, now_ms))
-}
-
-fn waits_for(seen: &Seen, by: Component) -> String {
+/// What a node waits for whose pods are to leave its GPUs.
+pub(crate) fn waits_for(seen: &Seen, by: Component) -> String {
     if seen.gpu_pods.is_empty() {
         return format!("waiting: {}", seen.in_the_way(by).unwrap_or_default());
     }

@@ -11,8 +11,8 @@ use dovetail_sharing::watch::{
     Outcome, Period, after, before, conclude, is_due, is_warning, reason,
 };
 use dovetail_sharing::{
-    ObjectName, PolicySpec, Problem, Record, SharingPolicy, Workload, event_about, give_back,
-    workloads,
+    ObjectName, PolicySpec, Problem, Record, Seen, SharingPolicy, Workload, event_about, give_back,
+    keep_worse, kept_worse, no_way_back, workloads,
 };
 use dovetail_sources::prometheus::AnyClient;
 use dovetail_units::amount::percent;
@@ -66,7 +66,7 @@ impl Apply<'_> {
                 }
                 self.conclude(policy, node, seen, &verdict).await?;
             }
-            self.send_back(node, seen, document).await?;
+            self.send_back(policy, node, seen, document).await?;
         }
         Ok(problem)
     }
@@ -163,9 +163,12 @@ impl Apply<'_> {
                 let uid = self.server.owner_uid(&owner.namespace, replica_set).await;
                 owner.uid = uid.unwrap_or_default();
             }
-            let advice = match outcome {
-                Outcome::Worse => "; the node is rolled back: restart its pods to move them",
-                _ => "",
+            let advice = match (outcome, no_way_back(&now)) {
+                (Outcome::Worse, None) => {
+                    "; the node is rolled back: restart its pods to move them".to_owned()
+                }
+                (Outcome::Worse, Some(why)) => format!("; the node is not rolled back: {why}"),
+                _ => String::new(),
             };
             let message = format!("latency on node {node} since its layout changed: {why}{advice}");
             self.receipt(&owner, *outcome, &message, node, started_ms).await;
@@ -189,14 +192,22 @@ impl Apply<'_> {
         self.sender().tell(&event_about(about, what, &said, now_ms())).await;
     }
 
-    /// Sends a node whose latency got worse back to its former layout.
-    async fn send_back(&self, node: &str, seen: &SeenNode, document: &mut Document) -> Result<()> {
+    /// Sends a node whose latency got worse back to its former layout, or tells why it does not.
+    async fn send_back(
+        &self,
+        policy: &SharingPolicy,
+        node: &str,
+        seen: &SeenNode,
+        document: &mut Document,
+    ) -> Result<()> {
         if self.options.is_dry_run {
             return Ok(());
         }
         let table = self.table(seen);
         let now = self.seen(node, table).await?;
-        let Some(write) = give_back(&now, now_ms()) else { return Ok(()) };
+        let Some(write) = give_back(&now, now_ms()) else {
+            return self.tell_kept(policy, node, &now, document).await;
+        };
         self.check(write.record.by).await?;
         if !self.sender().write(node, &write).await? {
             return Ok(());
@@ -204,6 +215,31 @@ impl Apply<'_> {
         self.sender().told(node, &write.record);
         let record = self.run_to_end(node, table).await?;
         document.nodes.push(NodeRow::ended(node, &record));
+        Ok(())
+    }
+
+    /// Tells that a node whose latency got worse does not go back, if so: on the node, the policy
+    /// and in the answer.
+    async fn tell_kept(
+        &self,
+        policy: &SharingPolicy,
+        node: &str,
+        now: &Seen,
+        document: &mut Document,
+    ) -> Result<()> {
+        let why = kept_worse(now);
+        if let Some(write) = keep_worse(now, now_ms()) {
+            if !self.sender().write(node, &write).await? {
+                return Ok(());
+            }
+            if let Some(why) = &why {
+                let (message, said) = (format!("node {node}: {why}"), format!("{node} {why}"));
+                let what = ("NotRolledBack", &*message, true);
+                let event = event_about(&named_policy(policy), what, &said, now_ms());
+                self.sender().tell(&event).await;
+            }
+        }
+        document.nodes.extend(why.map(|why| NodeRow::stays(node.to_owned(), why)));
         Ok(())
     }
 }

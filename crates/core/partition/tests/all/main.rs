@@ -4,6 +4,7 @@
 mod brute;
 mod keep_whole;
 mod made_again;
+mod many_pools;
 mod moves;
 mod random_worlds;
 mod replicas;

@@ -5,7 +5,8 @@ use dovetail_sharing::watch::{
     Gate, Outcome, Subject, after, before, conclude, gate, is_due, roll_out,
 };
 use dovetail_sharing::{
-    Next, PolicyReport, Record, SharingPolicy, Step, begin, give_back, next, revert, status_patch,
+    Next, PolicyReport, Record, SharingPolicy, Step, begin, give_back, keep_worse, kept_worse,
+    next, revert, status_patch,
 };
 use dovetail_testkit::gpu_operator::Fault;
 use serde_json::{Value, json};
@@ -176,6 +177,71 @@ fn emptying(case: Case) -> World {
     world.take(&write, false);
     assert_eq!(run(&mut world).step, Step::Emptying);
     world
+}
+
+/// The node as if a client had set its label.
+fn claim(world: &mut World, manager: &str) {
+    let field = format!("f:{}", world.case.by.label());
+    world.node["metadata"]["managedFields"] = json!([{"manager": manager, "operation": "Apply",
+        "fieldsV1": {"f:metadata": {"f:labels": {field: {}}}}}]);
+}
+
+/// Records why the node does not go back; what it says then.
+fn kept(world: &mut World) -> String {
+    assert_eq!(give_back(&world.seen(), world.now_ms), None);
+    let write = keep_worse(&world.seen(), world.now_ms).expect("a reason");
+    assert!(world.take(&write, false));
+    assert_eq!(keep_worse(&world.seen(), world.now_ms), None, "said once");
+    assert!(matches!(gate_of(world, &policy(6)), Gate::Stopped { .. }));
+    let events = world.events.values().filter(|event| event["reason"] == "NotRolledBack");
+    let messages: Vec<&str> = events.filter_map(|event| event["message"].as_str()).collect();
+    let problem = record(world).problem;
+    assert_eq!(messages, [&*problem]);
+    problem
+}
+
+/// Two clients that set one label would undo each other's changes.
+#[test]
+fn a_worse_node_whose_label_a_gitops_tool_sets_stays_and_says_so_until_the_tool_lets_go() {
+    for case in [Case::time_slicing(), Case::amd()] {
+        let (label, former) = (case.by.label(), case.from.config.clone());
+        let mut world = changed(case);
+        judge(&mut world, Outcome::Worse);
+        claim(&mut world, "kustomize-controller");
+        let why = kept(&mut world);
+        let who = format!(
+            "latency is worse, but the node is not rolled back: another client, \
+             kustomize-controller, sets {label} ("
+        );
+        assert!(why.starts_with(&who), "{why}");
+        let fragment = json!({"metadata": {"labels": {label: former}}}).to_string();
+        assert!(why.ends_with(&fragment), "{why}");
+        // They take the fragment: nothing is left to say.
+        let labels = &mut world.node["metadata"]["labels"];
+        let asked = std::mem::replace(&mut labels[label], json!(former));
+        assert_eq!(kept_worse(&world.seen()), None);
+        assert_eq!(give_back(&world.seen(), world.now_ms), None);
+        world.node["metadata"]["labels"][label] = asked;
+        // They remove the label from their manifest.
+        claim(&mut world, "dovetail");
+        let write = keep_worse(&world.seen(), world.now_ms).expect("nothing is in the way");
+        assert!(world.take(&write, false));
+        assert_eq!((record(&world).problem, write.event), (String::new(), None));
+        assert!(give_back(&world.seen(), world.now_ms).is_some());
+    }
+}
+
+#[test]
+fn a_worse_node_that_another_client_labelled_says_who_did_and_goes_back_without_the_label() {
+    let mut world = changed(Case::mig());
+    judge(&mut world, Outcome::Worse);
+    world.label(Some("all-7g.80gb"));
+    claim(&mut world, "argocd-controller");
+    let why = kept(&mut world);
+    let who = "another client, argocd-controller, changed nvidia.com/mig.config to `all-7g.80gb`: ";
+    assert!(why.contains(who), "{why}");
+    world.label(None);
+    assert!(give_back(&world.seen(), world.now_ms).is_some());
 }
 
 #[test]
