@@ -62,7 +62,7 @@ fn one(check: &Check) -> String {
     text += &facts(vec![
         ("severity", severity_words(check.severity).to_owned()),
         ("evidence", check.evidence.to_owned()),
-        ("fix", brings(check.worth)),
+        ("effect", brings(check.worth)),
         ("layer", layer_words(check.layer).to_owned()),
         ("edits", fix_words(check.fix, "").to_owned()),
         ("ledger", confirms(check.reach)),

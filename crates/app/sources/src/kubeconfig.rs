@@ -71,7 +71,8 @@ impl ConnectionFlags {
         let file = match &self.kubeconfig {
             Some(path) => {
                 check_readable(path)?;
-                Kubeconfig::read_from(path).map_err(readable).with_context(named)?
+                let invalid = || format!("cannot read {}: check that it is valid YAML", named());
+                Kubeconfig::read_from(path).map_err(readable).with_context(invalid)?
             }
             None => match self.of_kubectl()? {
                 Some(file) => file,

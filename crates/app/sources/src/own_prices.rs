@@ -72,6 +72,9 @@ impl OwnPriceFlags {
 /// A book with a file of the user's own prices and stand-ins in front of it.
 ///
 /// # Errors
+/// What a value of `--gpu-price` looks like.
+const GPU_PRICE_FORM: &str = "expected MODEL=USD_PER_HOUR, such as H100=2.50";
+
 /// A price that cannot be read, or two for one model.
 fn price_book(
     mut book: PriceBook,
@@ -87,9 +90,9 @@ fn price_book(
     for text in gpu_prices {
         let wrong = |problem: String| UsageError(format!("--gpu-price {text}: {problem}"));
         let pair = text.rsplit_once('=');
-        let (model, usd) = pair.ok_or_else(|| wrong("expected MODEL=USD_PER_HOUR".to_owned()))?;
+        let (model, usd) = pair.ok_or_else(|| wrong(GPU_PRICE_FORM.to_owned()))?;
         if model.contains('=') {
-            return Err(wrong("more than one `=`: expected MODEL=USD_PER_HOUR".to_owned()).into());
+            return Err(wrong(format!("more than one `=`: {GPU_PRICE_FORM}")).into());
         }
         book = book.with_assumed(model, usd).map_err(|error| wrong(error.to_string()))?;
     }

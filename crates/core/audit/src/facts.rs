@@ -505,8 +505,9 @@ pub struct PodTemplate {
     /// Whether other pods decide where it may go: required affinity between pods, spread
     /// constraints that must hold.
     pub depends_on_pods: bool,
-    /// Whether its required anti-affinity keeps pods of other owners off its nodes.
-    pub keeps_others_off: bool,
+    /// The topology keys of its required anti-affinity to pods of other owners: it keeps these off
+    /// nodes with the same values of these labels.
+    pub keeps_others_off: BTreeSet<String>,
     /// Ports of its node that it takes.
     pub host_ports: HostPorts,
     /// Annotations that keep its pods from being moved, as `key: value`. Each of them is enough.

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_model::Resources;
+
 use crate::catalogue::Check;
 use crate::claim::Attribution;
 use crate::example::{Example, named};
@@ -34,6 +36,8 @@ pub struct Finding {
     /// Nodes on whose free GPUs pending pods would start once it is fixed, or to which its moves
     /// lead while no pod uses their GPUs: these are not removed.
     pub(crate) starts_on: BTreeSet<String>,
+    /// What nodes give to pending pods by other MIG layouts, by their names.
+    pub(crate) recuts: BTreeMap<String, Recut>,
     /// Whether something undoes a change of its object alone: no time comes back by that.
     pub(crate) is_undone: bool,
     /// Since when what it is about is so, where the check knows it better than its claims and the
@@ -51,6 +55,15 @@ pub struct Finding {
     pub stays: BTreeSet<String>,
     /// Who ignores it, if somebody does. It leaves the list, not the total.
     pub suppressed: Option<Suppression>,
+}
+
+/// What a node gives to pending pods by other MIG layouts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Recut {
+    /// GPUs that get another layout.
+    pub(crate) gpus: i64,
+    /// What the pods request beside GPUs.
+    pub(crate) resources: Resources,
 }
 
 /// A pod that would move.
@@ -86,6 +99,7 @@ impl Finding {
             fills_milli: 0,
             needs_waste: false,
             starts_on: BTreeSet::new(),
+            recuts: BTreeMap::new(),
             is_undone: false,
             since_ms: None,
             remedies: Vec::new(),

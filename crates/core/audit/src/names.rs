@@ -1,5 +1,7 @@
 //! Names of objects in commands and sentences.
 
+use dovetail_model::Job;
+
 use crate::facts::ObjectRef;
 
 /// Longer names are on no server.
@@ -26,4 +28,13 @@ pub fn first_of<'n>(mut names: impl ExactSizeIterator<Item = &'n String>, most: 
         0 => first.join(", "),
         more => format!("{} and {more} more", first.join(", ")),
     }
+}
+
+/// Namespace and name of a pending job. Gangs say before it what they are (`jobset ml/run`), and
+/// after it which of several (`ml/run group 0`); pods that do not exist yet say in brackets why.
+pub(crate) fn place_of(job: &Job) -> (&str, &str) {
+    let name = job.name.split(" (").next().unwrap_or(&job.name);
+    let Some((before, name)) = name.split_once('/') else { return ("", name) };
+    let namespace = before.rsplit(' ').next().unwrap_or(before);
+    (namespace, name.split(" group ").next().unwrap_or(name))
 }

@@ -86,7 +86,7 @@ macro_rules! thresholds {
 }
 
 thresholds! {
-    /// The checks ignore a workload that was measured for less time.
+    /// The checks ignore a workload that was measured for less time than this.
     least_measured_hours = 12, 1 to 720, &["REQ-04", "REQ-05", "REQ-06", "GOV-03"];
     /// Work fits a MIG instance if it keeps the instance at most this busy in 95 of 100 samples.
     slice_busy_percent = 80, 1 to 100, &["REQ-06"];

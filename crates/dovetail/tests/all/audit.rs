@@ -599,6 +599,8 @@ fn what_cannot_be_audited_is_told() {
     folder.write("nothing.json", "{}");
     assert!(folder.call("audit --from nothing.json").err.contains(why));
     told("audit --explain REQ-99", 2, "unknown check");
+    let form = "expected MODEL=USD_PER_HOUR, such as H100=2.50";
+    told("audit --from dump.json --gpu-price H100", 2, form);
     told(
         "audit --from dump.json --output csv",
         2,
@@ -606,6 +608,7 @@ fn what_cannot_be_audited_is_told() {
     );
     let explained = folder.call("audit --explain req-03");
     assert!(explained.out.starts_with("REQ-03: pod requests more GPUs"), "{}", explained.out);
+    assert!(explained.out.contains("\neffect    reduces risk"), "{}", explained.out);
     let confirms = |id: &str, less: &str| {
         let explained = folder.call(&format!("audit --explain {id}")).out;
         assert!(explained.contains(&format!("ledger    {less}\n")), "{explained}");

@@ -5,7 +5,7 @@ use dovetail_auditing::terms::severity_words;
 use dovetail_auditing::words::object_words;
 use dovetail_console::shortened::shortened;
 use dovetail_console::style::Style;
-use dovetail_console::table::{table, wrapped};
+use dovetail_console::table::{plural, table, wrapped};
 use dovetail_sources::node_prices::PriceLine;
 use dovetail_units::amount::{percent, tenths, usd};
 
@@ -86,7 +86,7 @@ fn evidence(finding: &FindingOut, extent: Extent) -> String {
     }
     match finding.evidence_values.saturating_sub(shown) {
         0 => {}
-        more => text += &format!("    and {more} more values\n"),
+        more => text += &format!("    and {}\n", plural(more, "more value", "more values")),
     }
     for moved in finding.moves.iter().take(moves) {
         let pod = object_words(&moved.pod);

@@ -24,6 +24,7 @@ use super::request_classes::{NodeKinds, RequestClass, classes};
 use super::shapes::slices_milli;
 use super::supply_node::{SupplyNode, nodes, whole_to_cut};
 use crate::facts::Node;
+use crate::finding::Recut;
 
 /// Why a layout would help pending pods, or would not.
 #[derive(Clone)]
@@ -65,6 +66,8 @@ pub(super) struct Supplier<'f> {
     pub(super) is_whole: bool,
     /// How many pods have GPUs there.
     pub(super) pods: usize,
+    /// What it gives.
+    pub(super) recut: Recut,
 }
 
 /// The class of pods, the kind of the GPUs of a node, the number of their state, and how many whole
@@ -265,13 +268,18 @@ impl<'f> Supply<'f> {
         let Some((first, layout)) = self.known.first_change(table, layouts.clone(), places) else {
             return none;
         };
+        let before = layouts.clone();
         let gets = self.known.add_pods(table, &mut layouts, places, rooms);
+        let changed = before.iter().zip(&layouts).filter(|(before, after)| before != after);
+        let mut recut = Recut { gpus: changed.count() as i64, ..Recut::default() };
+        request.take(&mut recut.resources, gets);
         let layout = self.known.full_with(table, &layout);
         let supplier = Supplier {
             node: of.node,
             layout: self.names.words(of.node, &layout),
             is_whole: of.gpus.is_whole(first),
             pods: of.pods,
+            recut,
         };
         let cut = of.cut(request, layouts, gets);
         of.state = self.known.number_of(&of.gpus);

@@ -12,7 +12,7 @@ use super::instance_request::InstanceRequest;
 use super::instance_supply::{Never, NewLayouts, Outlook, Supply};
 use super::profile_names::lacks_memory_size;
 use super::{View, claims_on, pod_ref};
-use crate::catalogue::Check;
+use crate::catalogue::{Check, check};
 use crate::facts::{Facts, Node, Pod, Workload};
 use crate::finding::Finding;
 
@@ -48,11 +48,21 @@ impl<'f> PendingPods<'f> {
     }
 }
 
-pub(super) fn instances_of_no_layout(
-    view: &View<'_>,
-    check: &'static Check,
-    found: &mut Vec<Finding>,
-) {
+pub(super) fn instances_of_no_layout(view: &View<'_>, _: &'static Check, found: &mut Vec<Finding>) {
+    found.extend(shortages(view).iter().cloned());
+}
+
+/// The findings of SHR-08.
+pub(super) fn shortages<'v>(view: &'v View<'_>) -> &'v [Finding] {
+    view.shortages.get_or_init(|| {
+        let mut found = Vec::new();
+        let check = check("SHR-08").expect("it is in the catalogue");
+        find_shortages(view, check, &mut found);
+        found
+    })
+}
+
+fn find_shortages(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let workloads = view.gpu_workloads().filter_map(PendingPods::of);
     let (pending, requests): (Vec<PendingPods<'_>>, Vec<InstanceRequest<'_>>) =
         workloads.filter_map(|of| InstanceRequest::of(of.workload).map(|one| (of, one))).unzip();
@@ -179,6 +189,11 @@ fn with_nodes(
     finding.claims = nodes.iter().flat_map(|of| claims_on(of.node, None, states, period)).collect();
     finding.most_milli = Some(*milli);
     finding.starts_on = nodes.iter().map(|of| of.node.node.name.to_string()).collect();
+    for of in nodes {
+        let recut = finding.recuts.entry(of.node.node.name.to_string()).or_default();
+        recut.gpus += of.recut.gpus;
+        recut.resources.add_times(&of.recut.resources, 1);
+    }
     // The pods need these nodes, in whatever layout: none of them leaves the bill.
     finding.stays.extend(finding.starts_on.iter().cloned());
     let example = match (first.pods > 0, first.is_whole) {

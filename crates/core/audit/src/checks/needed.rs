@@ -34,23 +34,28 @@ pub(super) struct Needs {
 }
 
 /// A node on whose free GPUs a fix of another finding would start pending pods is not removed, and
-/// not offered to other work.
+/// not offered to other work. CAP-06 has left out what these take by SCH-14 and SHR-08: the rest
+/// stays.
 pub(super) fn keep_given(found: &mut Vec<Finding>) {
-    let giving = found.iter().flat_map(|of| {
-        let check = of.check.id;
-        of.starts_on.iter().map(move |node| (node.clone(), check))
-    });
-    let given: BTreeMap<String, &str> = giving.collect();
+    let mut given: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for finding in found.iter() {
+        for node in &finding.starts_on {
+            given.entry(node.clone()).or_default().push(finding.check.id);
+        }
+    }
     let of_node = |finding: &Finding| {
         let mut named = finding.affected.iter().map(|object| &object.name);
         named.find_map(|name| given.get_key_value(name))
     };
     found.retain_mut(|finding| match (finding.check.id, of_node(finding)) {
-        ("AUT-07" | "CAP-06", Some(_)) => false,
-        ("AUT-03", Some((node, check))) => {
+        ("AUT-07", Some(_)) => false,
+        ("CAP-06", Some((_, checks))) => {
+            checks.iter().all(|check| ["SCH-14", "SHR-08"].contains(check))
+        }
+        ("AUT-03", Some((node, checks))) => {
             finding.claims.clear();
             finding.stays.insert(node.clone());
-            let value = format!("those of {check}");
+            let value = format!("those of {}", checks.last().copied().unwrap_or_default());
             finding.evidence.push(Evidence { what: "pending pods that may need it", value });
             finding.examples = vec![Example::new(KEEP_FOR_PENDING)];
             true

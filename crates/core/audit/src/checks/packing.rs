@@ -14,6 +14,7 @@ use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{FreeCause, NodeAvailability};
 
 use super::consolidation::{WHOLE, removals};
+use super::pod_rules::PodRules;
 use super::resource_cluster::{Arranged, Packed};
 use super::taints::{keeping_away, passes};
 use super::{View, claims_on, pending, pod_ref};
@@ -27,6 +28,20 @@ const MOST_TRIES: usize = 8;
 
 /// Workloads that one line names.
 const MOST_NAMED: usize = 3;
+
+/// What is said beside the command for a cordoned node on which a pending pod would start.
+const ONCE_REPAIRED: &str =
+    "  # once its repair or upgrade is over (AUT-06): a pending pod would start on it";
+
+/// Why no moves are listed.
+const NOT_FOUND: &str = "no arrangement of the pods that can move was found that starts one more";
+const OF_CLAIMS: &str =
+    "not judged: the audit does not check which devices the resource claims would get";
+const OF_PARTS: &str = "not judged: the audit checks only moves of pods with whole GPUs";
+const AFTER_OTHERS: &str =
+    "not judged: the audit checks this for at most 8 workloads with pending pods";
+const OF_RULES: &str = "not judged: the required affinity to other pods, or the topology spread constraints, of these \
+                        pods could not be evaluated";
 
 /// What starts pending pods once others have moved. An evicted pod alone could return to its node.
 const MOVE_AS_LISTED: &str = "cordon the nodes that the listed pods leave, evict these pods, and uncordon the nodes once \
@@ -79,7 +94,10 @@ pub(super) fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut
             let fits = |(node, free): &&(&Node, i64)| *free >= gpus && open(node);
             if let Some((node, _)) = cordoned.copied().find(|of| fits(&of)) {
                 // The cordon keeps it pending, and has a finding of its own (AUT-06).
-                finding = finding.with("would start on the cordoned node", &node.node.name);
+                let name = &node.node.name;
+                finding = finding
+                    .with("would start on the cordoned node", name)
+                    .for_example(format!("kubectl uncordon {name}{ONCE_REPAIRED}"));
             } else {
                 let most = usize::try_from(pods.min(all / gpus.max(1))).unwrap_or(0);
                 finding =
@@ -123,11 +141,9 @@ impl<'f> Packing<'f> {
     ) -> Finding {
         let (workload, _, gpus) = pod;
         let nodes = pieces.iter().map(|(node, _)| &*node.node.name).collect();
-        let Some(Started { pods, moves, after }) = self.started(&nodes, pod, most) else {
-            return finding.with(
-                "moving pods",
-                "no arrangement of the pods that can move was found that starts one more",
-            );
+        let Started { pods, moves, after } = match self.started(&nodes, pod, most) {
+            Ok(started) => started,
+            Err(reason) => return finding.with("moving pods", reason),
         };
         let waiting = workload.pods.iter().filter(|pod| pod.node.is_none()).count();
         let starting = format!("{pods} of {waiting}");
@@ -168,40 +184,60 @@ impl<'f> Packing<'f> {
     }
 
     /// How many of at most so many pending pods would start, all that are asked about or one, and
-    /// which pods move for that; `None` if none is known to.
+    /// which pods move for that.
+    ///
+    /// # Errors
+    /// Why none is known to start, in words.
     fn started(
         &mut self,
         nodes: &BTreeSet<&'f str>,
         (workload, resource, gpus): (&'f Workload, &'f str, i64),
         most: usize,
-    ) -> Option<Started> {
+    ) -> Result<Started, &'static str> {
         // What devices its own claims get is not asked.
-        let has_claims = !workload.template.resource_claims.is_empty();
-        if !WHOLE.contains(&resource) || has_claims || self.tries_left == 0 || most == 0 {
-            return None;
+        if !workload.template.resource_claims.is_empty() {
+            return Err(OF_CLAIMS);
         }
-        self.tries_left -= 1;
+        if !WHOLE.contains(&resource) {
+            return Err(OF_PARTS);
+        }
+        if most == 0 {
+            return Err(NOT_FOUND);
+        }
+        if self.tries_left == 0 {
+            return Err(AFTER_OTHERS);
+        }
         let view = self.view;
+        let has_rules = workload.template.depends_on_pods;
+        let rules = match has_rules {
+            true => Some(PodRules::of(&view.moment.demand, workload, resource).ok_or(OF_RULES)?),
+            false => None,
+        };
+        self.tries_left -= 1;
         let arranged = self.arranged.get_or_insert_with(|| beside_removals(view));
         let cluster = view.cluster(resource);
         let least = if workload.is_gang { most } else { 1 };
-        let packed = |pods| Some((pods, cluster.packed(nodes, (workload, gpus), pods, arranged)?));
+        let packed = |pods| {
+            let packed = cluster.packed(nodes, (workload, gpus), pods, arranged, rules.as_ref());
+            Some((pods, packed?))
+        };
         let counts = BTreeSet::from([least, most]);
-        let (pods, Packed { moves, starts }) = counts.into_iter().rev().find_map(packed)?;
+        let found = counts.into_iter().rev().find_map(packed);
+        let (pods, Packed { moves, starts }) = found.ok_or(NOT_FOUND)?;
         // The moves that were made before may start it, too; without any, nothing is wrong.
         if moves.is_empty() && self.packed.is_empty() {
-            return None;
+            return Err(NOT_FOUND);
         }
         arranged.moved.extend(moves.iter().map(|of| (full_name(&of.pod), of.to.clone())));
         arranged.started.extend(starts.into_iter().map(|node| (workload, node)));
         let after = self.packed.clone();
         self.packed.push(workload.owner.in_words());
-        Some(Started { pods, moves, after })
+        Ok(Started { pods, moves, after })
     }
 }
 
 /// The cluster once every node that can be emptied is.
-fn beside_removals<'f>(view: &'f View<'f>) -> Arranged<'f> {
+pub(super) fn beside_removals<'f>(view: &'f View<'f>) -> Arranged<'f> {
     let removals = removals(view);
     let moves = removals.values().flat_map(|removal| &removal.moves);
     Arranged {

@@ -9,7 +9,7 @@ use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::requirement::Operator;
 use dovetail_model::{
     DeviceRequest, FreeCause, Holding, Job, JobId, Node as WorldNode, NodeAvailability, Owner,
-    Snapshot, labels,
+    Resources, Snapshot, labels,
 };
 
 use super::{View, claims_on};
@@ -18,6 +18,7 @@ use crate::claim::Attribution;
 use crate::facts::{ObjectRef, Workload};
 use crate::finding::Finding;
 use crate::moment::PendingDemand;
+use crate::names::place_of;
 use crate::trial::{Changing, asking_for_devices, binds, holding};
 
 /// Nodes that are added at most to let a gang start.
@@ -190,38 +191,83 @@ fn started_by_more(
 
 /// SCH-14: jobs that would start on free GPUs that their selectors or models exclude.
 pub(super) fn excludes_models(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    for (demand, PendingProbe { world, starts_now }) in worlds(view) {
-        let mut world = world.clone();
-        let waiting = world.jobs.iter_mut().filter(|job| job.start_ms.is_none());
-        let mut is_any = false;
-        for set in waiting.flat_map(|job| &mut job.pod_sets) {
-            let is_bound = |of: &dovetail_model::Requirement| {
-                !of.gpu_models.is_empty() || !of.node_conditions.is_empty()
-            };
-            if is_bound(&set.requirement) {
-                is_any = true;
-                let requirement = Arc::make_mut(&mut set.requirement);
-                requirement.gpu_models.clear();
-                requirement.node_conditions.clear();
-            }
-        }
-        if !is_any {
-            continue;
-        }
-        let plan = binds(&world);
-        for job in newly_started(demand, &plan, starts_now) {
+    for (demand, plan, jobs) in unbound(view) {
+        for job in jobs {
             let requirement = job.pod_sets.first().map(|set| &set.requirement);
             let models = requirement.map(|of| &of.gpu_models).into_iter().flatten();
             let models: Vec<&str> = models.map(|model| &**model).collect();
             let only = if models.is_empty() { labels_asked(job) } else { models.join(", ") };
             let owner = owner(view, demand, job);
             let mut finding = Finding::new(check, &owner).with("accepts only", only);
-            (finding.claims, finding.most_milli) = taken_by(view, demand, job, &plan);
+            (finding.claims, finding.most_milli) = taken_by(view, demand, job, plan);
             let of_job = plan.iter().filter(|(id, _)| *id == job.id);
             finding.starts_on = of_job.map(|(_, node)| node.clone()).collect();
             found.push(finding);
         }
     }
+}
+
+/// Pods that start, by their jobs, and their nodes.
+pub(super) type Binds = Vec<(JobId, String)>;
+
+/// Where pending jobs would start if their selectors and models excluded no node, with those that
+/// start only then, by world.
+fn unbound<'v>(
+    view: &'v View<'_>,
+) -> impl Iterator<Item = (&'v PendingDemand, &'v Binds, Vec<&'v Job>)> {
+    let plans = view.unbound.get_or_init(|| {
+        let plan = |(_, probe): (&PendingDemand, &PendingProbe)| unbound_binds(&probe.world);
+        worlds(view).map(plan).collect()
+    });
+    worlds(view).zip(plans).map(|((demand, probe), plan)| {
+        let jobs = newly_started(demand, plan, &probe.starts_now);
+        (demand, plan, jobs)
+    })
+}
+
+/// What starts in a world once no selector and no model excludes a node; nothing where none does.
+fn unbound_binds(world: &Snapshot) -> Binds {
+    let mut world = world.clone();
+    let waiting = world.jobs.iter_mut().filter(|job| job.start_ms.is_none());
+    let mut is_any = false;
+    for set in waiting.flat_map(|job| &mut job.pod_sets) {
+        let is_bound = |of: &dovetail_model::Requirement| {
+            !of.gpu_models.is_empty() || !of.node_conditions.is_empty()
+        };
+        if is_bound(&set.requirement) {
+            is_any = true;
+            let requirement = Arc::make_mut(&mut set.requirement);
+            requirement.gpu_models.clear();
+            requirement.node_conditions.clear();
+        }
+    }
+    if is_any { binds(&world) } else { Binds::new() }
+}
+
+/// A pending pod, on a node that its selectors or models exclude and on which it would start
+/// otherwise (SCH-14).
+pub(super) struct ExcludedPod<'v> {
+    pub(super) node: &'v str,
+    pub(super) resource: &'v str,
+    /// How many units of the resource it requests.
+    pub(super) units: i64,
+    /// What it requests beside them.
+    pub(super) resources: &'v Resources,
+}
+
+/// All of them, with the nodes that SCH-14 names.
+pub(super) fn excluded_pods<'v>(view: &'v View<'_>) -> Vec<ExcludedPod<'v>> {
+    let mut pods = Vec::new();
+    for (demand, plan, jobs) in unbound(view) {
+        for job in jobs {
+            let Some(set) = job.pod_sets.first() else { continue };
+            let (resource, resources) = (demand.resource.as_str(), &set.requirement.resources);
+            let units = units_of_pod(job);
+            let of_job = plan.iter().filter(|(id, _)| *id == job.id);
+            pods.extend(of_job.map(|(_, node)| ExcludedPod { node, resource, units, resources }));
+        }
+    }
+    pods
 }
 
 /// SCH-08 for jobs whose pods do not exist yet: they would start if each pod took its GPUs one by
@@ -403,11 +449,7 @@ fn taken_by(
     job: &Job,
     plan: &[(JobId, String)],
 ) -> (Vec<Attribution>, Option<i64>) {
-    let device = job.pod_sets.first().map(|set| &set.requirement.device);
-    let of_pod = match device {
-        Some(DeviceRequest::Whole { count, .. }) => i64::from(*count),
-        _ => 1,
-    };
+    let of_pod = units_of_pod(job);
     let states = [DeviceState::Free(Some(FreeCause::TypeMismatch))];
     let (mut claims, mut most_milli) = (Vec::new(), 0);
     let mut pods_on: BTreeMap<&str, i64> = BTreeMap::new();
@@ -425,6 +467,14 @@ fn taken_by(
         }
     }
     (claims, Some(most_milli))
+}
+
+/// How many units of its resource one pod of a job requests.
+fn units_of_pod(job: &Job) -> i64 {
+    match job.pod_sets.first().map(|set| &set.requirement.device) {
+        Some(DeviceRequest::Whole { count, .. }) => i64::from(*count),
+        _ => 1,
+    }
 }
 
 /// One node of each kind that is ready, those with the most GPUs first. Kinds differ in GPUs,
@@ -451,15 +501,6 @@ fn another(kind: &WorldNode, number: usize) -> WorldNode {
     node.labels.insert(labels::HOST_NAME.to_owned(), name.clone());
     node.name = name.as_str().into();
     node
-}
-
-/// Namespace and name of a job. Gangs say before it what they are (`jobset ml/run`), and after it
-/// which of several (`ml/run group 0`); pods that do not exist yet say in brackets why.
-fn place_of(job: &Job) -> (&str, &str) {
-    let name = job.name.split(" (").next().unwrap_or(&job.name);
-    let Some((before, name)) = name.split_once('/') else { return ("", name) };
-    let namespace = before.rsplit(' ').next().unwrap_or(before);
-    (namespace, name.split(" group ").next().unwrap_or(name))
 }
 
 /// The object that describes a gang.

@@ -4,6 +4,8 @@
 //! Pods that belong to their node (of DaemonSets, static ones) never move: they end with it, and
 //! hold what they hold of a node that stays. No pod moves to a node where its host ports are taken.
 
+mod packed;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -14,12 +16,14 @@ use dovetail_model::{
 };
 use rustc_hash::FxHashMap;
 
+use super::kept_off::KeptOff;
 use crate::facts::{
     BudgetLimit, Facts, Node, ObjectRef, Pod, PodTemplate, Workload, WorkloadClass,
 };
 use crate::finding::Move;
 use crate::health::is_forgotten;
 use crate::trial::placed;
+pub(super) use packed::{Arranged, Packed, arranged_world};
 
 /// A pod with its node and what it needs.
 pub(super) struct RunningPod<'f> {
@@ -63,23 +67,6 @@ impl<'f> RunningPod<'f> {
             format!("several PodDisruptionBudgets select it, which blocks its eviction: {names}")
         })
     }
-}
-
-/// What was decided on before, with which what is asked next has to be possible.
-pub(super) struct Arranged<'f> {
-    /// Nodes that go.
-    pub(super) gone: BTreeSet<String>,
-    /// The nodes of pods that move, by `namespace/name` of the pod.
-    pub(super) moved: BTreeMap<String, String>,
-    /// Pending pods that start, with their nodes.
-    pub(super) started: Vec<(&'f Workload, String)>,
-}
-
-/// Pending pods that start once others have moved.
-pub(super) struct Packed {
-    pub(super) moves: Vec<Move>,
-    /// The nodes of those that start.
-    pub(super) starts: Vec<String>,
 }
 
 /// A node that can go, with its pods on other nodes.
@@ -248,81 +235,6 @@ impl<'f> ResourceCluster<'f> {
             && of.pod.should_be_gone_ms.is_none()
     }
 
-    /// The moves with which so many pods that wait, each with so many GPUs, would all start: the
-    /// pods of these nodes that can move are placed again, everybody else where he is or where an
-    /// earlier decision has put him. `None` if the engine finds none.
-    pub(super) fn packed(
-        &self,
-        nodes: &BTreeSet<&'f str>,
-        (workload, gpus): (&'f Workload, i64),
-        pods: usize,
-        arranged: &Arranged<'f>,
-    ) -> Option<Packed> {
-        let first = nodes.first()?;
-        let mut world = arranged_world(self, arranged);
-        // Nodes that are alike are used in their order: those that AUT-03 removes come last.
-        let unused: BTreeSet<&str> = self.unused().collect();
-        world.nodes.sort_by_key(|node| unused.contains(&*node.name));
-        let (mut movable, mut moved) = (Vec::new(), BTreeSet::new());
-        for (place, of) in self.standing.iter().enumerate() {
-            let may_move = of.gpus > 0 && nodes.contains(of.node) && self.can_move(of);
-            if may_move && !arranged.moved.contains_key(&of.full_name()) {
-                movable.push(place);
-                moved.insert(HoldingId(place as u64 + 1));
-                let id = JobId(place as u64);
-                let requirement = Arc::new(self.requirement(of));
-                world.jobs.push(Job::single(id, &of.pod.name, 0, requirement));
-            }
-        }
-        world.holdings.retain(|holding| !moved.contains(&holding.id));
-        let waiting = workload.pods.iter().filter(|pod| pod.node.is_none()).take(pods);
-        let first_place = self.standing.len() as u64;
-        for (pod, place) in waiting.zip(first_place..) {
-            let of = RunningPod { workload, pod, node: first, gpus };
-            let requirement = Arc::new(self.requirement(&of));
-            world.jobs.push(Job::single(JobId(place), &pod.name, 0, requirement));
-        }
-        // The largest first, as people would pack them.
-        let gpus_of = |job: &Job| job.min_gpu_milli();
-        world.jobs.sort_by_key(|job| (std::cmp::Reverse(gpus_of(job)), job.id));
-        for (place, job) in world.jobs.iter_mut().enumerate() {
-            job.submit_ms = place as u64;
-        }
-        let placed = placed(&world);
-        (placed.len() == world.jobs.len()).then(|| Packed {
-            moves: self.moves(&movable, &placed),
-            starts: placed.range(JobId(first_place)..).map(|(_, node)| node.clone()).collect(),
-        })
-    }
-
-    /// Which pods of these places are on another node then. Pods of one template are alike, so
-    /// none moves to a node that another one of them leaves.
-    fn moves(&self, places: &[usize], placed: &BTreeMap<JobId, String>) -> Vec<Move> {
-        let is_alike = |one: &usize, other: &usize| {
-            std::ptr::eq(self.standing[*one].workload, self.standing[*other].workload)
-        };
-        let mut moves = Vec::new();
-        for alike in places.chunk_by(is_alike) {
-            let to = alike.iter().filter_map(|place| placed.get(&JobId(*place as u64)));
-            let mut to: Vec<&String> = to.collect();
-            let mut leaving = Vec::new();
-            for of in alike.iter().map(|place| &self.standing[*place]) {
-                match to.iter().position(|node| *node == of.node) {
-                    Some(stays) => {
-                        to.remove(stays);
-                    }
-                    None => leaving.push(of),
-                }
-            }
-            moves.extend(leaving.into_iter().zip(to).map(|(of, to)| Move {
-                pod: ObjectRef::new("Pod", &of.workload.owner.namespace, &of.pod.name),
-                from: of.node.to_owned(),
-                to: to.clone(),
-            }));
-        }
-        moves
-    }
-
     /// Places of the pods on a node.
     pub(super) fn pods_of(&self, node: &str) -> impl Iterator<Item = usize> + use<'_, 'f> {
         self.host(node).into_iter().flat_map(|host| &host.pods).copied()
@@ -489,8 +401,12 @@ impl<'f> ResourceCluster<'f> {
             true => 0,
             false => self.offered(node),
         };
-        let keeps_off = self.standing.iter().filter(|of| of.workload.template.keeps_others_off);
-        let keeps_off: BTreeSet<&str> = keeps_off.map(|of| of.node).collect();
+        let mut kept_off = KeptOff::default();
+        for of in self.standing.iter().filter(|_| moves) {
+            if let Some(node) = self.node(of.node) {
+                kept_off.add(of.workload, node);
+            }
+        }
         // Places in this world by places among all nodes; those that are gone have none.
         let mut places_left: Vec<Option<usize>> = Vec::with_capacity(self.facts.nodes.len());
         // In the order in which they were read: names decide nothing.
@@ -505,7 +421,7 @@ impl<'f> ResourceCluster<'f> {
             let device = Device::plain(self.model(node), 0);
             model.allocatable.extended.remove(self.resource);
             model.devices = vec![device; usize::try_from(offered(node)).unwrap_or(0)];
-            model.unschedulable |= moves && keeps_off.contains(name);
+            model.unschedulable |= kept_off.has(&model);
             world.nodes.push(model);
         }
         let mut next = vec![0_u16; world.nodes.len()];
@@ -609,27 +525,6 @@ pub(super) fn kept_by_claims(cluster: &ResourceCluster<'_>) -> Vec<(String, Vec<
         }
     }
     kept
-}
-
-/// All pods on their nodes, as earlier decisions have it.
-fn arranged_world(cluster: &ResourceCluster<'_>, arranged: &Arranged<'_>) -> Snapshot {
-    let gone: BTreeSet<&str> = arranged.gone.iter().map(String::as_str).collect();
-    let (mut world, mut next) = cluster.world_of(&gone, true, &arranged.moved);
-    // After those of pods that stand, and of what stays on each node.
-    let first_id = cluster.standing.len() + cluster.facts.nodes.len() + 1;
-    for (number, (workload, name)) in arranged.started.iter().enumerate() {
-        let Some(place) = world.nodes.iter().position(|node| *node.name == **name) else {
-            continue;
-        };
-        let gpus = workload.gpus_per_pod().get(cluster.resource).copied().unwrap_or(0);
-        let id = HoldingId((first_id + number) as u64);
-        let owner = format!("started pod {number}");
-        let uses = Staying::of(workload, cluster.resource, gpus);
-        let (holding, count) = uses.held_on(&world.nodes[place], (id, owner), next[place]);
-        world.holdings.push(holding);
-        next[place] += count;
-    }
-    cluster.with_staying(world, &next)
 }
 
 /// What pods use of their node that stay there: those that belong to it, or one that starts.

@@ -20,6 +20,7 @@ mod seen;
 mod shared;
 mod sharing;
 mod slices;
+mod spare;
 mod staying;
 mod thresholds;
 

@@ -9,7 +9,7 @@ use dovetail_model::node::NAME_LABEL;
 use dovetail_model::{FreeCause, NodeAvailability, labels};
 use rustc_hash::FxHashMap;
 
-use super::pending::{PendingOwners, PendingProbe, owners_of_pending};
+use super::pending::{Binds, PendingOwners, PendingProbe, owners_of_pending};
 use super::resource_cluster::{Hosts, PodPlaces, Removal, ResourceCluster};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
@@ -30,7 +30,12 @@ pub(super) struct View<'a> {
     pub(super) moment: &'a Moment,
     /// Pending jobs in each world of the moment.
     pub(super) pending: OnceLock<Vec<PendingProbe>>,
+    /// Where they would start if their selectors and models excluded no node, in each of these that
+    /// has any.
+    pub(super) unbound: OnceLock<Vec<Binds>>,
     pub(super) pending_owners: PendingOwners<'a>,
+    /// What pending pods lack of MIG instances (SHR-08).
+    pub(super) shortages: OnceLock<Vec<Finding>>,
     /// Nodes with pods that can go, by name.
     pub(super) removals: OnceLock<BTreeMap<String, Removal>>,
     /// Nodes by name.
@@ -70,6 +75,8 @@ impl<'a> View<'a> {
             facts,
             moment,
             pending: OnceLock::new(),
+            unbound: OnceLock::new(),
+            shortages: OnceLock::new(),
             pending_owners: owners_of_pending(&gpu_workloads),
             removals: OnceLock::new(),
             node_of,

@@ -93,9 +93,22 @@ fn a_half_placed_gang_a_cordon_and_fragments_on_eks() {
     let pieces = all_of(&found, "SCH-08");
     assert_eq!(names(&pieces), BTreeSet::from(["finetune-4".to_owned()]));
     assert_eq!(pieces[0]["usd_micros_per_month"], Value::Null);
+    let fix = pieces[0]["fix"]["example"].as_str().unwrap();
+    assert!(fix.starts_with("kubectl uncordon ip-10-0-31-90.ec2.internal "), "{fix}");
     // Nodes that can be removed are money, whatever pending pods want elsewhere.
     near(usd(&finding(&found, "AUT-03")["usd_micros_per_month"]), 720.0 * 0.462_074);
     assert_eq!(finding(&found, "AUT-07")["moves"].as_array().map(Vec::len), Some(2));
+    // One and a half GPUs are free instances. A pending pod would take the whole GPUs beside them,
+    // if its selector did not exclude the node.
+    let spare = all_of(&found, "CAP-06");
+    let of_pool = |name: &str| {
+        let mut spare = spare.iter().filter(|of| of["object"]["name"] == name);
+        usd(&spare.next().unwrap_or_else(|| panic!("{name}"))["usd_micros_per_month"])
+    };
+    near(of_pool("gpu-mig"), 720.0 * 1.5 * 2.744_7);
+    // Ten of 16 replicas are free, of which the moves of AUT-07 take two. There are 13.8 CPU left
+    // after that: four times the 2,988 that each replica has of the node.
+    near(of_pool("gpu-g5-shared"), 720.0 * 4.0 / 4.0 * 1.418);
     // `a100` and `NVIDIA-A100-SXM4-40GB` are one model.
     assert!(all_of(&found, "SCH-05").is_empty());
 }

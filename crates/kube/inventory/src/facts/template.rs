@@ -1,7 +1,7 @@
 //! What a pod is made from, as the checks see it.
 
 use dovetail_objects::labels;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::{Container, ContainerKind, HostPorts, PodTemplate, ServedModel, SharedMemory};
 use dovetail_model::requirement::Operator;
@@ -199,11 +199,12 @@ fn keeps_apart_by(pod: &Pod) -> Option<String> {
     spread.map(|_| format!("topologySpreadConstraints on {HOST_NAME}, DoNotSchedule"))
 }
 
-/// Whether required anti-affinity is about pods of other owners, as far as labels say.
-fn keeps_others_off(pod: &Pod) -> bool {
+/// Topology keys of required anti-affinity to pods of other owners, as far as labels say.
+fn keeps_others_off(pod: &Pod) -> BTreeSet<String> {
     let terms = pod.between_pods.as_deref().map(|between| &between.anti_affinity);
-    let mut terms = terms.into_iter().flatten();
-    terms.any(|term| !term.pods.selector.matches(&pod.meta.labels))
+    let of_others = terms.into_iter().flatten();
+    let of_others = of_others.filter(|term| !term.pods.selector.matches(&pod.meta.labels));
+    of_others.map(|term| term.topology_key.to_string()).collect()
 }
 
 /// Whether a volume lives and dies with its node. What is in memory dies with the pod anyway.

@@ -225,11 +225,26 @@ fn a_pod_does_not_move_against_a_taint_a_budget_or_other_pods() {
     assert!(!moves(&|facts| {
         let mut keeper = facts.workloads[WEB].clone();
         keeper.owner.name = "keeper".into();
-        keeper.template.keeps_others_off = true;
+        keeper.template.keeps_others_off = BTreeSet::from(["kubernetes.io/hostname".to_owned()]);
         let on = |node: &str| Pod { name: node.into(), node: Some(node.into()), ..Pod::default() };
         keeper.pods = vec![on("g1"), on("g2"), on("g3")];
         facts.workloads.push(keeper);
     }));
+    // From a node without GPUs in this zone, one keeps others off all nodes of the zone.
+    let in_zone = |facts: &mut Facts, zone: &str| {
+        for node in &mut facts.nodes {
+            let zone = if &*node.node.name == "c1" { zone } else { "a" };
+            node.node.labels.insert("zone".to_owned(), zone.to_owned());
+        }
+        let mut keeper = facts.workloads[WEB].clone();
+        keeper.owner.name = "keeper".into();
+        keeper.template.keeps_others_off = BTreeSet::from(["zone".to_owned()]);
+        let name = "keeper-0".to_owned();
+        keeper.pods = vec![Pod { name, node: Some("c1".to_owned()), ..Pod::default() }];
+        facts.workloads.push(keeper);
+    };
+    assert!(!moves(&|facts| in_zone(facts, "a")));
+    assert!(moves(&|facts| in_zone(facts, "b")));
 }
 
 /// By hand: a node has 96 CPU, of which its exporter uses 4: there is room for two pods of 46 CPU.

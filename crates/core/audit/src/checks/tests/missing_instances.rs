@@ -288,3 +288,30 @@ fn nothing_is_said_of_gpus_whose_memory_size_is_unknown() {
     assert_eq!(named(&unknown, &[&waits]), [""; 0]);
     assert_eq!(told(&[&unknown], &[&waits])[1], "unknown");
 }
+
+/// By hand: of 56 instances on eight GPUs pods use 28. One GPU is cut into halves for the pending
+/// pod, and takes seven free instances with it at most.
+#[test]
+fn free_instances_of_gpus_that_keep_their_layout_are_offered_to_other_work() {
+    let mut sevenths = node("sevenths", 8, &[("mig-1g.10gb", 56)]);
+    sevenths.free_since_ms = Some(NOW_MS - HOUR_MS);
+    let mut uses = pod("uses", Some("sevenths"), &[("mig-1g.10gb", 28)]);
+    let usable = |pods: &[&Workload]| {
+        let facts = Facts {
+            now_ms: NOW_MS,
+            nodes: vec![sevenths.clone()],
+            workloads: pods.iter().copied().cloned().collect(),
+            ..Facts::default()
+        };
+        let found = audit(&facts);
+        let spare = found.iter().find(|finding| finding.check.id == "CAP-06");
+        spare.map(|of| (of.evidence[0].value.clone(), of.most_milli))
+    };
+    let of = |count: i64| format!("{count} of 28 nvidia.com/mig-1g.10gb on sevenths");
+    assert_eq!(usable(&[&uses]), Some((of(28), None)));
+    let waits = pod("waits", None, &HALF);
+    assert_eq!(usable(&[&uses, &waits]), Some((of(21), Some(3_000))));
+    // The pods leave too little CPU for as many instances.
+    uses.template.requests.cpu_milli = 60_000;
+    assert_eq!(usable(&[&uses, &waits]), None);
+}

@@ -1,8 +1,17 @@
 //! Pending pods that start once others have moved.
 
+use std::sync::Arc;
+
+use dovetail_model::node::NAME_LABEL;
+use dovetail_model::{
+    CounterRule, DeviceAmount, DeviceRequest, Holding, HoldingId, HoldingPhase, Job, JobId, Owner,
+    Requirement, RuleCause, RuleKind, Snapshot,
+};
+
 use super::*;
 use crate::checks::growing::name_growth;
 use crate::finding::Move;
+use crate::moment::PendingDemand;
 
 /// So many nodes of eight GPUs, each with a pod of a server with four, and pods with eight GPUs of
 /// owners of their own that wait.
@@ -120,6 +129,69 @@ fn a_pending_pod_with_a_claim_is_not_said_to_start() {
     let big = facts.workloads.last_mut().unwrap();
     big.template.resource_claims = vec!["ResourceClaim nic".into()];
     assert_eq!(started(&facts), (None, 0, true));
+}
+
+/// The pod that waits for one of two half-used nodes must be in no domain of a label with the pods
+/// that use them; and the world in which its rule is translated.
+fn apart_from_parts(label: &str) -> (Facts, Moment) {
+    let mut facts = halves(2, &["big"]);
+    facts.workloads.last_mut().unwrap().template.depends_on_pods = true;
+    for node in &mut facts.nodes {
+        node.node.labels.insert("zone".to_owned(), "a".to_owned());
+    }
+    let selector = "app=part".to_owned();
+    let mut world = Snapshot::default();
+    for number in 0..2 {
+        let name = format!("h{number}");
+        let node = facts.nodes.iter().find(|of| *of.node.name == *name).unwrap();
+        world.nodes.push(node.node.clone());
+        world.holdings.push(Holding {
+            id: HoldingId(number + 1),
+            node: name.as_str().into(),
+            owner: Owner::Foreign(format!("prod/part-{number}")),
+            phase: HoldingPhase::Held { expected_end_ms: None },
+            reservation: None,
+            resources: Resources::pod(0, 0),
+            devices: (0..4).map(|device| (device, DeviceAmount::share(1_000, 0))).collect(),
+            counts_into: [selector.clone()].into(),
+            attachments: Default::default(),
+        });
+    }
+    let rule = CounterRule {
+        selector,
+        label: label.to_owned(),
+        kind: RuleKind::AntiAffinity,
+        scope: Default::default(),
+        cause: RuleCause::AntiAffinity,
+    };
+    let requirement = Requirement {
+        device: DeviceRequest::Whole { count: 8, same_island: false },
+        tolerations: vec![toleration(GPU)],
+        rules: vec![rule],
+        ..Requirement::default()
+    };
+    world.jobs.push(Job::single(JobId(1), "prod/big-0", 0, Arc::new(requirement)));
+    let demand = PendingDemand { resource: GPU.to_owned(), world, ..PendingDemand::default() };
+    (facts, Moment { demand: vec![demand], ..Moment::default() })
+}
+
+/// By hand: after one move one node is empty, and both pods are on the other, which is in the same
+/// zone.
+#[test]
+fn a_pending_pod_with_affinity_starts_only_where_that_allows_it_after_the_moves() {
+    let started = |facts: &Facts, moment: &Moment| {
+        let found = audit_at(facts, moment);
+        let [pieces] = all_of(&found, "SCH-08")[..] else { panic!("{found:?}") };
+        let told = pieces.evidence.iter().find(|of| of.what == "moving pods");
+        let is_judged = told.is_none_or(|of| !of.value.starts_with("not judged"));
+        (pieces.most_milli, pieces.moves.len(), pieces.claims.is_empty(), is_judged)
+    };
+    let (facts, moment) = apart_from_parts(NAME_LABEL);
+    assert_eq!(started(&facts, &moment), (Some(8_000), 1, false, true));
+    let (facts, moment) = apart_from_parts("zone");
+    assert_eq!(started(&facts, &moment), (None, 0, true, true));
+    // Nobody has translated its rules.
+    assert_eq!(started(&facts, &Moment::default()), (None, 0, true, false));
 }
 
 /// Nothing is drained, and a pod that moves starts again.
