@@ -186,12 +186,8 @@ fn contradiction(seen: &SeenNode, whole: i64, count: &GpuCount) -> Option<String
         };
         return Some(why.to_owned());
     }
-    // Replicas of instances that no label counts look like the instances of further GPUs.
-    let is_fewer = |(_, gpus): &&(CountSource, i64)| *gpus < count.gpus;
-    let (by, _) = count.others.iter().find(is_fewer)?;
-    (count.by == CountSource::Layouts).then(|| {
-        format!("its instances need more GPUs than it has according to {by}; {INSTANCE_REPLICAS}")
-    })
+    let by = count.too_few_for_instances()?;
+    Some(format!("its instances need more GPUs than it has according to {by}; {INSTANCE_REPLICAS}"))
 }
 
 impl Reader<'_> {
@@ -259,7 +255,7 @@ impl Reader<'_> {
         let table_place = self.place_of(table);
         let mut counts = vec![0u16; table.profiles.len()];
         let mut used = vec![0i64; table.profiles.len()];
-        // Of replicas nothing is left but their name.
+        // The node no longer offers these replicas; the kubelet keeps their resource at 0.
         for units in gpus.units.iter().filter(|of| is_cut(of) && !is_of_shares(&of.resource)) {
             let profile = &units.resource[NVIDIA_MIG.len()..];
             let Some(place) = table.profile(profile) else {
@@ -607,7 +603,7 @@ fn why_no_table(gpus: &NodeGpus) -> &'static str {
 fn why_shared(seen: &SeenNode, gpus: &NodeGpus) -> String {
     let label = |key: &str| seen.node.meta.labels.get(key);
     let other = other_master(&seen.annotations, label, None);
-    let mut shared = gpus.units.iter().filter(|of| of.is_shared && of.built_in > 0);
+    let mut shared = gpus.units.iter().filter(|units| units.shares_devices());
     let own = match shared.any(|units| is_mig(&units.resource)) {
         true => INSTANCE_REPLICAS,
         false => "the GPUs are shared by replicas",

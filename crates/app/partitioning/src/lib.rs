@@ -22,7 +22,7 @@
 //! | `changes` | a plan as layouts of nodes |
 //! | `amd_gpus`, `amd` | how the AMD GPUs of a node are partitioned; nodes whose AMD GPUs are not partitioned as a policy says |
 //! | `replicas` | nodes that do not offer their whole GPUs as a policy says |
-//! | `whole_gpus` | how many whole GPUs pending pods request, of nodes that offer no replicas under this name |
+//! | `whole_gpus` | how many whole GPUs pending pods request, not counting pods that only nodes with parts of GPUs under this name take |
 //! | `stays` | why the GPUs of a node stay as they are |
 //! | `server` | the requests to the API server that a change takes |
 //! | `example` | what the generated cluster lacks for a plan |

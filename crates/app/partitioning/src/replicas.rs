@@ -86,9 +86,9 @@ pub(crate) fn shown_replicas(seen: &SeenNode) -> Option<Replicas> {
         Offered::Whole(side) => side.replicas,
         Offered::Cut => None,
         Offered::Other(_) => {
-            let units = node_gpus(&seen.node, seen.hami())?.units;
-            let mut used = units.iter().filter(|units| units.built_in > 0);
-            used.any(|of| of.is_shared && of.resource == NVIDIA_GPU).then(|| labelled(seen))?
+            let gpus = node_gpus(&seen.node, seen.hami())?;
+            let shared = gpus.units_of(NVIDIA_GPU).filter(|units| units.is_shared);
+            shared.and_then(|_| labelled(seen))
         }
     }
 }

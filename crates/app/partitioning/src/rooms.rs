@@ -3,16 +3,21 @@
 use std::collections::BTreeMap;
 
 use dovetail_gpus::{NodeGpus, is_of_shares, node_gpus};
+use dovetail_model::device::WHOLE_DEVICE_MILLI;
+use dovetail_model::labels::NVIDIA_GPU;
 use dovetail_model::{Requirement, is_gpu_resource};
 use dovetail_objects::Pod;
 
 use crate::cluster::is_pending;
-use crate::eligible::{Target, requirement};
+use crate::eligible::{Target, is_mig, requirement};
 use crate::objects::{Objects, SeenNode};
 use crate::stays::has_vgpus;
 
+/// What is rounded of a part of a GPU, in milli-GPU.
+const ROUNDING: i64 = 1;
+
 /// What a pod has of GPUs by units of a resource: under one name, some nodes offer whole GPUs and
-/// others replicas.
+/// others replicas or instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnitShare {
     /// Whether other pods may have the same devices.
@@ -25,19 +30,22 @@ impl UnitShare {
     /// So many units of a resource on a node.
     pub(crate) fn of(gpus: &NodeGpus, resource: &str, count: i64) -> Self {
         let units = gpus.units_of(resource);
-        let milli = units.map_or(1_000 * count, |units| units.parts.milli(0, count));
+        let milli = units.map_or(WHOLE_DEVICE_MILLI * count, |units| units.parts.milli(0, count));
         Self { is_shared: units.is_some_and(|units| units.is_shared), milli }
     }
 
-    /// What a SharingPolicy provides under the name of a resource, of any size.
+    /// What a SharingPolicy provides as one unit of a resource: a whole GPU, or a part of any size.
     pub(crate) fn named(resource: &str) -> Self {
-        Self { is_shared: is_of_shares(resource), milli: 0 }
+        let milli = if resource == NVIDIA_GPU { WHOLE_DEVICE_MILLI } else { 0 };
+        Self { is_shared: is_of_shares(resource), milli }
     }
 
-    /// Whether a pod that has this can have that in its place: devices of its own remain its own,
-    /// and replicas are no smaller.
-    fn is_met_by(self, other: Self) -> bool {
-        self.is_shared == other.is_shared && (!self.is_shared || self.milli <= other.milli)
+    /// Whether a pod that has this of a resource can have that in its place: devices of its own
+    /// remain its own, and are no smaller. Instances of one profile are alike, although what they
+    /// count depends on the others of their GPU.
+    fn is_met_by(self, other: Self, resource: &str) -> bool {
+        let is_instance = is_mig(resource) && !self.is_shared;
+        self.is_shared == other.is_shared && (is_instance || self.milli <= other.milli + ROUNDING)
     }
 }
 
@@ -98,7 +106,7 @@ impl<'o> Rooms<'o> {
         let fits = |place: &&mut Place<'o>| {
             let there = || UnitShare::of(&place.gpus, resource, count);
             place.free.get(resource).is_some_and(|free| *free >= count)
-                && share.is_none_or(|share| share.is_met_by(there()))
+                && share.is_none_or(|share| share.is_met_by(there(), resource))
                 && place.target.takes(needs)
         };
         let place = self.0.iter_mut().find(fits)?;

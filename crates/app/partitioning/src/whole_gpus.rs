@@ -1,5 +1,6 @@
-//! How many whole GPUs pending pods request. Device plugins offer replicas under the name of whole
-//! GPUs, too: a pod that only such nodes take needs a part of a GPU, and keeps none whole.
+//! How many whole GPUs pending pods request. Device plugins offer replicas and MIG instances under
+//! the name of whole GPUs, too: a pod that only such nodes take needs a part of a GPU, and keeps
+//! none whole.
 
 use dovetail_gpus::node_gpus;
 use dovetail_model::labels::NVIDIA_GPU;
@@ -11,29 +12,29 @@ use crate::objects::Objects;
 /// The nodes that offer `nvidia.com/gpu`, as if no pod was there, by what one unit of it is.
 struct NodesWithGpus {
     whole: Vec<Target>,
-    replicas: Vec<Target>,
+    parts: Vec<Target>,
 }
 
 impl NodesWithGpus {
     fn of(objects: &Objects) -> Self {
-        let mut nodes = Self { whole: Vec::new(), replicas: Vec::new() };
+        let mut nodes = Self { whole: Vec::new(), parts: Vec::new() };
         for (name, seen) in &objects.nodes {
             let Some(gpus) = node_gpus(&seen.node, seen.hami()) else { continue };
             let Some(units) = gpus.units_of(NVIDIA_GPU) else { continue };
-            let of_kind = if units.is_shared { &mut nodes.replicas } else { &mut nodes.whole };
-            of_kind.push(Target::of(seen, name, objects, &[]));
+            let alike = if units.are_whole_gpus() { &mut nodes.whole } else { &mut nodes.parts };
+            alike.push(Target::of(seen, name, objects, &[]));
         }
         nodes
     }
 
-    /// Whether a pod can get replicas and no whole GPU.
-    fn give_replicas_alone(&self, pod: &Pod, objects: &Objects) -> bool {
-        if self.replicas.is_empty() {
+    /// Whether a pod can get parts of GPUs and no whole one.
+    fn give_parts_alone(&self, pod: &Pod, objects: &Objects) -> bool {
+        if self.parts.is_empty() {
             return false;
         }
         let Ok(needs) = requirement(pod, objects) else { return false };
         let is_taken = |nodes: &[Target]| nodes.iter().any(|node| node.takes(&needs));
-        is_taken(&self.replicas) && !is_taken(&self.whole)
+        is_taken(&self.parts) && !is_taken(&self.whole)
     }
 }
 
@@ -45,7 +46,7 @@ pub(crate) fn requested<'o>(objects: &Objects, pods: impl Iterator<Item = &'o Po
         return 0;
     }
     let nodes = NodesWithGpus::of(objects);
-    let whole = asking.filter(|pod| !nodes.give_replicas_alone(pod, objects));
+    let whole = asking.filter(|pod| !nodes.give_parts_alone(pod, objects));
     whole.map(asked).fold(0, i64::saturating_add)
 }
 
@@ -59,8 +60,17 @@ mod tests {
     use crate::rooms::{Rooms, UnitShare};
 
     fn node(name: &str, replicas: &str, units: &str) -> (String, SeenNode) {
-        let labels = json!({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
-            "nvidia.com/gpu.count": "2", "nvidia.com/gpu.replicas": replicas, "node": name});
+        of_product("NVIDIA-A100-SXM4-80GB", name, replicas, units)
+    }
+
+    /// A node that offers MIG instances as `nvidia.com/gpu` (MIG strategy `single`).
+    fn sevenths(name: &str) -> (String, SeenNode) {
+        of_product("NVIDIA-A100-SXM4-80GB-MIG-1g.10gb", name, "1", "14")
+    }
+
+    fn of_product(product: &str, name: &str, replicas: &str, units: &str) -> (String, SeenNode) {
+        let labels = json!({"nvidia.com/gpu.product": product, "nvidia.com/gpu.count": "2",
+            "nvidia.com/gpu.replicas": replicas, "node": name});
         let offers = json!({"nvidia.com/gpu": units, "cpu": "8", "memory": "64Gi", "pods": "110"});
         let object = json!({"metadata": {"name": name, "labels": labels},
             "status": {"allocatable": offers, "capacity": offers,
@@ -78,11 +88,12 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_only_nodes_with_replicas_take_requests_no_whole_gpu() {
-        let nodes = [node("quarters", "4", "8"), node("whole", "1", "2")];
+    fn a_pod_that_only_nodes_with_parts_of_gpus_take_requests_no_whole_gpu() {
+        let nodes = [node("quarters", "4", "8"), sevenths("sevenths"), node("whole", "1", "2")];
         let objects = Objects { nodes: nodes.into_iter().collect(), ..Objects::default() };
         for (selector, expected) in [
             (json!({"node": "quarters"}), 0),
+            (json!({"node": "sevenths"}), 0),
             (json!({"node": "whole"}), 2),
             (json!({}), 2),
             // Where it can go is not known yet.
@@ -93,11 +104,15 @@ mod tests {
         }
     }
 
-    /// Both are offered as `nvidia.com/gpu`.
+    /// All are offered as `nvidia.com/gpu`.
     #[test]
-    fn a_pod_with_a_whole_gpu_does_not_move_to_a_replica() {
-        let nodes =
-            [node("quarters", "4", "8"), node("sixths", "6", "12"), node("whole", "1", "1")];
+    fn a_pod_with_a_whole_gpu_does_not_move_to_a_part_of_one() {
+        let nodes = [
+            node("quarters", "4", "8"),
+            sevenths("sevenths"),
+            node("sixths", "6", "12"),
+            node("whole", "1", "1"),
+        ];
         let objects = Objects { nodes: nodes.into_iter().collect(), ..Objects::default() };
         let holders = holders(&objects);
         let needs = requirement(&pod("p", 1, &json!({})), &objects).expect("its needs");
@@ -115,6 +130,7 @@ mod tests {
         };
         assert_eq!((share("whole").milli, share("quarters").milli), (1_000, 250));
         assert_eq!(places(Some(share("whole"))), [Some("whole"), None]);
+        assert_eq!(places(Some(share("sevenths"))), [Some("sevenths"); 2]);
         assert_eq!(places(Some(share("quarters"))), [Some("quarters"); 2]);
         // A quarter is no less than a sixth.
         assert_eq!(places(Some(share("sixths"))), [Some("quarters"); 2]);

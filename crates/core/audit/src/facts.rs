@@ -124,6 +124,9 @@ pub struct Node {
     pub free_since_ms: Option<u64>,
     /// GPUs that its label counts and no device plugin does.
     pub uncounted_gpus: i64,
+    /// Whether no plan changes its GPU layout because pods share its GPUs or instances, or because
+    /// its instances need more GPUs than labels or its instance type count.
+    pub has_unclear_layout: bool,
     /// Since when a change of its GPU layout is stuck: neither the new nor the old layout came, and
     /// the node stays tainted. `None` if none is.
     pub stuck_since_ms: Option<u64>,
@@ -184,6 +187,7 @@ impl Node {
             not_ready_since_ms: None,
             free_since_ms: None,
             uncounted_gpus: 0,
+            has_unclear_layout: false,
             stuck_since_ms: None,
             numa_policy: None,
             cheapest_region: None,

@@ -37,7 +37,7 @@ pub(crate) struct Relaxation {
     pub(crate) prices: Vec<i128>,
     /// No plan is worth more.
     pub(crate) bound: i128,
-    /// For each class, how many of its GPUs surely get which column; `None` if it was not asked
+    /// For each class, how many of its GPUs surely get which column; `None` if the program ignores
     /// which pods may go to which class.
     pub(crate) whole: Option<Vec<Vec<(usize, usize)>>>,
     /// Steps taken.
@@ -54,7 +54,11 @@ pub(crate) fn relax(problem: &Problem) -> Relaxation {
     if problem.links() + problem.kinds.len() <= MOST_LINKS_AND_KINDS {
         return solve(problem);
     }
-    // Prices that are the same in all pools give a bound, too.
+    solve_in_one_pool(problem)
+}
+
+/// Prices that are the same in all pools, and the bound that follows from them.
+fn solve_in_one_pool(problem: &Problem) -> Relaxation {
     let Relaxation { prices, bound, steps, .. } = solve(&problem.in_one_pool());
     let of_pools = |price: i128| std::iter::repeat_n(price, problem.pools);
     let prices = prices.into_iter().flat_map(of_pools).collect();
@@ -210,4 +214,58 @@ fn whole(
         whole.filter(|(_, count)| *count > 0).collect()
     };
     shares.into_iter().enumerate().map(rounded).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_model::MigTable;
+
+    use super::*;
+    use crate::improve::assign;
+    use crate::world::{Change, Demand, Gpu, PartitionInput, Rules};
+
+    fn world(pools: u16) -> PartitionInput {
+        let (held, idle, change) = (Vec::new(), Vec::new(), Change::WhenEmpty);
+        let gpu = Gpu { table: 0, pool: 0, is_whole: false, held, idle, change };
+        let gpus = (0..2 * pools).map(|place| Gpu { pool: place / 2, ..gpu.clone() }).collect();
+        let demand = |profile: &str, count: u32, priority: i32, pools: Option<Vec<u16>>| {
+            let profile = profile.to_owned();
+            Demand { profile, count, priority, waiting_ms: 60_000, pools }
+        };
+        let demand = vec![
+            demand("3g.20gb", 5, 0, Some(vec![0])),
+            demand("2g.10gb", 3, 1, Some(vec![1])),
+            demand("1g.5gb", 4, 0, Some(vec![0, pools - 1])),
+            demand("1g.5gb", 9, 0, None),
+            // No node takes it.
+            demand("7g.40gb", 2, 1, Some(vec![pools])),
+        ];
+        PartitionInput {
+            tables: vec![MigTable::of_model("A100-40GB").expect("a table")],
+            gpus,
+            demand,
+        }
+    }
+
+    /// Pods that may go to every GPU can be worth more, and never less.
+    #[test]
+    fn the_bound_of_one_pool_is_a_bound_of_many() {
+        for pools in 2..4 {
+            let problem = Problem::of(&world(pools), &Rules::default());
+            let (exact, loose) = (solve(&problem), solve_in_one_pool(&problem));
+            let best = assign(&problem, &exact, 100_000);
+            let value = |((class, column), served): (&(usize, usize), &Vec<(usize, u32)>)| {
+                let served = served.iter();
+                let of_pods =
+                    served.map(|(kind, count)| problem.kinds[*kind].value * i128::from(*count));
+                problem.classes[*class].low[*column] + of_pods.sum::<i128>()
+            };
+            let best: i128 = best.chosen.iter().zip(&best.served).map(value).sum();
+            assert!(best <= loose.bound, "{pools} pools: {best} > {}", loose.bound);
+            // The bound is what follows from the prices where all pools are told apart.
+            let choose = |class: &GpuClass| best_column(&problem, class, &loose.prices);
+            let chosen: Vec<usize> = problem.classes.iter().map(choose).collect();
+            assert_eq!(bound(&problem, &loose.prices, &chosen), loose.bound, "{pools} pools");
+        }
+    }
 }

@@ -59,6 +59,9 @@ impl UnservedPods {
         for (profile, count) in served {
             let mut missing = u32::from(*count);
             for kind in &by_profile[*profile] {
+                if missing == 0 {
+                    break;
+                }
                 let taken = missing.min(self.left[*kind]);
                 if taken == 0 {
                     continue;

@@ -12,6 +12,17 @@ fn half() -> Value {
     pod("half", "nvidia.com/mig-3g.40gb", 1, None, &json!({}))
 }
 
+/// What the audit finds in the same dump, and in a pod of another namespace: with pods of one
+/// namespace alone, others could use the GPUs.
+fn audited(folder: &Folder, items: &[Value]) -> String {
+    let mut beside = pod("beside", "cpu", 1, None, &json!({}));
+    beside["metadata"]["namespace"] = json!("other");
+    let items: Vec<&Value> = items.iter().chain([&beside]).collect();
+    folder.write("audited.json", &json!({"kind": "List", "items": items}).to_string());
+    let call = "audit --from audited.json --at 2026-11-20T12:00:00Z --prometheus none -o json";
+    folder.call(call).out
+}
+
 #[test]
 fn replicas_of_instances_are_not_planned() {
     let folder = Folder::new();
@@ -31,7 +42,10 @@ fn replicas_of_instances_are_not_planned() {
         let mut shared = node("shared", &json!({(resource): "28"}), labels);
         let labels = shared["metadata"]["labels"].as_object_mut().unwrap();
         labels.retain(|_, value| !value.is_null());
-        let plan = planned(&folder, &[shared, half()], "");
+        let objects = [shared, half()];
+        let findings = audited(&folder, &objects);
+        assert!(!findings.contains("SHR-08"), "{findings}");
+        let plan = planned(&folder, &objects, "");
         assert!(plan["left_alone"].get(expected).is_some(), "{plan}");
         assert_eq!((&plan["gpus"], &plan["created"]), (&json!([]), &json!(0)), "{plan}");
     }
@@ -55,7 +69,10 @@ fn replicas_under_the_name_of_whole_gpus_are_no_whole_gpus() {
         if labels.get(REPLICAS).is_none() {
             shared["metadata"]["labels"].as_object_mut().unwrap().remove("nvidia.com/gpu.count");
         }
-        let plan = planned(&folder, &[shared, half()], with_policy);
+        let objects = [shared, half()];
+        let findings = audited(&folder, &objects);
+        assert!(!findings.contains("SHR-08"), "{findings}");
+        let plan = planned(&folder, &objects, with_policy);
         assert!(plan["left_alone"].get("the GPUs are shared by replicas").is_some(), "{plan}");
         assert_eq!((&plan["gpus"], &plan["created"]), (&json!([]), &json!(0)), "{plan}");
     }

@@ -48,6 +48,15 @@ pub struct GpuCount {
     pub others: Vec<(CountSource, i64)>,
 }
 
+impl GpuCount {
+    /// Who counts fewer GPUs than the MIG instances of the node need; `None` if nobody does.
+    /// Replicas of instances that no label counts look like the instances of further GPUs.
+    pub fn too_few_for_instances(&self) -> Option<&CountSource> {
+        let fewer = self.others.iter().find(|(_, gpus)| *gpus < self.gpus);
+        fewer.filter(|_| self.by == CountSource::Layouts).map(|(by, _)| by)
+    }
+}
+
 /// Labels by which providers count physical GPUs.
 const COUNTS: [&str; 2] = [labels::KARPENTER_GPU_COUNT, labels::GKE_ACCELERATOR_COUNT];
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{
     GpuFraction, GpuParts, MigTable, Resources, is_gpu_resource, memory_label, with_memory_size,
 };
@@ -72,10 +73,15 @@ impl NodeGpus {
         self.units.iter().find(|units| units.resource == resource && units.built_in > 0)
     }
 
-    /// Whether pods share devices of the node. A resource of which nothing is left, which the
-    /// kubelet keeps at 0, shares nothing.
+    /// Whether pods share devices of the node.
     pub fn has_shared_units(&self) -> bool {
-        self.units.iter().any(|units| units.is_shared && units.built_in > 0)
+        self.units.iter().any(GpuUnits::shares_devices)
+    }
+
+    /// Whether no plan changes the layout of its GPUs: pods share them, or it is not clear how many
+    /// there are.
+    pub fn has_unclear_layout(&self) -> bool {
+        self.has_shared_units() || self.count.too_few_for_instances().is_some()
     }
 
     /// How much of the GPUs cannot be asked for, in milli-GPU: units that are not allocatable, and
@@ -83,6 +89,19 @@ impl NodeGpus {
     pub fn unavailable_milli(&self) -> i64 {
         let broken = self.units.iter().map(|of| of.parts.milli(of.usable, of.built_in));
         broken.sum::<i64>() + 1000 * self.missing
+    }
+}
+
+impl GpuUnits {
+    /// Whether pods share devices by these units. A resource that the node no longer offers, which
+    /// the kubelet keeps at 0, shares nothing.
+    pub fn shares_devices(&self) -> bool {
+        self.is_shared && self.built_in > 0
+    }
+
+    /// Whether one unit is a whole GPU that no other pod has: no replica, instance or partition.
+    pub fn are_whole_gpus(&self) -> bool {
+        !self.is_shared && self.parts.milli(0, 1) >= WHOLE_DEVICE_MILLI
     }
 }
 
@@ -274,7 +293,7 @@ impl<'n> UnitReader<'n> {
     /// that no label counts say nothing of the GPUs behind them.
     fn whole_machine(&self, stated: &[(CountSource, i64)], found: &FoundUnits) -> Option<usize> {
         let (CountSource::Discovery, discovered) = stated.first()? else { return None };
-        let is_guessed = found.units.iter().any(|of| of.is_shared) && self.replicas == 1;
+        let is_guessed = found.units.iter().any(GpuUnits::shares_devices) && self.replicas == 1;
         let is_more = |of: &(CountSource, i64)| {
             matches!(of.0, CountSource::Provider(_) | CountSource::InstanceType(_))
                 && of.1 > *discovered

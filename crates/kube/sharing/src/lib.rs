@@ -105,5 +105,5 @@ pub use side::{AmdDevices, Side};
 pub use status::{NextChange, PolicyReport, Receipt, status_patch};
 pub use step::{Next, Refused, Timing, begin, is_for_pods, next, revert, stuck_remedy};
 pub use verdict::{GpuNode, Problem, of_spec, problems};
-pub use way_back::{give_back, keep_worse, kept_worse, no_way_back};
+pub use way_back::{give_back, record_not_rolled_back, why_not_rolled_back};
 pub use workload::{Workload, workloads};

@@ -1,5 +1,5 @@
-//! The way back of a node whose latency got worse after a change; or why it does not go back, and
-//! what people do then.
+//! The way back of a node whose latency got worse after a change; or why it is not rolled back, and
+//! what people can do then.
 
 use serde_json::json;
 
@@ -30,13 +30,13 @@ fn is_worse(watch: &Watch) -> bool {
 /// are in the way finish by themselves first; the taint keeps others away.
 ///
 /// `None` if the node has no such change, is on its way back, or rests after a return that failed;
-/// or if it does not go back ([`no_way_back`]).
+/// or if another client is in the way ([`why_not_rolled_back`]).
 pub fn give_back(seen: &Seen, now_ms: u64) -> Option<Write> {
     let record = seen.record.as_ref()?;
     let watch = record.watch.as_ref().filter(|watch| is_worse(watch))?;
     let (from, to) = sides(record)?;
     let rests = record.step == Step::Undone && dwells(record, now_ms);
-    if rests || no_way_back(seen).is_some() {
+    if rests || obstacle(seen, record, from, to).is_some() {
         return None;
     }
     let record = fresh(seen, record.by, from.clone(), to.clone(), now_ms);
@@ -48,12 +48,9 @@ pub fn give_back(seen: &Seen, now_ms: u64) -> Option<Write> {
     Some(taint_for(seen, Record { step, watch, problem, ..record }, now_ms))
 }
 
-/// Why a node does not go back if latency is worse after its change, with the client that is in the
-/// way, and what to do; `None` if nothing is in the way, or nothing is to go back. The verdict may
-/// still be to come.
-pub fn no_way_back(seen: &Seen) -> Option<String> {
-    let record = seen.record.as_ref()?;
-    let (from, to) = sides(record)?;
+/// The client that is in the way of a node's way back from a layout to another one, and what to do;
+/// `None` if nothing is in the way.
+fn obstacle(seen: &Seen, record: &Record, from: &Side, to: &Side) -> Option<String> {
     let (by, key) = (record.by, record.by.label());
     let is_relabelled = seen.is_relabelled(record);
     let named = seen.label_setters.get(&by).map(|name| format!(", {name},")).unwrap_or_default();
@@ -78,27 +75,27 @@ pub fn no_way_back(seen: &Seen) -> Option<String> {
     ))
 }
 
-/// How the reason begins why a node whose latency is worse does not go back.
+/// How the reason begins why a node whose latency is worse is not rolled back.
 const NOT_BACK: &str = "latency is worse, but the node is not rolled back: ";
 
-/// Why a node whose latency is worse does not go back, as [`no_way_back`] says; `None` if it does,
-/// or if others have asked for its former layout.
-pub fn kept_worse(seen: &Seen) -> Option<String> {
+/// Why a node whose latency is worse is not rolled back, with the client that is in the way, and
+/// what to do; `None` if it is, or if another client has asked for its former layout.
+pub fn why_not_rolled_back(seen: &Seen) -> Option<String> {
     let record = seen.record.as_ref()?;
     record.watch.as_ref().filter(|watch| is_worse(watch))?;
-    let (_, to) = sides(record)?;
+    let (from, to) = sides(record)?;
     let is_back = seen.asked(record.by) == Some(&*to.config) || seen.has(to);
     if is_back && seen.is_relabelled(record) {
         return None;
     }
-    Some(format!("{NOT_BACK}{}", no_way_back(seen)?))
+    Some(format!("{NOT_BACK}{}", obstacle(seen, record, from, to)?))
 }
 
-/// Records why a node does not go back, with an event, or that nothing is in the way any more.
-/// `None` if that is recorded.
-pub fn keep_worse(seen: &Seen, now_ms: u64) -> Option<Write> {
+/// Records why a node is not rolled back, with an event, or that nothing is in the way any more.
+/// `None` if that is recorded already.
+pub fn record_not_rolled_back(seen: &Seen, now_ms: u64) -> Option<Write> {
     let record = seen.record.as_ref()?;
-    let problem = kept_worse(seen).unwrap_or_default();
+    let problem = why_not_rolled_back(seen).unwrap_or_default();
     let is_known = record.problem == problem;
     if is_known || problem.is_empty() && !record.problem.starts_with(NOT_BACK) {
         return None;

@@ -12,7 +12,7 @@ use dovetail_sharing::watch::{
 };
 use dovetail_sharing::{
     ObjectName, PolicySpec, Problem, Record, Seen, SharingPolicy, Workload, event_about, give_back,
-    keep_worse, kept_worse, no_way_back, workloads,
+    record_not_rolled_back, why_not_rolled_back, workloads,
 };
 use dovetail_sources::prometheus::AnyClient;
 use dovetail_units::amount::percent;
@@ -157,18 +157,23 @@ impl Apply<'_> {
             return Ok(());
         }
         let started_ms = write.record.started_ms;
+        let judged = Seen { record: Some(write.record), ..now };
+        let of_worse = match why_not_rolled_back(&judged) {
+            Some(why) => format!("; {why}"),
+            None if give_back(&judged, now_ms()).is_some() => {
+                "; the node is rolled back: restart its pods to move them".to_owned()
+            }
+            None => String::new(),
+        };
         for (workload, outcome, why) in &verdict.workloads {
             let mut owner = workload.owner.clone();
             if let Some(replica_set) = &workload.replica_set {
                 let uid = self.server.owner_uid(&owner.namespace, replica_set).await;
                 owner.uid = uid.unwrap_or_default();
             }
-            let advice = match (outcome, no_way_back(&now)) {
-                (Outcome::Worse, None) => {
-                    "; the node is rolled back: restart its pods to move them".to_owned()
-                }
-                (Outcome::Worse, Some(why)) => format!("; the node is not rolled back: {why}"),
-                _ => String::new(),
+            let advice = match outcome {
+                Outcome::Worse => &*of_worse,
+                _ => "",
             };
             let message = format!("latency on node {node} since its layout changed: {why}{advice}");
             self.receipt(&owner, *outcome, &message, node, started_ms).await;
@@ -192,7 +197,7 @@ impl Apply<'_> {
         self.sender().tell(&event_about(about, what, &said, now_ms())).await;
     }
 
-    /// Sends a node whose latency got worse back to its former layout, or tells why it does not.
+    /// Sends a node whose latency got worse back to its former layout, or reports why it does not.
     async fn send_back(
         &self,
         policy: &SharingPolicy,
@@ -206,7 +211,7 @@ impl Apply<'_> {
         let table = self.table(seen);
         let now = self.seen(node, table).await?;
         let Some(write) = give_back(&now, now_ms()) else {
-            return self.tell_kept(policy, node, &now, document).await;
+            return self.report_not_rolled_back(policy, node, &now, document).await;
         };
         self.check(write.record.by).await?;
         if !self.sender().write(node, &write).await? {
@@ -218,17 +223,17 @@ impl Apply<'_> {
         Ok(())
     }
 
-    /// Tells that a node whose latency got worse does not go back, if so: on the node, the policy
+    /// If a node whose latency got worse is not rolled back, reports it on the node, on the policy
     /// and in the answer.
-    async fn tell_kept(
+    async fn report_not_rolled_back(
         &self,
         policy: &SharingPolicy,
         node: &str,
         now: &Seen,
         document: &mut Document,
     ) -> Result<()> {
-        let why = kept_worse(now);
-        if let Some(write) = keep_worse(now, now_ms()) {
+        let why = why_not_rolled_back(now);
+        if let Some(write) = record_not_rolled_back(now, now_ms()) {
             if !self.sender().write(node, &write).await? {
                 return Ok(());
             }

@@ -118,12 +118,10 @@ fn stays(node: &Node) -> bool {
     if is_doubtful || node.node.label(labels::NOS).is_some() {
         return true;
     }
-    let is_of_others = node.gpus.iter().any(|(resource, gpus)| {
-        resource.ends_with(".shared") || gpus.by_claims || gpus.set_apart > 0
-    });
+    let is_of_others = node.gpus.values().any(|gpus| gpus.by_claims || gpus.set_apart > 0);
     let is_broken = node.gpus.values().any(|gpus| gpus.allocatable < gpus.built_in)
         || node.uncounted_gpus > 0 && !node.lacks_instances();
-    let is_shared = node.time_slices > 1 || node.replicas() > 1 || node.offers_instances_as_gpus();
+    let is_shared = node.has_unclear_layout || node.offers_instances_as_gpus();
     is_of_others || is_broken || is_shared || node.may_be_held || node.is_between_layouts()
 }
 

@@ -106,6 +106,7 @@ pub(super) fn read(
         node.condition = NodeAvailability::Starting;
     }
     let layout_rest_milli = read.as_ref().map_or(0, rest_of_instances);
+    let has_unclear_layout = read.as_ref().is_some_and(gpus::NodeGpus::has_unclear_layout);
     ReadNode {
         count: read.as_ref().map(|read| read.count.clone()),
         gpus: read.map(|read| of_audit(&name, read)),
@@ -124,6 +125,7 @@ pub(super) fn read(
             joined_ms: Some(created_ms).filter(|ms| *ms > 0),
             not_ready_since_ms: not_ready_since(detail),
             uncounted_gpus,
+            has_unclear_layout,
             stuck_since_ms: detail.metadata.annotation(RECORD).and_then(stuck_since),
             // Pods that have ended, prices and providers' labels say the rest.
             ..Node::new(node, pool.unwrap_or_else(|| ObjectRef::new("Node", "", &name)))

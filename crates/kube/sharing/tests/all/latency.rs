@@ -5,8 +5,8 @@ use dovetail_sharing::watch::{
     Gate, Outcome, Subject, after, before, conclude, gate, is_due, roll_out,
 };
 use dovetail_sharing::{
-    Next, PolicyReport, Record, SharingPolicy, Step, begin, give_back, keep_worse, kept_worse,
-    next, revert, status_patch,
+    Next, PolicyReport, Record, SharingPolicy, Step, begin, give_back, next,
+    record_not_rolled_back, revert, status_patch, why_not_rolled_back,
 };
 use dovetail_testkit::gpu_operator::Fault;
 use serde_json::{Value, json};
@@ -186,12 +186,12 @@ fn claim(world: &mut World, manager: &str) {
         "fieldsV1": {"f:metadata": {"f:labels": {field: {}}}}}]);
 }
 
-/// Records why the node does not go back; what it says then.
+/// Records why the node is not rolled back, and returns the reason.
 fn kept(world: &mut World) -> String {
     assert_eq!(give_back(&world.seen(), world.now_ms), None);
-    let write = keep_worse(&world.seen(), world.now_ms).expect("a reason");
+    let write = record_not_rolled_back(&world.seen(), world.now_ms).expect("a reason");
     assert!(world.take(&write, false));
-    assert_eq!(keep_worse(&world.seen(), world.now_ms), None, "said once");
+    assert_eq!(record_not_rolled_back(&world.seen(), world.now_ms), None, "recorded once");
     assert!(matches!(gate_of(world, &policy(6)), Gate::Stopped { .. }));
     let events = world.events.values().filter(|event| event["reason"] == "NotRolledBack");
     let messages: Vec<&str> = events.filter_map(|event| event["message"].as_str()).collect();
@@ -202,7 +202,7 @@ fn kept(world: &mut World) -> String {
 
 /// Two clients that set one label would undo each other's changes.
 #[test]
-fn a_worse_node_whose_label_a_gitops_tool_sets_stays_and_says_so_until_the_tool_lets_go() {
+fn a_worse_node_is_not_rolled_back_while_a_gitops_tool_sets_its_label() {
     for case in [Case::time_slicing(), Case::amd()] {
         let (label, former) = (case.by.label(), case.from.config.clone());
         let mut world = changed(case);
@@ -219,12 +219,13 @@ fn a_worse_node_whose_label_a_gitops_tool_sets_stays_and_says_so_until_the_tool_
         // They take the fragment: nothing is left to say.
         let labels = &mut world.node["metadata"]["labels"];
         let asked = std::mem::replace(&mut labels[label], json!(former));
-        assert_eq!(kept_worse(&world.seen()), None);
+        assert_eq!(why_not_rolled_back(&world.seen()), None);
         assert_eq!(give_back(&world.seen(), world.now_ms), None);
         world.node["metadata"]["labels"][label] = asked;
         // They remove the label from their manifest.
         claim(&mut world, "dovetail");
-        let write = keep_worse(&world.seen(), world.now_ms).expect("nothing is in the way");
+        let write =
+            record_not_rolled_back(&world.seen(), world.now_ms).expect("nothing is in the way");
         assert!(world.take(&write, false));
         assert_eq!((record(&world).problem, write.event), (String::new(), None));
         assert!(give_back(&world.seen(), world.now_ms).is_some());
@@ -232,7 +233,7 @@ fn a_worse_node_whose_label_a_gitops_tool_sets_stays_and_says_so_until_the_tool_
 }
 
 #[test]
-fn a_worse_node_that_another_client_labelled_says_who_did_and_goes_back_without_the_label() {
+fn a_worse_node_that_another_client_labelled_is_rolled_back_once_the_label_is_removed() {
     let mut world = changed(Case::mig());
     judge(&mut world, Outcome::Worse);
     world.label(Some("all-7g.80gb"));

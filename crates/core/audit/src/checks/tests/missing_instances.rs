@@ -79,9 +79,13 @@ fn whole_gpus_that_plugins_share_are_not_cut() {
     let waits = pod("waits", None, &HALF);
     let more_than_gpus = node("sliced", 1, &[("gpu", 4)]);
     assert_eq!(told(&[&more_than_gpus], &[&waits]), [""; 0]);
-    let mut labelled = node("sliced", 4, &[("gpu", 4)]);
-    labelled.node.labels.insert("nvidia.com/gpu.replicas".into(), "2".into());
-    assert_eq!(told(&[&labelled], &[&waits]), [""; 0]);
+    let mut shared = node("sliced", 4, &[("gpu", 4)]);
+    assert_eq!(told(&[&shared], &[&waits])[1], "sliced");
+    shared.has_unclear_layout = true;
+    assert_eq!(told(&[&shared], &[&waits]), [""; 0]);
+    // The kubelet keeps a resource that a node no longer offers at 0.
+    let unshared = node("unshared", 1, &[("gpu.shared", 0), ("mig-1g.10gb", 7)]);
+    assert_eq!(told(&[&unshared], &[&waits])[1], "unshared");
 }
 
 /// The plan leaves these nodes alone, too.
