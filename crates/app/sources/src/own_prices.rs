@@ -69,12 +69,12 @@ impl OwnPriceFlags {
     }
 }
 
-/// A book with a file of the user's own prices and stand-ins in front of it.
-///
-/// # Errors
 /// What a value of `--gpu-price` looks like.
 const GPU_PRICE_FORM: &str = "expected MODEL=USD_PER_HOUR, such as H100=2.50";
 
+/// A book with a file of the user's own prices and stand-ins in front of it.
+///
+/// # Errors
 /// A price that cannot be read, or two for one model.
 fn price_book(
     mut book: PriceBook,

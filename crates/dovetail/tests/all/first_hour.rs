@@ -118,7 +118,7 @@ fn a_broken_kubeconfig_is_named_and_nothing_of_it_is_shown() {
     assert_eq!(done.code, Some(1), "{}", done.err);
     let told = "error: cannot read kubeconfig kubeconfig: check that it is valid YAML";
     assert!(done.err.starts_with(told), "{}", done.err);
-    assert!(done.err.contains("YAML") && !done.err.contains("canary"), "{}", done.err);
+    assert!(!done.err.contains("canary"), "{}", done.err);
 }
 
 #[test]

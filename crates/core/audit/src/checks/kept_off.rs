@@ -1,5 +1,5 @@
 //! Nodes to which no pod moves, because pods that are there keep other pods off by required
-//! anti-affinity. Whom exactly they keep off is no part of the facts: every pod counts.
+//! anti-affinity. Which pods exactly is no part of the facts: every pod counts.
 
 use std::collections::BTreeSet;
 

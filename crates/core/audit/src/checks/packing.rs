@@ -14,11 +14,12 @@ use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{FreeCause, NodeAvailability};
 
 use super::consolidation::{WHOLE, removals};
-use super::pod_rules::PodRules;
+use super::pod_rules::{PendingRequests, PodRules};
 use super::resource_cluster::{Arranged, Packed};
 use super::taints::{keeping_away, passes};
-use super::{View, claims_on, pending, pod_ref};
+use super::{View, claims_on, node_ref, pending, pod_ref};
 use crate::catalogue::Check;
+use crate::example::Example;
 use crate::facts::{Node, ObjectRef, Workload};
 use crate::finding::{Finding, Move};
 use crate::names::first_of;
@@ -26,12 +27,16 @@ use crate::names::first_of;
 /// So many workloads with pending pods are tried on the engine: each try is a world of its own.
 const MOST_TRIES: usize = 8;
 
+/// Tries that a workload takes whose pods depend on other pods: the engine gets full nodes, too,
+/// and is asked again once all pods have moved.
+const TRIES_WITH_RULES: usize = 4;
+
 /// Workloads that one line names.
 const MOST_NAMED: usize = 3;
 
-/// What is said beside the command for a cordoned node on which a pending pod would start.
-const ONCE_REPAIRED: &str =
-    "  # once its repair or upgrade is over (AUT-06): a pending pod would start on it";
+/// The command for a cordoned node on which pending pods would start.
+const ONCE_REPAIRED: &str = "kubectl uncordon NODES  # once its repair or upgrade is over \
+                             (AUT-06): pending pods would start there";
 
 /// Why no moves are listed.
 const NOT_FOUND: &str = "no arrangement of the pods that can move was found that starts one more";
@@ -39,7 +44,7 @@ const OF_CLAIMS: &str =
     "not judged: the audit does not check which devices the resource claims would get";
 const OF_PARTS: &str = "not judged: the audit checks only moves of pods with whole GPUs";
 const AFTER_OTHERS: &str =
-    "not judged: the audit checks this for at most 8 workloads with pending pods";
+    "not judged: the audit checks this only for the first few workloads with pending pods";
 const OF_RULES: &str = "not judged: the required affinity to other pods, or the topology spread constraints, of these \
                         pods could not be evaluated";
 
@@ -91,13 +96,16 @@ pub(super) fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut
                 .with("free", format!("{all}, on one node at most {largest}"))
                 .affecting(waiting.iter().map(|pod| pod_ref(workload, pod)));
             let cordoned = cordoned.get(resource).into_iter().flatten();
-            let fits = |(node, free): &&(&Node, i64)| *free >= gpus && open(node);
-            if let Some((node, _)) = cordoned.copied().find(|of| fits(&of)) {
+            // AUT-06 does not open a node that leaves.
+            let leaves = |node: &Node| {
+                node.is_being_removed || removals(view).contains_key(&*node.node.name)
+            };
+            let fits = |(node, free): &(&Node, i64)| *free >= least && open(node) && !leaves(node);
+            if let Some((node, _)) = cordoned.copied().find(fits) {
                 // The cordon keeps it pending, and has a finding of its own (AUT-06).
-                let name = &node.node.name;
-                finding = finding
-                    .with("would start on the cordoned node", name)
-                    .for_example(format!("kubectl uncordon {name}{ONCE_REPAIRED}"));
+                finding = finding.with("would start on the cordoned node", &node.node.name);
+                let (edit, objects) = (ONCE_REPAIRED.to_owned(), vec![node_ref(node)]);
+                finding.examples.push(Example { edit, objects });
             } else {
                 let most = usize::try_from(pods.min(all / gpus.max(1))).unwrap_or(0);
                 finding =
@@ -120,6 +128,8 @@ struct Started {
 struct Packing<'f> {
     view: &'f View<'f>,
     tries_left: usize,
+    /// `None` before the first workload whose pods depend on other pods.
+    requests: Option<PendingRequests<'f>>,
     /// `None` before the first try.
     arranged: Option<Arranged<'f>>,
     /// Workloads whose pods start by the moves that are made there.
@@ -128,7 +138,8 @@ struct Packing<'f> {
 
 impl<'f> Packing<'f> {
     fn new(view: &'f View<'f>) -> Self {
-        Self { view, tries_left: MOST_TRIES, arranged: None, packed: Vec::new() }
+        let tries_left = MOST_TRIES;
+        Self { view, tries_left, requests: None, arranged: None, packed: Vec::new() }
     }
 
     /// Adds to a finding the moves that start at most so many of its pending pods, and claims what
@@ -208,12 +219,16 @@ impl<'f> Packing<'f> {
             return Err(AFTER_OTHERS);
         }
         let view = self.view;
-        let has_rules = workload.template.depends_on_pods;
-        let rules = match has_rules {
-            true => Some(PodRules::of(&view.moment.demand, workload, resource).ok_or(OF_RULES)?),
-            false => None,
+        let rules = if workload.template.depends_on_pods {
+            let demand = &view.moment.demand;
+            let requests: &PendingRequests<'_> =
+                self.requests.get_or_insert_with(|| PendingRequests::of(demand));
+            Some(PodRules::of(requests, workload, resource).ok_or(OF_RULES)?)
+        } else {
+            None
         };
-        self.tries_left -= 1;
+        let tries = if rules.is_some() { TRIES_WITH_RULES } else { 1 };
+        self.tries_left = self.tries_left.saturating_sub(tries);
         let arranged = self.arranged.get_or_insert_with(|| beside_removals(view));
         let cluster = view.cluster(resource);
         let least = if workload.is_gang { most } else { 1 };

@@ -9,7 +9,7 @@ use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::requirement::Operator;
 use dovetail_model::{
     DeviceRequest, FreeCause, Holding, Job, JobId, Node as WorldNode, NodeAvailability, Owner,
-    Resources, Snapshot, labels,
+    PodSet, Resources, Snapshot, labels,
 };
 
 use super::{View, claims_on};
@@ -191,37 +191,34 @@ fn started_by_more(
 
 /// SCH-14: jobs that would start on free GPUs that their selectors or models exclude.
 pub(super) fn excludes_models(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    for (demand, plan, jobs) in unbound(view) {
-        for job in jobs {
-            let requirement = job.pod_sets.first().map(|set| &set.requirement);
-            let models = requirement.map(|of| &of.gpu_models).into_iter().flatten();
-            let models: Vec<&str> = models.map(|model| &**model).collect();
-            let only = if models.is_empty() { labels_asked(job) } else { models.join(", ") };
-            let owner = owner(view, demand, job);
-            let mut finding = Finding::new(check, &owner).with("accepts only", only);
-            (finding.claims, finding.most_milli) = taken_by(view, demand, job, plan);
-            let of_job = plan.iter().filter(|(id, _)| *id == job.id);
-            finding.starts_on = of_job.map(|(_, node)| node.clone()).collect();
-            found.push(finding);
-        }
+    for (demand, job, nodes) in unbound(view) {
+        let requirement = job.pod_sets.first().map(|set| &set.requirement);
+        let models = requirement.map(|of| &of.gpu_models).into_iter().flatten();
+        let models: Vec<&str> = models.map(|model| &**model).collect();
+        let only = if models.is_empty() { labels_asked(job) } else { models.join(", ") };
+        let owner = owner(view, demand, job);
+        let mut finding = Finding::new(check, &owner).with("accepts only", only);
+        (finding.claims, finding.most_milli) = taken_by(view, demand, job, nodes);
+        finding.starts_on = nodes.iter().cloned().collect();
+        found.push(finding);
     }
 }
 
-/// Pods that start, by their jobs, and their nodes.
-pub(super) type Binds = Vec<(JobId, String)>;
+/// The nodes of pods that start, by their jobs.
+pub(super) type Binds = BTreeMap<JobId, Vec<String>>;
 
-/// Where pending jobs would start if their selectors and models excluded no node, with those that
-/// start only then, by world.
+/// Pending jobs that would start only if their selectors and models excluded no node, with the
+/// nodes of their pods then.
 fn unbound<'v>(
     view: &'v View<'_>,
-) -> impl Iterator<Item = (&'v PendingDemand, &'v Binds, Vec<&'v Job>)> {
+) -> impl Iterator<Item = (&'v PendingDemand, &'v Job, &'v [String])> {
     let plans = view.unbound.get_or_init(|| {
         let plan = |(_, probe): (&PendingDemand, &PendingProbe)| unbound_binds(&probe.world);
         worlds(view).map(plan).collect()
     });
-    worlds(view).zip(plans).map(|((demand, probe), plan)| {
-        let jobs = newly_started(demand, plan, &probe.starts_now);
-        (demand, plan, jobs)
+    worlds(view).zip(plans).flat_map(|((demand, probe), plan)| {
+        let jobs = demand.world.jobs.iter().filter(move |job| !probe.starts_now.contains(&job.id));
+        jobs.filter_map(move |job| Some((demand, job, plan.get(&job.id)?.as_slice())))
     })
 }
 
@@ -241,7 +238,13 @@ fn unbound_binds(world: &Snapshot) -> Binds {
             requirement.node_conditions.clear();
         }
     }
-    if is_any { binds(&world) } else { Binds::new() }
+    let mut nodes = Binds::new();
+    if is_any {
+        for (job, node) in binds(&world) {
+            nodes.entry(job).or_default().push(node);
+        }
+    }
+    nodes
 }
 
 /// A pending pod, on a node that its selectors or models exclude and on which it would start
@@ -255,17 +258,15 @@ pub(super) struct ExcludedPod<'v> {
     pub(super) resources: &'v Resources,
 }
 
-/// All of them, with the nodes that SCH-14 names.
+/// All of them, with the nodes that SCH-14 names. Each pod of a gang counts as the one that
+/// requests the most units: which of its roles starts on which node is not known.
 pub(super) fn excluded_pods<'v>(view: &'v View<'_>) -> Vec<ExcludedPod<'v>> {
     let mut pods = Vec::new();
-    for (demand, plan, jobs) in unbound(view) {
-        for job in jobs {
-            let Some(set) = job.pod_sets.first() else { continue };
-            let (resource, resources) = (demand.resource.as_str(), &set.requirement.resources);
-            let units = units_of_pod(job);
-            let of_job = plan.iter().filter(|(id, _)| *id == job.id);
-            pods.extend(of_job.map(|(_, node)| ExcludedPod { node, resource, units, resources }));
-        }
+    for (demand, job, nodes) in unbound(view) {
+        let Some(set) = job.pod_sets.iter().max_by_key(|set| units_of(set)) else { continue };
+        let (resource, resources) = (demand.resource.as_str(), &set.requirement.resources);
+        let units = units_of(set);
+        pods.extend(nodes.iter().map(|node| ExcludedPod { node, resource, units, resources }));
     }
     pods
 }
@@ -441,20 +442,20 @@ fn labels_asked(job: &Job) -> String {
     format!("nodes by label: {}", texts.into_iter().collect::<Vec<_>>().join(", "))
 }
 
-/// What is free of the wrong kind on the nodes that a plan gives to a job, and how much of it the
-/// job would take.
+/// What is free of the wrong kind on the nodes of a job's pods, and how much of it the job would
+/// take.
 fn taken_by(
     view: &View<'_>,
     demand: &PendingDemand,
     job: &Job,
-    plan: &[(JobId, String)],
+    on: &[String],
 ) -> (Vec<Attribution>, Option<i64>) {
-    let of_pod = units_of_pod(job);
+    let of_pod = job.pod_sets.first().map_or(1, units_of);
     let states = [DeviceState::Free(Some(FreeCause::TypeMismatch))];
     let (mut claims, mut most_milli) = (Vec::new(), 0);
     let mut pods_on: BTreeMap<&str, i64> = BTreeMap::new();
-    for (_, on) in plan.iter().filter(|(id, _)| *id == job.id) {
-        *pods_on.entry(on).or_default() += 1;
+    for node in on {
+        *pods_on.entry(node).or_default() += 1;
     }
     for node in &view.facts.nodes {
         let Some(pods) = pods_on.get(&*node.node.name).copied() else { continue };
@@ -469,10 +470,10 @@ fn taken_by(
     (claims, Some(most_milli))
 }
 
-/// How many units of its resource one pod of a job requests.
-fn units_of_pod(job: &Job) -> i64 {
-    match job.pod_sets.first().map(|set| &set.requirement.device) {
-        Some(DeviceRequest::Whole { count, .. }) => i64::from(*count),
+/// How many units of its resource one pod requests.
+fn units_of(set: &PodSet) -> i64 {
+    match &set.requirement.device {
+        DeviceRequest::Whole { count, .. } => i64::from(*count),
         _ => 1,
     }
 }

@@ -402,7 +402,9 @@ impl<'f> ResourceCluster<'f> {
             false => self.offered(node),
         };
         let mut kept_off = KeptOff::default();
-        for of in self.standing.iter().filter(|_| moves) {
+        let keeps_off =
+            |of: &&RunningPod<'_>| moves && !of.workload.template.keeps_others_off.is_empty();
+        for of in self.standing.iter().filter(keeps_off) {
             if let Some(node) = self.node(of.node) {
                 kept_off.add(of.workload, node);
             }

@@ -8,7 +8,7 @@
 //!
 //! Pending pods that would start on a node if their selectors or models did not exclude it
 //! (SCH-14), or if its GPUs had other MIG layouts (SHR-08), come first: what they would take is not
-//! offered to other work, and the rest is only if the engine starts pods on it beside them.
+//! offered to other work, and the rest is only if there is CPU and memory for it beside them.
 
 mod taken;
 
@@ -21,17 +21,17 @@ use dovetail_model::{
     DeviceRequest, FreeCause, Job, JobId, NodeAvailability, Requirement, Resources, Toleration,
 };
 
-use super::node_room::rooms;
+use super::node_room::{requests_by_node, rooms};
 use super::packing::beside_removals;
 use super::resource_cluster::{ResourceCluster, arranged_world};
 use super::shapes::is_unused_profile;
 use super::{View, claims_on, node_ref};
 use crate::catalogue::Check;
-use crate::facts::Node;
+use crate::facts::{Node, ObjectRef};
 use crate::finding::Finding;
 use crate::moment::NodeGpus;
 use crate::trial::placed;
-use taken::{Taken, taken_by_pending};
+use taken::taken_by_pending;
 
 /// Nodes that are asked about with fewer units than they have free.
 const MOST_SHORT: usize = 200;
@@ -49,29 +49,35 @@ pub(super) fn free_beside_others(view: &View<'_>, check: &'static Check, found: 
         }
     }
     let taken = leave_to_pending(view, &mut usable);
+    usable.retain(|_, spares| spares.iter().any(|spare| spare.usable > 0));
+    // The findings of a pool become one, which is bounded only if each of them is.
+    let is_bounded = |(name, spares): &(&&str, &Vec<Spare<'_>>)| {
+        taken.contains(**name) || spares.iter().any(|spare| spare.usable < spare.free)
+    };
+    let bounded = usable.iter().filter(is_bounded).flat_map(|(_, spares)| spares);
+    let bounded: BTreeSet<&ObjectRef> = bounded.map(|spare| &spare.node.pool).collect();
     let moment = view.moment.nodes.iter().map(|gpus| (&*gpus.node, gpus));
     let moment: BTreeMap<&str, &NodeGpus> = moment.collect();
-    for (name, spares) in usable {
+    for (name, spares) in &usable {
         let Some(node) = spares.first().map(|spare| spare.node) else { continue };
         let mut finding = Finding::new(check, &node.pool).affecting([node_ref(node)]);
-        for Spare { resource, free, usable, .. } in &spares {
+        for Spare { resource, free, usable, .. } in spares {
             finding =
                 finding.with("free and usable", format!("{usable} of {free} {resource} on {name}"));
         }
         finding.claims = claims_on(node, None, &[NO_DEMAND], view.facts.period);
-        if taken.contains(name) || spares.iter().any(|spare| spare.usable < spare.free) {
+        if bounded.contains(&node.pool) {
             let gpus = moment.get(name).copied();
             finding.most_milli = Some(spares.iter().map(|spare| spare.usable_milli(gpus)).sum());
         }
         finding.needs_waste = true;
-        if spares.iter().any(|spare| spare.usable > 0) {
-            found.push(finding);
-        }
+        found.push(finding);
     }
 }
 
-/// Leaves out what pending pods would take of these nodes, and nodes on which the engine does not
-/// start pods on the rest beside them. Returns the nodes of which they would take something.
+/// Leaves out what pending pods would take of these nodes, and nodes without CPU and memory both
+/// for these and for the rest of each resource. Returns the nodes of which they would take
+/// something.
 fn leave_to_pending<'v>(
     view: &'v View<'_>,
     usable: &mut BTreeMap<&str, Vec<Spare<'_>>>,
@@ -81,44 +87,22 @@ fn leave_to_pending<'v>(
     if taken.is_empty() {
         return BTreeSet::new();
     }
-    for (node, taken) in &taken {
-        let Some(spares) = usable.get_mut(*node) else { continue };
+    // Without DaemonSets, as for all that is free.
+    let used = requests_by_node(view.facts, |workload| !workload.belongs_to_nodes());
+    for (name, taken) in &taken {
+        let Some(spares) = usable.get_mut(*name) else { continue };
+        let mut asked = taken.requests.clone();
         for spare in spares.iter_mut() {
             let left = taken.leaves(spare.node, spare.resource, spare.free);
             spare.usable = spare.usable.min(left);
+            asked.add_times(&share_of(spare.node, spare.usable), 1);
         }
-        spares.retain(|spare| spare.usable > 0);
+        spares.retain(|spare| {
+            let has = &spare.node.node.allocatable;
+            spare.usable > 0 && rooms(has, &asked, used.get(*name)) > 0
+        });
     }
-    let has_room = with_room_beside(view, &taken, usable);
-    usable.retain(|node, _| !taken.contains_key(*node) || has_room.contains(*node));
     taken.into_keys().collect()
-}
-
-/// Those of the nodes that pending pods would use on which the engine starts both these and a pod
-/// on the rest of each resource.
-fn with_room_beside(
-    view: &View<'_>,
-    taken: &BTreeMap<&str, Taken<'_>>,
-    usable: &BTreeMap<&str, Vec<Spare<'_>>>,
-) -> BTreeSet<String> {
-    // GPUs are counted above: CPU and memory are the same whatever the resource is.
-    let (mut world, _) = view.gpu_cluster().world_that_moves(&BTreeSet::new());
-    world.nodes.retain(|node| taken.contains_key(&*node.name));
-    world.holdings.retain(|holding| taken.contains_key(&*holding.node));
-    let mut asked: BTreeMap<&str, Vec<JobId>> = BTreeMap::new();
-    for (node, taken) in taken {
-        let spares = usable.get(*node).into_iter().flatten();
-        let of_spares = spares.map(|spare| share_of(spare.node, spare.usable));
-        for resources in taken.pods.iter().cloned().chain(of_spares) {
-            let id = JobId(world.jobs.len() as u64);
-            let requirement = Arc::new(pod_on(node, resources, DeviceRequest::None));
-            world.jobs.push(Job::single(id, node, 0, requirement));
-            asked.entry(node).or_default().push(id);
-        }
-    }
-    let placed = placed(&world);
-    asked.retain(|_, jobs| jobs.iter().all(|job| placed.contains_key(job)));
-    asked.into_keys().map(str::to_owned).collect()
 }
 
 /// Units of a resource that are free on a node, and how many of them the engine gave to a pod.

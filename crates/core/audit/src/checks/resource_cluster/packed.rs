@@ -146,7 +146,7 @@ fn waiting_jobs<'f>(
     let job = |(pod, place): (&'f Pod, u64)| {
         let mut requirement = cluster.requirement(&RunningPod { workload, pod, node, gpus });
         if let Some(rules) = rules {
-            rules.ask(&mut requirement);
+            rules.add_to(&mut requirement);
         }
         Job::single(JobId(place), &pod.name, 0, Arc::new(requirement))
     };
@@ -162,10 +162,10 @@ pub(in crate::checks) fn arranged_world(
     let (mut world, mut next) = cluster.world_of(&gone, true, &arranged.moved);
     // After those of pods that stand, and of what stays on each node.
     let first_id = cluster.standing.len() + cluster.facts.nodes.len() + 1;
+    let places = world.nodes.iter().enumerate().map(|(place, node)| (&*node.name, place));
+    let places: BTreeMap<&str, usize> = places.collect();
     for (number, (workload, name)) in arranged.started.iter().enumerate() {
-        let Some(place) = world.nodes.iter().position(|node| *node.name == **name) else {
-            continue;
-        };
+        let Some(place) = places.get(name.as_str()).copied() else { continue };
         let gpus = workload.gpus_per_pod().get(cluster.resource).copied().unwrap_or(0);
         let id = HoldingId((first_id + number) as u64);
         let owner = started_owner(number);

@@ -19,7 +19,7 @@ pub(super) struct Taken<'v> {
     /// GPUs that get another layout. Instances in use stay on these, or come again there.
     recut_gpus: i64,
     /// What the pods request beside GPUs.
-    pub(super) pods: Vec<Resources>,
+    pub(super) requests: Resources,
 }
 
 /// The nodes of which they take something, by name.
@@ -28,14 +28,15 @@ pub(super) fn taken_by_pending<'v>(view: &'v View<'_>) -> BTreeMap<&'v str, Take
     for ExcludedPod { node, resource, units, resources } in excluded_pods(view) {
         let of_node = taken.entry(node).or_default();
         *of_node.units.entry(resource).or_default() += units;
-        of_node.pods.push(Resources { extended: BTreeMap::new(), ..resources.clone() });
+        of_node.requests.add_times(resources, 1);
     }
     for (node, recut) in shortages(view).iter().flat_map(|finding| &finding.recuts) {
         let of_node = taken.entry(node).or_default();
         of_node.recut_gpus += recut.gpus;
-        let none = BTreeMap::new();
-        of_node.pods.push(Resources { extended: none, ..recut.resources.clone() });
+        of_node.requests.add_times(&recut.resources, 1);
     }
+    // Of these the units are counted.
+    taken.values_mut().for_each(|of_node| of_node.requests.extended.clear());
     taken
 }
 
@@ -54,7 +55,10 @@ impl Taken<'_> {
 
 /// How many units of a resource one GPU of a node has at most; `None` if no table states it.
 fn most_on_a_gpu(node: &Node, resource: &str) -> Option<i64> {
-    let Some(name) = resource.strip_prefix(labels::NVIDIA_MIG) else { return Some(1) };
+    if resource == labels::NVIDIA_GPU {
+        return Some(1);
+    }
+    let name = resource.strip_prefix(labels::NVIDIA_MIG)?;
     let table = table_of(node)?;
     let profile = &table.profiles[table.profile(name)?];
     let compute = i64::from(table.compute_slices) / i64::from(profile.compute_slices).max(1);

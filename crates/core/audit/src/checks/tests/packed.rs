@@ -190,8 +190,40 @@ fn a_pending_pod_with_affinity_starts_only_where_that_allows_it_after_the_moves(
     assert_eq!(started(&facts, &moment), (Some(8_000), 1, false, true));
     let (facts, moment) = apart_from_parts("zone");
     assert_eq!(started(&facts, &moment), (None, 0, true, true));
-    // Nobody has translated its rules.
+    // Volumes bind its pods to different nodes.
+    let (mut facts, mut moment) = apart_from_parts(NAME_LABEL);
+    let big = facts.workloads.last_mut().unwrap();
+    big.pods.push(Pod { name: "big-1".to_owned(), ..big.pods[0].clone() });
+    let jobs = &mut moment.demand[0].world.jobs;
+    let mut requirement = Arc::clone(&jobs[0].pod_sets[0].requirement);
+    Arc::make_mut(&mut requirement).node_names.insert("h1".to_owned());
+    jobs.push(Job::single(JobId(2), "prod/big-1", 0, requirement));
+    assert_eq!(started(&facts, &moment), (None, 0, true, false));
+    // No world has its rules.
     assert_eq!(started(&facts, &Moment::default()), (None, 0, true, false));
+}
+
+/// A node that an autoscaler removes does not come back, and a shell could read an invalid name.
+#[test]
+fn a_command_names_a_cordoned_node_only_if_it_can_accept_pods_again() {
+    let example = |name: &str, is_being_removed: bool| {
+        let mut facts = halves(2, &["big"]);
+        let mut node = gpu_node(name, "H100");
+        node.devices = (24..32).collect();
+        node.node.condition = NodeAvailability::Cordoned;
+        node.node.unschedulable = true;
+        node.is_being_removed = is_being_removed;
+        add_node(&mut facts, node);
+        let found = audit(&facts);
+        let [pieces] = all_of(&found, "SCH-08")[..] else { panic!("{found:?}") };
+        pieces.fix_example()
+    };
+    let command = example("h9", false);
+    assert!(command.starts_with("kubectl uncordon h9  #"), "{command}");
+    let command = example("$(reboot)", false);
+    assert!(command.starts_with("kubectl uncordon NODES  #"), "{command}");
+    let command = example("h9", true);
+    assert!(!command.contains("uncordon h9"), "{command}");
 }
 
 /// Nothing is drained, and a pod that moves starts again.

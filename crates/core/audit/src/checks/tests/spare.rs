@@ -77,6 +77,39 @@ fn what_a_pending_pod_would_not_take_of_a_node_is_offered_to_other_work() {
     assert_eq!(found(&facts, &alone), Some((all.map(str::to_owned).to_vec(), None)));
 }
 
+/// By hand: a launcher takes one of three free GPUs and a worker two. Which of them starts on which
+/// node is not known, so none is left.
+#[test]
+fn a_gang_leaves_what_its_largest_pods_would_leave() {
+    let (facts, mut moment) = cut_beside_whole(10_000);
+    let job = &mut moment.demand[0].world.jobs[0];
+    let mut launcher = job.pod_sets[0].clone();
+    launcher.name = "launcher".to_owned();
+    let device = DeviceRequest::Whole { count: 1, same_island: false };
+    Arc::make_mut(&mut launcher.requirement).device = device;
+    job.pod_sets.insert(0, launcher);
+    let instances = vec!["7 of 7 nvidia.com/mig-1g.10gb on g2".to_owned()];
+    assert_eq!(found(&facts, &moment), Some((instances, Some(1_000))));
+}
+
+/// By hand: on one node all seven free GPUs are usable, on the other there is CPU for three.
+#[test]
+fn a_node_without_a_bound_does_not_lift_that_of_another_node_of_its_pool() {
+    let mut facts = healthy();
+    free_beside_a_server(&mut facts, Some(NOW_MS - HOUR_MS));
+    let mut short = gpu_node("g3", "H100");
+    (short.devices, short.free_since_ms) = ((16..24).collect(), Some(NOW_MS - HOUR_MS));
+    add_node(&mut facts, short);
+    let mut large = workload(ObjectRef::new("Deployment", "prod", "large"), 1, 1, "g3");
+    large.template.requests.cpu_milli = 56_000;
+    facts.workloads.push(large);
+    // No pod moves, so AUT-07 empties no node.
+    facts.workloads.iter_mut().for_each(|of| of.template.has_lasting_volume = true);
+    let both = ["7 of 7 nvidia.com/gpu on g2", "3 of 7 nvidia.com/gpu on g3"];
+    let both = both.map(str::to_owned).to_vec();
+    assert_eq!(found(&facts, &Moment::default()), Some((both, Some(10_000))));
+}
+
 /// By hand: of 96 CPU the server has so many, and the exporter 4. Each of eight GPUs has 12 CPU.
 #[test]
 fn of_free_gpus_as_many_are_usable_as_there_is_cpu_for() {
