@@ -27,7 +27,7 @@ pub(crate) struct UnitShare {
 }
 
 impl UnitShare {
-    /// So many units of a resource on a node.
+    /// What a number of units counts, with whether they are shared there.
     pub(crate) fn of(gpus: &NodeGpus, resource: &str, count: i64) -> Self {
         let units = gpus.units_of(resource);
         let milli = units.map_or(WHOLE_DEVICE_MILLI * count, |units| units.parts.milli(0, count));

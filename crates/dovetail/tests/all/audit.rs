@@ -609,6 +609,11 @@ fn what_cannot_be_audited_is_told() {
     let explained = folder.call("audit --explain req-03");
     assert!(explained.out.starts_with("REQ-03: pod requests more GPUs"), "{}", explained.out);
     assert!(explained.out.contains("\neffect    reduces risk"), "{}", explained.out);
+}
+
+#[test]
+fn what_confirms_a_fix_is_explained() {
+    let folder = folder();
     let confirms = |id: &str, less: &str| {
         let explained = folder.call(&format!("audit --explain {id}")).out;
         assert!(explained.contains(&format!("ledger    {less}\n")), "{explained}");

@@ -211,7 +211,7 @@ impl Apply<'_> {
         let table = self.table(seen);
         let now = self.seen(node, table).await?;
         let Some(write) = give_back(&now, now_ms()) else {
-            return self.report_not_rolled_back(policy, node, &now, document).await;
+            return report_not_rolled_back(self, policy, node, &now, document).await;
         };
         self.check(write.record.by).await?;
         if !self.sender().write(node, &write).await? {
@@ -222,31 +222,31 @@ impl Apply<'_> {
         document.nodes.push(NodeRow::ended(node, &record));
         Ok(())
     }
+}
 
-    /// If a node whose latency got worse is not rolled back, reports it on the node, on the policy
-    /// and in the answer.
-    async fn report_not_rolled_back(
-        &self,
-        policy: &SharingPolicy,
-        node: &str,
-        now: &Seen,
-        document: &mut Document,
-    ) -> Result<()> {
-        let why = why_not_rolled_back(now);
-        if let Some(write) = record_not_rolled_back(now, now_ms()) {
-            if !self.sender().write(node, &write).await? {
-                return Ok(());
-            }
-            if let Some(why) = &why {
-                let (message, said) = (format!("node {node}: {why}"), format!("{node} {why}"));
-                let what = ("NotRolledBack", &*message, true);
-                let event = event_about(&named_policy(policy), what, &said, now_ms());
-                self.sender().tell(&event).await;
-            }
+/// If a node whose latency got worse is not rolled back, reports it on the node, on the policy
+/// and in the answer.
+async fn report_not_rolled_back(
+    this: &Apply<'_>,
+    policy: &SharingPolicy,
+    node: &str,
+    now: &Seen,
+    document: &mut Document,
+) -> Result<()> {
+    let why = why_not_rolled_back(now);
+    if let Some(write) = record_not_rolled_back(now, now_ms()) {
+        if !this.sender().write(node, &write).await? {
+            return Ok(());
         }
-        document.nodes.extend(why.map(|why| NodeRow::stays(node.to_owned(), why)));
-        Ok(())
+        if let Some(why) = &why {
+            let (message, said) = (format!("node {node}: {why}"), format!("{node} {why}"));
+            let what = ("NotRolledBack", &*message, true);
+            let event = event_about(&named_policy(policy), what, &said, now_ms());
+            this.sender().tell(&event).await;
+        }
     }
+    document.nodes.extend(why.map(|why| NodeRow::stays(node.to_owned(), why)));
+    Ok(())
 }
 
 /// The policy as an object that events can be about.

@@ -83,18 +83,6 @@ pub(super) fn read(
         object.unschedulable && has_taint && cordoned_ms.is_none() && !is_being_removed;
     let age_ms = now_ms.saturating_sub(created_ms);
     node.condition = condition(object, detail, age_ms, is_being_removed);
-    let model = model_label(labels).map(str::to_owned);
-    let offered = object.allocatable.extended.iter().filter(|(name, _)| is_gpu_resource(name));
-    let gpus: BTreeMap<String, Gpus> = offered
-        .map(|(name, count)| {
-            let allocatable = (*count).clamp(0, MOST_GPUS);
-            let capacity = object.capacity.extended.iter().find(|(built_in, _)| *built_in == name);
-            let built_in = capacity.map_or(allocatable, |(_, count)| *count);
-            let built_in = built_in.clamp(allocatable, MOST_GPUS);
-            let model = model.clone();
-            (name.clone(), Gpus { model, built_in, allocatable, ..Gpus::default() })
-        })
-        .collect();
     let clamped = clamped(object);
     let read = node_gpus_like(object, detail.metadata.annotation(HAMI_GPUS), layouts);
     let is_offered = |read: &gpus::NodeGpus| read.units.iter().any(|units| units.built_in > 0);
@@ -113,7 +101,7 @@ pub(super) fn read(
         provider_id: detail.spec.provider_id.clone(),
         clamped,
         node: Node {
-            gpus,
+            gpus: offered_gpus(object),
             scale_down_held_by: held_by.map(|key| format!("{key}: true")),
             cordoned_since_ms: (object.unschedulable || is_being_removed)
                 .then(|| cordoned_ms.unwrap_or(if is_undated { created_ms } else { now_ms })),
@@ -131,6 +119,22 @@ pub(super) fn read(
             ..Node::new(node, pool.unwrap_or_else(|| ObjectRef::new("Node", "", &name)))
         },
     }
+}
+
+/// What the kubelet offers of each GPU resource.
+fn offered_gpus(object: &Object) -> BTreeMap<String, Gpus> {
+    let model = model_label(&object.meta.labels);
+    let offered = object.allocatable.extended.iter().filter(|(name, _)| is_gpu_resource(name));
+    offered
+        .map(|(name, count)| {
+            let allocatable = (*count).clamp(0, MOST_GPUS);
+            let capacity = object.capacity.extended.iter().find(|(built_in, _)| *built_in == name);
+            let built_in = capacity.map_or(allocatable, |(_, count)| *count);
+            let built_in = built_in.clamp(allocatable, MOST_GPUS);
+            let model = model.map(str::to_owned);
+            (name.clone(), Gpus { model, built_in, allocatable, ..Gpus::default() })
+        })
+        .collect()
 }
 
 /// Whether it is being removed, and since when it takes no new pods, as far as it says.
