@@ -5,7 +5,8 @@
 //! transaction ([`State::begin`]) holds and releases are journalled; [`State::rollback`] undoes
 //! them in reverse, so that every what-if costs only its own changes and nothing is ever copied.
 //! Every touched node and every moved counter goes to the change log ([`log::ChangeLog`]), also
-//! when a rollback touches it again: that is how indices stay exact.
+//! when a rollback touches it again: that is how indices stay exact. Those that did not look at the
+//! nodes meanwhile pass over what was undone.
 //!
 //! | module | what |
 //! |---|---|
@@ -51,7 +52,7 @@ use self::counters::Counters;
 use self::domains::Domains;
 use self::holdings::{HoldingRecord, Holdings};
 use self::images::Images;
-use self::log::ChangeLog;
+use self::log::{ChangeLog, Cursor};
 use self::masks::Masks;
 use self::names::Names;
 use self::nodes::Nodes;
@@ -88,7 +89,10 @@ pub struct State {
 /// A place in the journal to roll back to.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
-pub struct Mark(usize);
+pub struct Mark {
+    journal: usize,
+    log: Cursor,
+}
 
 /// How to undo one change.
 #[derive(Clone, Debug)]
@@ -102,14 +106,14 @@ impl State {
     /// Opens a transaction; transactions nest.
     pub fn begin(&mut self) -> Mark {
         self.depth += 1;
-        Mark(self.journal.len())
+        Mark { journal: self.journal.len(), log: self.log.end() }
     }
 
     /// Keeps what was done since the mark.
     pub fn commit(&mut self, mark: Mark) {
         self.depth -= 1;
         if self.depth == 0 {
-            for undo in self.journal.drain(mark.0..) {
+            for undo in self.journal.drain(mark.journal..) {
                 self.helped |= match undo {
                     Undo::Held(id) if self.holdings.contains(id) => {
                         Help::of_hold(self.holdings.get(id))
@@ -122,7 +126,7 @@ impl State {
 
     /// Undoes what was done since the mark, newest first.
     pub fn rollback(&mut self, mark: Mark) {
-        while self.journal.len() > mark.0 {
+        while self.journal.len() > mark.journal {
             match self.journal.pop().expect("the journal is longer than the mark") {
                 Undo::Held(id) => {
                     let record = self.holdings.remove(id);
@@ -135,6 +139,7 @@ impl State {
                 Undo::Moved(id, devices) => drop(self.move_devices(id, devices)),
             }
         }
+        self.log.undo_from(mark.log);
         self.depth -= 1;
     }
 

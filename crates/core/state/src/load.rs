@@ -231,7 +231,7 @@ impl State {
         hot.set = set;
         let cold = self.nodes.cold[slot.index()].as_ref().expect("a node that is there");
         hot.overcommitted = cold.is_overcommitted(hot, &self.devices);
-        self.log.touch(slot);
+        self.log.touch_lasting(slot);
     }
 
     /// On a node with counted devices an index stands for “one of them”. Holdings that the devices

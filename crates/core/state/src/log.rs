@@ -1,5 +1,8 @@
 //! The change log: what an index has to look at again.
 
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
 use dovetail_model::NodeId;
 
 /// Entries kept for indices that lag behind; an index that lags further is rebuilt.
@@ -8,10 +11,12 @@ const KEPT_MIN: usize = 1 << 16;
 /// Two append-only lists with a start that moves: touched nodes, and moved counters.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeLog {
-    nodes: Tail<u32>,
+    nodes: Touches,
     /// Per node the position of its newest entry (older ones need no look), and behind its newest
     /// entry that was more than a hold.
     newest: Vec<(u64, u64)>,
+    /// Behind the newest entry that no rollback undoes.
+    lasting: u64,
     counters: Tail<(u32, u32)>,
 }
 
@@ -57,7 +62,13 @@ impl ChangeLog {
     /// Notes that anything about the node changed.
     pub fn touch(&mut self, node: NodeId) {
         self.touch_by_hold(node);
-        self.newest[node.index()].1 = self.nodes.end();
+        self.newest[node.index()].1 = self.nodes.end;
+    }
+
+    /// The same where that stays so even if the transaction is undone.
+    pub fn touch_lasting(&mut self, node: NodeId) {
+        self.touch(node);
+        self.lasting = self.nodes.end;
     }
 
     /// Notes that something more is held on the node and nothing else changed: whatever did not fit
@@ -67,9 +78,16 @@ impl ChangeLog {
         if self.newest.len() <= node.index() {
             self.newest.resize(node.index() + 1, (0, 0));
         }
-        self.newest[node.index()].0 = self.nodes.end();
-        let kept = KEPT_MIN.max(self.newest.len());
-        self.nodes.push(node.0, kept);
+        self.newest[node.index()].0 = self.nodes.end;
+        self.nodes.push(node.0, KEPT_MIN.max(self.newest.len()));
+    }
+
+    /// Notes that everything noted from there on was undone: who has read up to there need not look
+    /// at it.
+    pub fn undo_from(&mut self, since: Cursor) {
+        if self.lasting <= since.nodes {
+            self.nodes.undo_from(since.nodes);
+        }
     }
 
     /// Notes that a counter moved for one value of its label.
@@ -80,17 +98,22 @@ impl ChangeLog {
 
     /// The position behind the newest entries.
     pub fn end(&self) -> Cursor {
-        Cursor { nodes: self.nodes.end(), counters: self.counters.end() }
+        Cursor { nodes: self.nodes.end, counters: self.counters.end() }
     }
 
-    /// Nodes touched since the cursor, each once, in the order of their newest entry; `None` if the
-    /// log no longer reaches back so far.
-    #[inline]
+    /// Nodes touched since the cursor, each once, in the order of their newest entry, without those
+    /// of transactions that were undone since; `None` if the log no longer reaches back so far.
     pub fn touched_since(&self, cursor: Cursor) -> Option<impl Iterator<Item = NodeId>> {
-        let entries = self.nodes.since(cursor.nodes)?;
-        Some(entries.iter().zip(cursor.nodes..).filter_map(|(node, position)| {
-            (self.newest[*node as usize].0 == position).then_some(NodeId(*node))
-        }))
+        let (mut before, behind) = self.nodes.since(cursor.nodes)?;
+        // Newest entries may be undone ones: before the last of those, each node is looked for.
+        let plain = behind.first().map_or(self.nodes.end, |(position, _)| *position);
+        before.retain(|(_, node)| self.newest[*node as usize].0 < plain);
+        before.sort_unstable_by_key(|(position, node)| (*node, Reverse(*position)));
+        before.dedup_by_key(|(_, node)| *node);
+        before.sort_unstable();
+        let is_newest = |(position, node): &&(u64, u32)| self.newest[*node as usize].0 == *position;
+        let behind = behind.iter().filter(is_newest).copied();
+        Some(before.into_iter().chain(behind).map(|(_, node)| NodeId(node)))
     }
 
     /// Whether only holds touched the node since the cursor.
@@ -103,4 +126,101 @@ impl ChangeLog {
     pub fn moved_since(&self, cursor: Cursor) -> Option<&[(u32, u32)]> {
         self.counters.since(cursor.counters)
     }
+}
+
+/// Touched nodes by position. Stretches of entries that were undone are passed over, and dropped
+/// before others are.
+#[derive(Clone, Debug, Default)]
+struct Touches {
+    /// Who has read less is told nothing.
+    start: u64,
+    end: u64,
+    entries: Vec<(u64, u32)>,
+    /// Those of them that were not undone.
+    lasting: Vec<(u64, u32)>,
+    /// From where to where nodes changed and changed back, ascending; none reaches into another.
+    undone: VecDeque<(u64, u64)>,
+    /// Of undone stretches before this there are no entries.
+    dropped: u64,
+}
+
+impl Touches {
+    fn push(&mut self, node: u32, kept: usize) {
+        if self.entries.len() >= 2 * kept {
+            self.drop_undone();
+            if self.entries.len() > kept {
+                let oldest = self.entries.len() - kept;
+                self.forget_before(self.entries[oldest].0);
+            }
+        }
+        self.entries.push((self.end, node));
+        self.lasting.push((self.end, node));
+        self.end += 1;
+    }
+
+    fn undo_from(&mut self, from: u64) {
+        if from == self.end {
+            return;
+        }
+        while self.undone.back().is_some_and(|(inner, _)| *inner >= from) {
+            self.undone.pop_back();
+        }
+        if self.undone.len() >= KEPT_MIN {
+            let (_, to) = self.undone[KEPT_MIN / 2];
+            self.forget_before(to);
+        }
+        self.undone.push_back((from, self.end));
+        self.lasting.truncate(behind(&self.lasting, from));
+    }
+
+    fn drop_undone(&mut self) {
+        let mut undone = self.undone.iter().copied().peekable();
+        self.entries.retain(|(position, _)| {
+            while undone.next_if(|(_, to)| to <= position).is_some() {}
+            undone.peek().is_none_or(|(from, _)| position < from)
+        });
+        self.dropped = self.end;
+    }
+
+    fn forget_before(&mut self, start: u64) {
+        self.start = start;
+        self.entries.drain(..behind(&self.entries, start));
+        self.lasting.drain(..behind(&self.lasting, start));
+        while self.undone.front().is_some_and(|(_, to)| *to <= start) {
+            self.undone.pop_front();
+        }
+    }
+
+    /// Entries since a position that were not undone since: a copy of those before the last undone
+    /// stretch, and those behind it.
+    fn since(&self, cursor: u64) -> Option<(Vec<(u64, u32)>, &[(u64, u32)])> {
+        if cursor < self.start {
+            return None;
+        }
+        let Some(last) = self.undone.back().map(|(_, to)| *to).filter(|to| *to > cursor) else {
+            return Some((Vec::new(), &self.entries[behind(&self.entries, cursor)..]));
+        };
+        let (mut before, mut from) = (Vec::new(), cursor);
+        let first = self.undone[self.undone.partition_point(|(_, to)| *to <= cursor)];
+        if first.0 < cursor {
+            // It was read in the middle of that stretch.
+            if cursor < self.dropped {
+                return None;
+            }
+            from = first.1;
+            before.extend_from_slice(between(&self.entries, cursor, from));
+        }
+        before.extend_from_slice(between(&self.lasting, from, last));
+        Some((before, &self.entries[behind(&self.entries, last)..]))
+    }
+}
+
+/// How many entries stand before a position.
+fn behind(entries: &[(u64, u32)], position: u64) -> usize {
+    entries.partition_point(|(place, _)| *place < position)
+}
+
+/// Entries from one position to another.
+fn between(entries: &[(u64, u32)], from: u64, to: u64) -> &[(u64, u32)] {
+    &entries[behind(entries, from)..behind(entries, to)]
 }

@@ -5,6 +5,7 @@
 //! any number of engines.
 
 mod by_hand;
+mod change_log;
 mod conservation;
 mod constraints;
 mod coverage;
