@@ -14,7 +14,7 @@ use dovetail_order::Order;
 pub(crate) use dovetail_order::line::OrderKey;
 use dovetail_order::line::{Line, Moved};
 use dovetail_order::queues::quota::Rank;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::gang::Gang;
 use dovetail_state::cause::Help;
@@ -105,7 +105,8 @@ pub(crate) struct Pending {
     awake: BTreeMap<OrderKey, usize>,
     /// The same by queue, for orders that look at queues.
     awake_in: ByQueue,
-    /// First job of every class by queue, where room is reserved for the first of each queue.
+    /// First job of every class by queue, for these orders and where room is reserved for the first
+    /// of each queue.
     heads_in: ByQueue,
     waiting: usize,
     /// When sleeping classes wake in any case.
@@ -207,22 +208,18 @@ impl Pending {
         (self.order, self.by_queues)
     }
 
-    /// Queues of which jobs wait for what others hold: not those that only their own bounds stop,
-    /// nor those for which nothing is the right kind of node.
+    /// Queues of which jobs wait for what others hold, for orders that look at queues: not those
+    /// that only their own bounds stop, nor those for which nothing is the right kind of node.
     pub(crate) fn waiting_queues(&self) -> BTreeSet<QueueName> {
-        let waits = |class: &&Class| {
-            class.asleep.is_none_or(|Sleep { wants, reason, .. }| {
+        let waits = |class: &usize| {
+            self.classes[*class].asleep.is_none_or(|Sleep { wants, reason, .. }| {
                 // What is left within its own bounds is held by others.
                 let is_bound = reason == PendingReason::WaitingForQuota && wants != Help::ALL;
                 !is_bound && wants.is_given_by_leaving()
             })
         };
-        let classes = self.heads.values().map(|class| &self.classes[*class]);
-        let queues = classes.filter(waits).map(|class| class.key.queue.as_str());
-        // Classes are many, queues are few.
-        let queues: FxHashSet<&str> = queues.collect();
-        // order-free: a set.
-        queues.into_iter().map(QueueName::from).collect()
+        let queues = self.heads_in.iter().filter(|(_, heads)| heads.values().any(waits));
+        queues.map(|(queue, _)| queue.clone()).collect()
     }
 
     /// The job to try next: of those of the highest priority, where that counts before queues, the
@@ -353,7 +350,7 @@ impl Pending {
 
     /// First job of each class of a queue, best place first, where room is reserved.
     pub(crate) fn heads_in(&self, queue: &str) -> impl Iterator<Item = (JobId, usize)> {
-        let heads = self.heads_in.get(queue).into_iter().flatten();
+        let heads = self.heads_in.get(queue).filter(|_| self.backfills).into_iter().flatten();
         heads.map(|(place, class)| (place.2, *class))
     }
 
@@ -368,37 +365,42 @@ impl Pending {
     }
 
     fn change(&mut self, number: usize, action: impl FnOnce(&mut Class) -> bool) {
-        let (by_queue, backfills) = (self.looks_at_queues(), self.backfills);
         let class = &mut self.classes[number];
-        if let Some(head) = class.jobs.first() {
-            self.heads.remove(head);
-            self.awake.remove(head);
-            if by_queue {
-                remove_in(&mut self.awake_in, &class.key.queue, head);
-            }
-            if backfills {
-                remove_in(&mut self.heads_in, &class.key.queue, head);
-            }
-        }
-        let due_ms = |class: &Class| class.asleep.and_then(|sleep| sleep.until_ms);
-        let before_ms = due_ms(class);
+        let head = |class: &Class| class.jobs.first().copied();
+        let awake = |class: &Class| head(class).filter(|_| class.asleep.is_none());
+        let due = |class: &Class| class.asleep.and_then(|sleep| sleep.until_ms);
+        let before = (head(class), awake(class), due(class));
         action(class);
-        let after_ms = due_ms(class);
-        if before_ms != after_ms {
-            before_ms.map(|at_ms| self.due.remove(&(at_ms, number)));
-            after_ms.map(|at_ms| self.due.insert((at_ms, number)));
+        let after = (head(class), awake(class), due(class));
+        if before.2 != after.2 {
+            before.2.map(|at_ms| self.due.remove(&(at_ms, number)));
+            after.2.map(|at_ms| self.due.insert((at_ms, number)));
         }
-        if let Some(head) = class.jobs.first() {
-            self.heads.insert(*head, number);
-            if backfills {
-                insert_in(&mut self.heads_in, &class.key.queue, *head, number);
-            }
-            if class.asleep.is_none() {
-                self.awake.insert(*head, number);
-                if by_queue {
-                    insert_in(&mut self.awake_in, &class.key.queue, *head, number);
-                }
-            }
+        if before.0 != after.0 {
+            self.change_head(number, before.0, after.0);
+        }
+        if before.1 != after.1 {
+            self.change_awake(number, before.1, after.1);
+        }
+    }
+
+    /// A class has another first job.
+    fn change_head(&mut self, number: usize, before: Option<OrderKey>, after: Option<OrderKey>) {
+        before.map(|head| self.heads.remove(&head));
+        after.map(|head| self.heads.insert(head, number));
+        if self.looks_at_queues() || self.backfills {
+            let queue = &self.classes[number].key.queue;
+            change_in(&mut self.heads_in, queue, (before, after), number);
+        }
+    }
+
+    /// A class has another first job that is awake.
+    fn change_awake(&mut self, number: usize, before: Option<OrderKey>, after: Option<OrderKey>) {
+        before.map(|head| self.awake.remove(&head));
+        after.map(|head| self.awake.insert(head, number));
+        if self.looks_at_queues() {
+            let queue = &self.classes[number].key.queue;
+            change_in(&mut self.awake_in, queue, (before, after), number);
         }
     }
 }
@@ -418,14 +420,25 @@ pub(crate) fn asleep_before(pending: &Pending, moved: &Moved) -> BTreeSet<usize>
 /// Classes by queue and the place of their first job.
 type ByQueue = BTreeMap<QueueName, BTreeMap<OrderKey, usize>>;
 
-fn insert_in(all: &mut ByQueue, queue: &QueueName, head: OrderKey, class: usize) {
-    all.entry(queue.clone()).or_default().insert(head, class);
-}
-
-fn remove_in(all: &mut ByQueue, queue: &QueueName, head: &OrderKey) {
-    let Some(of_queue) = all.get_mut(queue) else { return };
-    of_queue.remove(head);
-    if of_queue.is_empty() {
-        all.remove(queue);
+fn change_in(
+    all: &mut ByQueue,
+    queue: &QueueName,
+    (before, after): (Option<OrderKey>, Option<OrderKey>),
+    class: usize,
+) {
+    if let (Some(head), Some(of_queue)) = (before, all.get_mut(queue)) {
+        of_queue.remove(&head);
+        if of_queue.is_empty() && after.is_none() {
+            all.remove(queue);
+        }
+    }
+    let Some(head) = after else { return };
+    match all.get_mut(queue) {
+        Some(of_queue) => {
+            of_queue.insert(head, class);
+        }
+        None => {
+            all.insert(queue.clone(), BTreeMap::from([(head, class)]));
+        }
     }
 }

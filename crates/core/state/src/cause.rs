@@ -81,7 +81,7 @@ pub const CAUSES: usize = 33;
 
 impl Cause {
     /// Whether it keeps a pod off a node whoever leaves it.
-    pub fn outlasts_everybody(self) -> bool {
+    pub const fn outlasts_everybody(self) -> bool {
         matches!(
             self,
             Self::NotReady
@@ -197,10 +197,22 @@ impl Help {
         RULES.into_iter().fold(Self::NONE, |help, cause| help | Self::against(cause))
     }
 
+    /// What somebody who leaves a node could help against.
+    const BY_LEAVING: Self = {
+        let (mut bits, mut at) = (0, 0);
+        while at < CAUSES {
+            let cause = Cause::ALL[at];
+            if !matches!(cause, Cause::None) && !cause.outlasts_everybody() {
+                bits |= 1 << cause as u8;
+            }
+            at += 1;
+        }
+        Self(bits)
+    };
+
     /// Whether somebody who leaves a node could help.
     pub fn is_given_by_leaving(self) -> bool {
-        let ends = |cause: &Cause| *cause != Cause::None && !cause.outlasts_everybody();
-        Cause::ALL.iter().filter(|cause| ends(cause)).any(|cause| self.meets(Self::against(*cause)))
+        self.meets(Self::BY_LEAVING)
     }
 
     /// Whether any of the two sets' causes is in both.
