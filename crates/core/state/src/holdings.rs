@@ -40,6 +40,12 @@ pub struct HoldingRecord {
 }
 
 impl HoldingRecord {
+    /// Whether it is an allocation of which nobody knows when it ends.
+    fn has_no_end(&self) -> bool {
+        let is_kept = matches!(self.phase, HoldingPhase::Kept { .. });
+        !is_kept && self.owner != Owner::Reservation && self.phase.expected_end_ms().is_none()
+    }
+
     /// Who holds it, in a form that has an order and is the same after a restart.
     pub fn holder(&self) -> (Option<PodId>, &str, Option<ReservationId>, &HeldDevices) {
         let (pod, name) = match &self.owner {
@@ -57,6 +63,10 @@ pub struct Holdings {
     records: Vec<Option<HoldingRecord>>,
     free: Vec<u32>,
     by_end: BTreeSet<(u64, HoldingId)>,
+    /// Those that are ending.
+    releasing: BTreeSet<HoldingId>,
+    /// Of how many it is not known when they end.
+    without_end: u64,
     reserved: BTreeMap<ReservationId, BTreeSet<HoldingId>>,
 }
 
@@ -81,7 +91,14 @@ impl Holdings {
 
     /// Holdings that are ending and not late with it, by identity.
     pub fn leaving(&self, now_ms: u64) -> impl Iterator<Item = HoldingId> {
-        self.iter().filter(move |(_, record)| record.phase.is_leaving(now_ms)).map(|(id, _)| id)
+        let is_leaving = move |id: &HoldingId| self.get(*id).phase.is_leaving(now_ms);
+        self.releasing.iter().copied().filter(is_leaving)
+    }
+
+    /// How many allocations there are, beside what is kept for others, of which nobody knows when
+    /// they end.
+    pub fn without_end(&self) -> u64 {
+        self.without_end
     }
 
     /// Holdings expected to have ended by `time_ms`, earliest first.
@@ -122,9 +139,7 @@ impl Holdings {
     /// Takes a holding out; it must exist.
     pub fn remove(&mut self, id: HoldingId) -> HoldingRecord {
         let record = self.records[id.index()].take().expect("a holding is released once");
-        if let Some(end_ms) = record.phase.expected_end_ms() {
-            self.by_end.remove(&(end_ms, id));
-        }
+        self.unlink_phase(id, &record);
         if let (Owner::Reservation, Some(reservation)) = (&record.owner, record.reservation)
             && let Some(kept) = self.reserved.get_mut(&reservation)
         {
@@ -139,14 +154,11 @@ impl Holdings {
 
     /// Changes the phase of a holding.
     pub fn set_phase(&mut self, id: HoldingId, phase: HoldingPhase) {
-        let record = self.records[id.index()].as_mut().expect("a holding that is there");
-        if let Some(end_ms) = record.phase.expected_end_ms() {
-            self.by_end.remove(&(end_ms, id));
-        }
+        let mut record = self.records[id.index()].take().expect("a holding that is there");
+        self.unlink_phase(id, &record);
         record.phase = phase;
-        if let Some(end_ms) = phase.expected_end_ms() {
-            self.by_end.insert((end_ms, id));
-        }
+        self.link_phase(id, &record);
+        self.records[id.index()] = Some(record);
     }
 
     /// Moves a holding's devices to other indices of the same node (counted devices only).
@@ -161,11 +173,29 @@ impl Holdings {
     }
 
     fn link(&mut self, id: HoldingId, record: &HoldingRecord) {
-        if let Some(end_ms) = record.phase.expected_end_ms() {
-            self.by_end.insert((end_ms, id));
-        }
+        self.link_phase(id, record);
         if let (Owner::Reservation, Some(reservation)) = (&record.owner, record.reservation) {
             self.reserved.entry(reservation).or_default().insert(id);
         }
+    }
+
+    fn link_phase(&mut self, id: HoldingId, record: &HoldingRecord) {
+        if let Some(end_ms) = record.phase.expected_end_ms() {
+            self.by_end.insert((end_ms, id));
+        }
+        if matches!(record.phase, HoldingPhase::Releasing { .. }) {
+            self.releasing.insert(id);
+        }
+        self.without_end += u64::from(record.has_no_end());
+    }
+
+    fn unlink_phase(&mut self, id: HoldingId, record: &HoldingRecord) {
+        if let Some(end_ms) = record.phase.expected_end_ms() {
+            self.by_end.remove(&(end_ms, id));
+        }
+        if matches!(record.phase, HoldingPhase::Releasing { .. }) {
+            self.releasing.remove(&id);
+        }
+        self.without_end -= u64::from(record.has_no_end());
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use dovetail_model::{JobId, NodeName, Owner, PendingReason, Plan, PreemptionReservation};
 
 use super::Reservations;
-use super::search::{FoundStart, Search, without_end};
+use super::search::{FoundStart, Search};
 use super::share::beyond_share;
 use crate::engine::Books;
 use crate::preemption::{FIRST_OF_RESERVED, News};
@@ -148,7 +148,7 @@ impl Reservations {
                 PendingReason::WaitingForReservation
             }
             None => {
-                self.hopeless.insert(job, without_end(books));
+                self.hopeless.insert(job, books.placement.state.holdings.without_end());
                 self.set_aside.insert(job);
                 reason
             }
@@ -166,7 +166,7 @@ impl Reservations {
             self.is_turn_open = true;
         }
         if !self.hopeless.is_empty() {
-            let open = without_end(books);
+            let open = books.placement.state.holdings.without_end();
             self.hopeless.retain(|_, known| *known == open);
         }
         fewer_reserved

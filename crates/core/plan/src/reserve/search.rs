@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_model::{Bounds, HoldingId, HoldingPhase, JobId, Owner, Place, PodId};
+use dovetail_model::{Bounds, HoldingId, JobId, Owner, Place, PodId};
 
 use crate::engine::Books;
 use crate::gang::Gang;
 use dovetail_state::Mark;
-use dovetail_state::holdings::HoldingRecord;
 use dovetail_state::view::View;
 
 /// When and where a job could start, and who must have ended by then.
@@ -161,14 +160,4 @@ impl<'b> Search<'b> {
             awaited: awaited.map(|(_, owner)| owner).collect(),
         })
     }
-}
-
-/// How many allocations there are of which nobody knows when they end.
-pub(super) fn without_end(books: &Books) -> u64 {
-    let holdings = books.placement.state.holdings.iter();
-    let is_open = |record: &HoldingRecord| {
-        let is_kept = matches!(record.phase, HoldingPhase::Kept { .. });
-        !is_kept && record.owner != Owner::Reservation && record.phase.expected_end_ms().is_none()
-    };
-    holdings.filter(|(_, record)| is_open(record)).count() as u64
 }
