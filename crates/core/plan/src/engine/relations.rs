@@ -66,7 +66,8 @@ pub(crate) fn beside<'b>(
     let preemptor = Preemptor::of(record, least, reclaimed);
     let (by_priority, now_ms) = (books.by_priority, books.placement.now_ms);
     let spared = &books.kept.bookings.spared;
-    Relation { preemptor, queue, turns, quota, by_priority, now_ms, spared }
+    let sides = Default::default();
+    Relation { preemptor, queue, turns, quota, by_priority, now_ms, spared, sides }
 }
 
 /// The queues for which a job may reclaim, and those within their quotas, bit by bit.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use dovetail_model::PreemptionCost;
 
-use super::guarantees::LendableParts;
+use super::guarantees::{LendableParts, Takes};
 use super::units::Unit;
 
 /// What decides among victims of one priority.
@@ -52,6 +52,11 @@ impl BudgetTally {
         self.weighs
     }
 
+    /// Whether any pod is in a budget.
+    pub(super) fn has_budgets(&self) -> bool {
+        !self.allowed.is_empty()
+    }
+
     /// Whether a pod that these selectors count is in any budget.
     pub(super) fn counts(&self, selector: u32) -> bool {
         self.allowed.contains_key(&selector)
@@ -67,9 +72,9 @@ impl BudgetTally {
         self.allowed.get(&selector).is_some_and(|allowed| *allowed <= 0)
     }
 
-    /// Whether a unit takes of what its queues hold within their quotas.
-    pub(super) fn breaks_quota(&self, unit: &Unit) -> bool {
-        self.lendable.lack(&unit.takes, &self.lost)
+    /// Whether a unit that takes so much takes of what its queues hold within their quotas.
+    pub(super) fn breaks_quota(&self, takes: &Takes) -> bool {
+        self.lendable.lack(takes, &self.lost)
     }
 
     /// Whether these units leave all queues what they hold within their quotas.
@@ -77,7 +82,7 @@ impl BudgetTally {
         let mut tally = self.clone();
         let mut units = units.filter(|unit| !unit.takes.is_empty());
         units.all(|unit| {
-            let breaks = tally.breaks_quota(unit);
+            let breaks = tally.breaks_quota(&unit.takes);
             tally.take(unit);
             !breaks
         })
@@ -85,7 +90,7 @@ impl BudgetTally {
 
     /// Counts the pods of a unit; how many of them are beyond what a budget or a quota allows.
     pub(super) fn take(&mut self, unit: &Unit) -> u64 {
-        let mut violations = u64::from(self.breaks_quota(unit));
+        let mut violations = u64::from(self.breaks_quota(&unit.takes));
         for (number, amount) in &unit.takes {
             *self.lost.entry(*number).or_default() += amount;
         }

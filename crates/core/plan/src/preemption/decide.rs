@@ -318,6 +318,7 @@ impl Preemption {
                     by_priority: self.config.by_priority,
                     now_ms: placement.now_ms,
                     spared: &promised,
+                    sides: Default::default(),
                 },
                 running: &jobs.running,
                 shortage: &shortage,
@@ -327,6 +328,7 @@ impl Preemption {
             gang,
             respect_budgets: self.config.respect_budgets,
             survey,
+            tolls: Default::default(),
             operations_left: self.operations_left,
         };
         let (found, refuted) = search.find(&tally, lower, rooms);

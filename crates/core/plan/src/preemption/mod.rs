@@ -16,6 +16,7 @@
 //! | `prey` | whom a job may stop, by node and by queue |
 //! | `bounds` | proofs, before any search, that a gang does not fit whoever goes |
 //! | `node_plan` | the cheapest way to make one pod fit on one node |
+//! | `glance` | what that costs at least |
 //! | `covering` | what victims cost at least for the devices that a pod lacks on a node |
 //! | `worth` | whether a job is worth what those give that make place for it by the order |
 //! | `survey` | what is known of each node for one more pod |
@@ -44,6 +45,7 @@ mod cost;
 mod covering;
 mod decide;
 mod for_gangs;
+mod glance;
 mod guarantees;
 mod kept;
 mod lower_claims;

@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 
 use dovetail_model::{JobId, NodeId};
 
-use super::cost::{self, BudgetTally, Weighs};
-use super::covering;
+use super::cost::{self, BudgetTally};
 use super::search::Search;
-use super::survey::{NodePlan, Outlook};
+use super::survey::NodePlan;
 use super::units::Unit;
 use dovetail_state::holdings::HoldingRecord;
 use dovetail_state::shapes::{Demand, ShapeId};
@@ -72,24 +71,13 @@ impl Search<'_> {
         (is_allowed && self.operations_left > 0).then_some(NodePlan { cost, units })
     }
 
-    /// What is known at a glance of a node that has no room for a pod: somebody must go, and costs
-    /// something; and as many must go as hold the devices that the pod lacks.
-    pub(super) fn glance(&mut self, shape: ShapeId, node: NodeId, tally: &BudgetTally) -> Outlook {
-        let demand = self.state.shapes.get(shape).demand.clone();
-        let units = self.units_on(&demand, node, tally);
-        let alone = |unit: &Unit| cost::of(std::iter::once(unit), tally, self.prey.relation.now_ms);
-        let Some(least) = units.iter().map(alone).min() else { return Outlook::Hopeless };
-        if !self.worth().might_be_worth_on((shape, node), &units) {
-            return Outlook::Hopeless;
-        }
-        Outlook::AtLeast(match tally.weighs() {
-            Weighs::Work => least.max(covering::of_devices(self.state, (shape, node), &units)),
-            Weighs::Pods | Weighs::Age => least,
-        })
-    }
-
     /// Who may go from a node; nobody if that would not help.
-    fn units_on(&mut self, demand: &Demand, node: NodeId, tally: &BudgetTally) -> Vec<Unit> {
+    pub(super) fn units_on(
+        &mut self,
+        demand: &Demand,
+        node: NodeId,
+        tally: &BudgetTally,
+    ) -> Vec<Unit> {
         let mut units = self.prey.on_node(self.state, tally, node);
         units.retain(|unit| self.may_go(unit, tally));
         if !self.might_fit(demand, node, &units) {
@@ -182,13 +170,13 @@ pub(super) fn put_back_order(units: &[Unit], tally: &BudgetTally) -> Vec<usize> 
     let mut violates = vec![false; units.len()];
     let mut of_budgets = tally.clone();
     for at in &order {
-        let breaks_quota = u64::from(of_budgets.breaks_quota(&units[*at]));
+        let breaks_quota = u64::from(of_budgets.breaks_quota(&units[*at].takes));
         violates[*at] = of_budgets.take(&units[*at]) > breaks_quota;
     }
     // What a queue may lose, the least important lose first.
     let mut of_quotas = tally.clone();
     for at in order.iter().rev() {
-        violates[*at] |= of_quotas.breaks_quota(&units[*at]);
+        violates[*at] |= of_quotas.breaks_quota(&units[*at].takes);
         of_quotas.take(&units[*at]);
     }
     order.sort_by_key(|at| !violates[*at]);

@@ -3,11 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Charge, HoldingId, HoldingPhase, JobId, NodeId, Owner, PodId};
+use dovetail_model::{
+    Charge, HoldingId, HoldingPhase, JobId, NodeId, Owner, PodId, PreemptionCost,
+};
 use rustc_hash::FxHashMap;
 
 use super::cost::{BudgetTally, Weighs};
-use super::guarantees::Lendable;
+use super::guarantees::{Lendable, Takes};
 use super::relation::Relation;
 use super::shortage::Shortage;
 use super::units::Unit;
@@ -28,7 +30,77 @@ pub(super) struct Prey<'e> {
     pub(super) lendable: &'e Lendable,
 }
 
+/// What it costs if a job goes that goes as a whole or not at all.
+#[derive(Clone, Debug)]
+pub(super) struct Toll {
+    pub(super) priority: i32,
+    work_lost_gpu_milli_ms: u64,
+    requeue_gpu_milli_ms: u64,
+    start_ms: u64,
+    /// What its going takes of what queues may lose.
+    pub(super) takes: Takes,
+}
+
+impl Toll {
+    /// GPU-time that is lost, and that it is expected to wait.
+    pub(super) fn lost_in_all(&self) -> u64 {
+        self.work_lost_gpu_milli_ms.saturating_add(self.requeue_gpu_milli_ms)
+    }
+
+    /// The cost of the job alone, where work weighs most and it is in no budget.
+    pub(super) fn cost(&self, now_ms: u64) -> PreemptionCost {
+        PreemptionCost {
+            highest_priority: i64::from(self.priority),
+            work_lost_gpu_milli_ms: self.work_lost_gpu_milli_ms,
+            requeue_gpu_milli_ms: self.requeue_gpu_milli_ms,
+            longest_run_ms: now_ms.saturating_sub(self.start_ms),
+            ..PreemptionCost::default()
+        }
+    }
+}
+
 impl Prey<'_> {
+    /// What a job costs; `None` in `None` if it cannot be stopped, `None` where it may go in part,
+    /// or has pods of several kinds.
+    pub(super) fn toll(&self, state: &State, job: JobId) -> Option<Option<Toll>> {
+        let Some(record) = self.may_stop(job) else { return Some(None) };
+        let [set] = record.job.pod_sets.as_slice() else { return None };
+        if record.holdings.len() > set.min as usize {
+            return None;
+        }
+        let is_held = |id: &&HoldingId| {
+            let is_there = state.holdings.contains(**id);
+            let owner = is_there.then(|| &state.holdings.get(**id).owner);
+            matches!(owner, Some(Owner::Pod(pod)) if pod.job == job) && !ends(state, **id)
+        };
+        let pods = record.holdings.iter().filter(is_held).count();
+        if pods == 0 {
+            return Some(None);
+        }
+        let shape = state.shapes.get(record.gang.sets[0].shape);
+        let gpu_milli = shape.gpu_milli.unsigned_abs() * pods as u64;
+        let [work_lost_gpu_milli_ms, requeue_gpu_milli_ms] = self.gpu_time(record, gpu_milli, true);
+        let Relation { quota, now_ms, .. } = self.relation;
+        let charges = std::iter::repeat_n(&shape.charge, pods);
+        Some(Some(Toll {
+            priority: record.job.priority,
+            work_lost_gpu_milli_ms,
+            requeue_gpu_milli_ms,
+            start_ms: record.job.start_ms.unwrap_or(now_ms),
+            takes: self.lendable.taken_by(quota, &record.job, charges),
+        }))
+    }
+
+    /// GPU-time that is lost with so many GPUs of a job, and that it is expected to wait until it
+    /// starts again: a job that only shrinks goes on running.
+    fn gpu_time(&self, record: &JobRecord, gpu_milli: u64, is_rest: bool) -> [u64; 2] {
+        let (job, Relation { now_ms, turns, .. }) = (&record.job, &self.relation);
+        let restart_ms = if turns.is_some() { job.interruption.restart_weighs_ms() } else { 0 };
+        let lost_ms = job.preempted_at(*now_ms).unsaved_ms.saturating_add(restart_ms);
+        let requeue_ms = turns.filter(|_| is_rest).map_or(0, |turns| turns.requeue_ms(job));
+        [gpu_milli.saturating_mul(lost_ms), gpu_milli.saturating_mul(requeue_ms)]
+    }
+
     pub(super) fn may_stop(&self, job: JobId) -> Option<&JobRecord> {
         let record = self.jobs.get(&job)?;
         self.relation.reason(record).map(|_| record)
@@ -179,20 +251,15 @@ impl Prey<'_> {
             return None;
         }
         let job = &record.job;
-        let Relation { quota, now_ms, turns, .. } = self.relation;
+        let Relation { quota, now_ms, .. } = self.relation;
         let is_by_age = tally.weighs() == Weighs::Age;
         let start_ms = job.start_ms.unwrap_or(now_ms);
-        let lost_ms = job.preempted_at(now_ms).unsaved_ms;
-        let restart_ms = if turns.is_some() { job.interruption.restart_weighs_ms() } else { 0 };
-        let lost_ms = lost_ms.saturating_add(restart_ms);
         let shapes = held
             .iter()
             .map(|(pod, _)| state.shapes.get(record.gang.sets[usize::from(pod.pod_set)].shape));
         let gpu_milli: i64 = shapes.clone().map(|shape| shape.gpu_milli).sum();
-        let work_lost_gpu_milli_ms = gpu_milli.unsigned_abs().saturating_mul(lost_ms);
-        // A job that only shrinks goes on running.
-        let requeue_ms = turns.filter(|_| is_rest).map_or(0, |turns| turns.requeue_ms(job));
-        let requeue_gpu_milli_ms = gpu_milli.unsigned_abs().saturating_mul(requeue_ms);
+        let [work_lost_gpu_milli_ms, requeue_gpu_milli_ms] =
+            self.gpu_time(record, gpu_milli.unsigned_abs(), is_rest);
         let charges = shapes.map(|shape| &shape.charge);
         // A pod that may have several models gives back what it counts of the one it has.
         let there = |(pod, id): &(PodId, HoldingId)| {
@@ -224,7 +291,7 @@ impl Prey<'_> {
 }
 
 /// Whether something held is ending anyway.
-fn ends(state: &State, id: HoldingId) -> bool {
+pub(super) fn ends(state: &State, id: HoldingId) -> bool {
     matches!(state.holdings.get(id).phase, HoldingPhase::Releasing { .. })
 }
 

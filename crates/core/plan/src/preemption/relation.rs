@@ -1,8 +1,10 @@
 //! Who may preempt whom, and for which reason.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use dovetail_model::{Charge, JobId, PreemptReason};
+use dovetail_model::{Charge, JobId, PreemptReason, QueueName};
+use rustc_hash::FxHashMap;
 
 use super::guarantees;
 use crate::engine::JobRecord;
@@ -78,6 +80,17 @@ pub(crate) struct Relation<'e> {
     pub(crate) now_ms: u64,
     /// Jobs that are not preempted because what is reserved for others counts on their places.
     pub(crate) spared: &'e BTreeSet<JobId>,
+    /// What is known of queues: jobs are many, queues are few.
+    pub(crate) sides: RefCell<FxHashMap<QueueName, Side>>,
+}
+
+/// What a preemptor may take of the jobs of a queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Side {
+    /// Whether they give back what their queue holds beyond its quota.
+    gives_back: bool,
+    /// Whether priority and standing count against them.
+    is_reached: bool,
 }
 
 impl Relation<'_> {
@@ -92,17 +105,14 @@ impl Relation<'_> {
         if victim.place.is_some() || victim.job.preemption.is_protected || is_spared() {
             return None;
         }
-        let Preemptor { priority, ref claimant, reclaims, within } = self.preemptor;
+        let Preemptor { priority, ref claimant, reclaims, .. } = self.preemptor;
         if self.protects() || reclaims != 0 {
-            let between = self.between(victim);
+            let side = self.side(&victim.job.queue);
             let gives_back = |turns: &TurnBook| turns.gives_back(&victim.job, self.now_ms);
-            if between.reclaims(reclaims)
-                && between.lends(within)
-                && self.turns.is_some_and(gives_back)
-            {
+            if side.gives_back && self.turns.is_some_and(gives_back) {
                 return Some(PreemptReason::Reclaim);
             }
-            if !self.reaches(&between) {
+            if !side.is_reached {
                 return None;
             }
         }
@@ -146,13 +156,21 @@ impl Relation<'_> {
     pub(crate) fn outranks(&self, victim: &JobRecord) -> bool {
         let reaches = || {
             let is_asked = self.protects() || self.preemptor.reclaims != 0;
-            !is_asked || self.reaches(&self.between(victim))
+            !is_asked || self.side(&victim.job.queue).is_reached
         };
         self.by_priority && victim.job.priority < self.preemptor.priority && reaches()
     }
 
-    fn between(&self, victim: &JobRecord) -> guarantees::Between<'_> {
-        guarantees::Between::of(self.quota, self.queue, &victim.job.queue)
+    fn side(&self, queue: &QueueName) -> Side {
+        if let Some(known) = self.sides.borrow().get(queue) {
+            return *known;
+        }
+        let between = guarantees::Between::of(self.quota, self.queue, queue);
+        let Preemptor { reclaims, within, .. } = self.preemptor;
+        let gives_back = between.reclaims(reclaims) && between.lends(within);
+        let side = Side { gives_back, is_reached: self.reaches(&between) };
+        self.sides.borrow_mut().insert(queue.clone(), side);
+        side
     }
 
     /// Whether priority and standing count between two queues: not against what one holds within

@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{JobId, NodeId, PreemptionCost, PreemptionReservation};
+use rustc_hash::FxHashMap;
 
 use super::bounds::is_refuted;
 use super::cost::{self, BudgetTally};
 use super::for_gangs::FewUnits;
 use super::node_plan::put_back_order;
-use super::prey::Prey;
+use super::prey::{Prey, Toll};
 use super::survey::OutlookSurvey;
 use super::units::Unit;
 use super::worth::Worth;
@@ -52,6 +53,8 @@ pub(super) struct Search<'e> {
     pub(super) respect_budgets: bool,
     /// Of each node when nobody has gone yet.
     pub(super) survey: &'e mut OutlookSurvey,
+    /// Of jobs with several pods.
+    pub(super) tolls: FxHashMap<JobId, Option<Toll>>,
     pub(super) operations_left: u64,
 }
 
@@ -243,7 +246,7 @@ impl Search<'_> {
     /// Whether a unit may go at all, by budgets and by the quotas of others.
     pub(super) fn may_go(&self, unit: &Unit, tally: &BudgetTally) -> bool {
         let asks_budgets = self.respect_budgets || unit.keeps_budgets;
-        !(tally.breaks_quota(unit) || asks_budgets && tally.is_exhausted_for(unit))
+        !(tally.breaks_quota(&unit.takes) || asks_budgets && tally.is_exhausted_for(unit))
     }
 
     /// Whether the budgets allow what these units cost together. Beyond them only priority goes:

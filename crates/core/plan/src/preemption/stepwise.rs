@@ -1,17 +1,18 @@
 //! Pods one after the other, each where nobody must go, else where that costs least.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use dovetail_model::{HoldingPhase, NodeId, Owner, PodId, PreemptionCost};
 
 use super::cost::BudgetTally;
 use super::search::Search;
-use super::survey::{NodePlan, Outlook, OutlookSurvey};
+use super::survey::{NodePlan, Outlook, OutlookSurvey, Outlooks};
 use super::units::Unit;
 use crate::gang::GangSet;
 use dovetail_state::holdings::HoldingRecord;
 use dovetail_state::scope::Scope;
-use dovetail_state::shapes::ShapeId;
+use dovetail_state::shapes::{Demand, ShapeId};
 
 /// The books of one pass over the pods of a gang.
 struct Pass {
@@ -20,7 +21,7 @@ struct Pass {
     nodes: Vec<NodeId>,
     /// What is known of nodes that this pass has changed, of all of them if `is_apart`; of the
     /// others the survey knows it.
-    own: BTreeMap<NodeId, Outlook>,
+    own: Outlooks,
     changed: BTreeSet<NodeId>,
     is_apart: bool,
     tally: BudgetTally,
@@ -31,7 +32,7 @@ impl Pass {
     /// What was known of a node is out of date.
     fn change(&mut self, node: NodeId) {
         self.changed.insert(node);
-        self.own.remove(&node);
+        self.own.remove(node);
     }
 
     /// What was known of any node is out of date.
@@ -49,14 +50,12 @@ impl Pass {
 
     /// The cheapest way on a node, if it is known.
     fn way<'p>(&'p mut self, survey: &'p mut OutlookSurvey, node: NodeId) -> Option<&'p NodePlan> {
-        match self.outlooks(survey, node).get(&node) {
+        match self.outlooks(survey, node).get(node) {
             Some(Outlook::Way(plan)) => Some(plan),
             _ => None,
         }
     }
 }
-
-type Outlooks = BTreeMap<NodeId, Outlook>;
 
 impl Search<'_> {
     /// Places pod after pod, in the order of the placement itself; who must go for that.
@@ -71,7 +70,7 @@ impl Search<'_> {
         let mut pass = Pass {
             scope,
             nodes: self.nodes_of(scope),
-            own: BTreeMap::new(),
+            own: Outlooks::default(),
             changed: BTreeSet::new(),
             is_apart: false,
             tally: tally.clone(),
@@ -144,11 +143,12 @@ impl Search<'_> {
     fn cheapest(&mut self, shape: ShapeId, pass: &mut Pass) -> Option<(NodeId, NodePlan)> {
         // Costs and places in `nodes`, so that the first by rank is the least of equals.
         let mut best: Option<(PreemptionCost, usize)> = None;
-        let mut open: Vec<(PreemptionCost, usize)> = Vec::new();
+        let mut open: Vec<Reverse<(PreemptionCost, usize)>> = Vec::new();
+        let demand = self.state.shapes.get(shape).demand.clone();
         for at in 0..pass.nodes.len() {
-            match self.outlook(shape, pass.nodes[at], pass) {
+            match self.outlook((shape, &demand), pass.nodes[at], pass) {
                 Outlook::Hopeless => {}
-                Outlook::AtLeast(cost) => open.push((*cost, at)),
+                Outlook::AtLeast(cost) => open.push(Reverse((*cost, at))),
                 Outlook::Way(plan) => {
                     let way = (plan.cost, at);
                     best = Some(best.map_or(way, |best| best.min(way)));
@@ -159,8 +159,8 @@ impl Search<'_> {
             }
         }
         // The lowest bounds come first: once one of them is above the best way, all others are.
-        open.sort_unstable();
-        for (at_least, at) in open {
+        let mut open = BinaryHeap::from(open);
+        while let Some(Reverse((at_least, at))) = open.pop() {
             if best.is_some_and(|best| best < (at_least, at)) {
                 break;
             }
@@ -186,7 +186,7 @@ impl Search<'_> {
                 let rank = self.state.nodes.hot(other).rank;
                 let rank_of = |node: &NodeId| self.state.nodes.hot(*node).rank;
                 let is_in_scope = pass.nodes.binary_search_by_key(&rank, rank_of).is_ok();
-                let known = pass.outlooks(self.survey, other).get(&other);
+                let known = pass.outlooks(self.survey, other).get(other);
                 if !is_in_scope || !known.is_some_and(is_equal) {
                     continue;
                 }
@@ -203,12 +203,17 @@ impl Search<'_> {
     }
 
     /// What is known of a node for one more pod; at least a bound.
-    fn outlook<'p>(&'p mut self, shape: ShapeId, node: NodeId, pass: &'p mut Pass) -> &'p Outlook {
-        if !pass.outlooks(self.survey, node).contains_key(&node) {
-            let glanced = self.glance(shape, node, &pass.tally);
+    fn outlook<'p>(
+        &'p mut self,
+        pod: (ShapeId, &Demand),
+        node: NodeId,
+        pass: &'p mut Pass,
+    ) -> &'p Outlook {
+        if pass.outlooks(self.survey, node).get(node).is_none() {
+            let glanced = self.glance(pod, node, &pass.tally);
             pass.outlooks(self.survey, node).insert(node, glanced);
         }
-        &pass.outlooks(self.survey, node)[&node]
+        pass.outlooks(self.survey, node).get(node).expect("just looked at")
     }
 
     /// What the cheapest way costs on a node of which something is known; `None` if there is none.
@@ -218,7 +223,7 @@ impl Search<'_> {
         node: NodeId,
         pass: &mut Pass,
     ) -> Option<PreemptionCost> {
-        if let Some(Outlook::AtLeast(_)) = pass.outlooks(self.survey, node).get(&node) {
+        if let Some(Outlook::AtLeast(_)) = pass.outlooks(self.survey, node).get(node) {
             let plan = self.node_plan(shape, node, &pass.tally);
             let outlook = plan.map_or(Outlook::Hopeless, Outlook::Way);
             pass.outlooks(self.survey, node).insert(node, outlook);

@@ -2,8 +2,6 @@
 //! after the other in a cycle, and each stops others on few nodes: of the rest everything is known
 //! already.
 
-use std::collections::BTreeMap;
-
 use dovetail_model::{NodeId, PreemptionCost};
 
 use super::relation::Preemptor;
@@ -32,25 +30,54 @@ pub(super) struct NodePlan {
 #[derive(Debug, Default)]
 pub(crate) struct OutlookSurvey {
     about: Option<(ShapeId, Preemptor)>,
-    pub(super) nodes: BTreeMap<NodeId, Outlook>,
+    pub(super) nodes: Outlooks,
+}
+
+/// Outlooks by node.
+#[derive(Debug, Default)]
+pub(super) struct Outlooks(Vec<Option<Outlook>>);
+
+impl Outlooks {
+    pub(super) fn get(&self, node: NodeId) -> Option<&Outlook> {
+        self.0.get(node.index())?.as_ref()
+    }
+
+    pub(super) fn insert(&mut self, node: NodeId, outlook: Outlook) {
+        if self.0.len() <= node.index() {
+            self.0.resize(node.index() + 1, None);
+        }
+        self.0[node.index()] = Some(outlook);
+    }
+
+    pub(super) fn remove(&mut self, node: NodeId) {
+        if let Some(known) = self.0.get_mut(node.index()) {
+            *known = None;
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
 }
 
 impl OutlookSurvey {
     /// Everything may be different.
     pub(crate) fn clear(&mut self) {
-        (self.about, self.nodes) = (None, BTreeMap::new());
+        self.about = None;
+        self.nodes.clear();
     }
 
     /// Something is different on a node.
     pub(crate) fn forget(&mut self, node: NodeId) {
-        self.nodes.remove(&node);
+        self.nodes.remove(node);
     }
 
     /// Starts anew, unless it is about the same pods.
     pub(super) fn turn_to(&mut self, shape: ShapeId, preemptor: &Preemptor) {
         let is_same = |(of, by): &(ShapeId, Preemptor)| *of == shape && by == preemptor;
         if !self.about.as_ref().is_some_and(is_same) {
-            (self.about, self.nodes) = (Some((shape, preemptor.clone())), BTreeMap::new());
+            self.about = Some((shape, preemptor.clone()));
+            self.nodes.clear();
         }
     }
 }
