@@ -325,10 +325,14 @@ impl Pending {
         found
     }
 
-    /// What a class asks for, and what it wants to become better.
-    pub(crate) fn asks(&self, class: usize) -> (&ClassKey, Help) {
-        let class = &self.classes[class];
-        (&class.key, class.asleep.map_or(Help::NONE, |sleep| sleep.wants))
+    /// What a class asks for.
+    pub(crate) fn asks(&self, class: usize) -> &ClassKey {
+        &self.classes[class].key
+    }
+
+    /// Classes with jobs that are awake, best place first.
+    pub(crate) fn awake(&self) -> impl ExactSizeIterator<Item = usize> {
+        self.awake.values().copied()
     }
 
     pub(crate) fn wake(&mut self, class: usize) {

@@ -142,6 +142,19 @@ pub fn times_left(nodes: &Nodes, amounts: &Amounts, node: NodeId) -> i64 {
 }
 
 impl ShapeId {
+    /// Whether a node has too little left of CPU, memory or devices, at a glance; never wrong when it
+    /// says so.
+    pub fn plainly_lacks(self, state: &mut State, node: NodeId) -> bool {
+        let demand = &state.shapes.get(self).demand;
+        let (need, amounts) = (demand.need, &demand.amounts);
+        let hot = state.nodes.hot(node);
+        let short = |left: i64, asked: i64| left < asked && asked > 0;
+        !hot.is_present()
+            || short(hot.cpu_left_milli, amounts.cpu_milli)
+            || short(hot.memory_left_bytes, amounts.memory_bytes)
+            || matches!(state.devices.fit(need, hot.set), DeviceFit::WrongKind | DeviceFit::Pods(0))
+    }
+
     /// Whether one such pod fits on a node, rules included, judged from scratch.
     pub fn fits(self, state: &mut State, node: NodeId) -> bool {
         let demand = state.shapes.get(self).demand.clone();

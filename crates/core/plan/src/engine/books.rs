@@ -157,13 +157,7 @@ impl Books {
 
     /// Whether a job might make room for itself; cheap, and never wrong when it says no.
     pub(crate) fn might_preempt(&self, record: &JobRecord) -> bool {
-        let priority = record.job.priority;
-        let may = self.preempts && !record.job.preemption.never_preempts;
-        let is_lower = |lowest: &(i32, JobId)| self.by_priority && lowest.0 < priority;
-        may && (self.jobs.running.first().is_some_and(is_lower)
-            || self.kept.claims.below(&self.jobs, priority).next().is_some()
-            || self.kept.foreign.has_room_below(priority)
-            || relations::might_take(self, record))
+        relations::might_preempt(self, record, &mut KeptQuota::default())
     }
 
     /// A waiting job, to be held against those that might make place for it, for a quick look: who

@@ -12,7 +12,7 @@ use super::{Books, Engine, dividing, overdue, reclaiming, turning};
 use crate::explain::DecisionRecord;
 use crate::gang::Gang;
 use crate::pending::{OrderKey, Pending, Sleep};
-use crate::preemption::PreemptOutcome;
+use crate::preemption::{KeptQuota, PreemptOutcome};
 use dovetail_state::cause::Help;
 
 /// Why a job that was tried has not started.
@@ -69,7 +69,7 @@ impl Engine {
         loop {
             let next = self.books.next_job(after);
             if let Some((job, class)) = next
-                && let Some(place) = self.sleeps_on((job, class), &woken, plan)
+                && let Some(place) = self.sleeps_on((job, class), &mut woken, plan)
             {
                 after = Some(place);
                 continue;
@@ -122,9 +122,10 @@ impl Engine {
         let state = &mut self.books.placement.state;
         let helped = std::mem::take(&mut state.helped);
         let nodes = std::mem::take(&mut state.helped_nodes);
+        let mut known = KeptQuota::default();
         for class in self.books.jobs.pending.asleep_wanting(helped) {
-            if may_start(class, &mut self.books, helped, &nodes) {
-                let sleep = self.books.jobs.pending.asleep(class).expect("it sleeps");
+            let sleep = self.books.jobs.pending.asleep(class).expect("it sleeps");
+            if may_start((class, sleep), &mut self.books, &mut known, (helped, &nodes)) {
                 woken.note(class, sleep);
                 self.books.jobs.pending.wake(class);
             }
@@ -143,24 +144,19 @@ impl Engine {
     fn sleeps_on(
         &mut self,
         (job, class): (JobId, usize),
-        woken: &Woken,
+        woken: &mut Woken,
         plan: &mut Plan,
     ) -> Option<OrderKey> {
-        let (sleep, helped, nodes) = woken.since(class)?;
-        let state = &self.books.placement.state;
-        let record = &self.books.jobs.records[&job];
-        let (place, _) = record.place?;
-        if state.helped != Help::NONE
-            || self.reserve.first_of(&self.books, &record.job.queue) == Some(job)
-        {
-            return None;
-        }
+        let known = &mut KeptQuota::default();
+        let asleep = woken.is_in_vain((job, class), (&mut self.books, &self.reserve), known);
+        let is_due = woken.note_asked(asleep.is_some(), self.books.jobs.pending.awake().len());
+        let sleep = asleep?;
+        let (place, _) = self.books.jobs.records[&job].place?;
         self.books.jobs.pending.sleep(class, sleep);
-        if may_start(class, &mut self.books, helped, &nodes) {
-            self.books.jobs.pending.wake(class);
-            return None;
-        }
         self.books.jobs.say(job, sleep.told(), plan);
+        if is_due && self.books.jobs.pending.looks_at_queues() {
+            woken.let_sleep((&mut self.books, &self.reserve));
+        }
         Some(place)
     }
 

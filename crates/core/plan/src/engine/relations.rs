@@ -2,17 +2,27 @@
 
 use std::borrow::Cow;
 
-use dovetail_model::Queue;
+use dovetail_model::{JobId, Queue};
 
 use super::{Books, JobRecord};
 use crate::preemption::{KeptQuota, Preemptor, Relation, reclaims};
 use dovetail_order::book::TurnBook;
 use dovetail_order::queues::quota::Beside;
 
-/// Whether others might give back to the queue of a job or make place for its standing.
-pub(super) fn might_take(books: &Books, record: &JobRecord) -> bool {
-    let preemptor = books.relation(record).preemptor;
-    preemptor.may_reclaim() || takes_by_order(books, record, preemptor)
+/// Whether a job, one of many, might make room for itself; cheap, and never wrong when it says no.
+pub(super) fn might_preempt(books: &Books, record: &JobRecord, known: &mut KeptQuota) -> bool {
+    let priority = record.job.priority;
+    let may = books.preempts && !record.job.preemption.never_preempts;
+    let is_lower = |lowest: &(i32, JobId)| books.by_priority && lowest.0 < priority;
+    // Others might give back to its queue or make place for its standing.
+    let mut might_take = || {
+        let preemptor = beside(books, record, known).preemptor;
+        preemptor.may_reclaim() || takes_by_order(books, record, preemptor)
+    };
+    may && (books.jobs.running.first().is_some_and(is_lower)
+        || books.kept.claims.below(&books.jobs, priority).next().is_some()
+        || books.kept.foreign.has_room_below(priority)
+        || might_take())
 }
 
 /// Whether anybody might make place for the standing of a job; cheap, and never wrong when it says

@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{NodeId, PendingReason};
+use dovetail_model::{JobId, NodeId, PendingReason};
 use rustc_hash::FxHashMap;
 
 use super::{Books, relations};
 use crate::pending::{Sleep, asleep_before};
-use crate::preemption::might_clear;
-use crate::reserve;
+use crate::preemption::{KeptQuota, might_clear};
+use crate::reserve::{self, Reservations};
 use dovetail_order::queues::quota::Beside;
-use dovetail_state::cause::{Cause, Help};
+use dovetail_state::cause::Help;
 use dovetail_state::scope::Scope;
 
 /// What became better in a cycle, and the classes that were woken for that.
@@ -20,11 +20,18 @@ pub(super) struct Woken {
     helped: Vec<(Help, Vec<NodeId>)>,
     /// What each waits for, and at which place of `helped` it was woken.
     classes: FxHashMap<usize, (Sleep, usize)>,
+    /// Of the classes that were asked again, how many of the latest sleep on.
+    asleep_again: usize,
 }
 
 impl Woken {
     /// Where more nodes became better, a class is tried as soon as it is asked about all of them.
     const MOST_NODES: usize = 64;
+
+    /// After more classes in a row than this that sleep on, all are asked, if these are one part in
+    /// [`Self::PARTS`] of them at least: each that can start is asked in vain.
+    const MOST_ASLEEP: usize = 16;
+    const PARTS: usize = 64;
 
     pub(super) fn note(&mut self, class: usize, sleep: Sleep) {
         self.classes.insert(class, (sleep, self.helped.len()));
@@ -33,6 +40,17 @@ impl Woken {
     /// Whatever woke a class before does not count.
     pub(super) fn forget(&mut self, class: usize) {
         self.classes.remove(&class);
+    }
+
+    /// A class was asked again whether it could start; whether so many of the latest could not that
+    /// all that are awake are to be asked.
+    pub(super) fn note_asked(&mut self, sleeps_on: bool, awake: usize) -> bool {
+        self.asleep_again = if sleeps_on { self.asleep_again + 1 } else { 0 };
+        let is_due = self.asleep_again > Self::MOST_ASLEEP.max(awake / Self::PARTS);
+        if is_due {
+            self.asleep_again = 0;
+        }
+        is_due
     }
 
     /// Something became better, on these nodes where something was freed.
@@ -59,7 +77,7 @@ impl Woken {
 
     /// What a class waits for, and what became better from when it was woken on; `None` if it was
     /// not woken for that, or if that is too much to look at.
-    pub(super) fn since(&self, class: usize) -> Option<(Sleep, Help, Vec<NodeId>)> {
+    fn since(&self, class: usize) -> Option<(Sleep, Help, Vec<NodeId>)> {
         let (sleep, from) = self.classes.get(&class)?;
         let helped = &self.helped[*from..];
         let count: usize = helped.iter().map(|(_, nodes)| nodes.len()).sum();
@@ -72,10 +90,51 @@ impl Woken {
     }
 }
 
+impl Woken {
+    /// All classes sleep on that were woken for room that is taken by now and are told nothing new:
+    /// one after the other, each would first have to be found.
+    pub(super) fn let_sleep(&self, (books, reserve): (&mut Books, &Reservations)) {
+        let mut known = KeptQuota::default();
+        let awake: Vec<usize> = books.jobs.pending.awake().collect();
+        for class in awake {
+            let Some(job) = books.jobs.pending.first_of(class) else { continue };
+            let sleep = self.is_in_vain((job, class), (&mut *books, reserve), &mut known);
+            let Some(sleep) = sleep else { continue };
+            if books.jobs.records[&job].reason == Some(sleep.told()) {
+                books.jobs.pending.sleep(class, sleep);
+            }
+        }
+    }
+
+    /// What a class slept for that was woken in this cycle for room that others have taken by now.
+    /// The first job of a queue is always tried.
+    pub(super) fn is_in_vain(
+        &self,
+        (job, class): (JobId, usize),
+        (books, reserve): (&mut Books, &Reservations),
+        known: &mut KeptQuota,
+    ) -> Option<Sleep> {
+        let (sleep, helped, nodes) = self.since(class)?;
+        if books.placement.state.helped != Help::NONE
+            || may_start((class, sleep), books, known, (helped, &nodes))
+        {
+            return None;
+        }
+        let queue = &books.jobs.records[&job].job.queue;
+        (reserve.first_of(books, queue) != Some(job)).then_some(sleep)
+    }
+}
+
 /// Whether a sleeping class could start at all; cheap, and never wrong when it says no. Only
 /// what was freed on `nodes` became better, unless nodes themselves changed.
-pub(super) fn may_start(class: usize, books: &mut Books, helped: Help, nodes: &[NodeId]) -> bool {
-    let (key, wants) = books.jobs.pending.asks(class);
+pub(super) fn may_start(
+    (class, sleep): (usize, Sleep),
+    books: &mut Books,
+    known: &mut KeptQuota,
+    (helped, nodes): (Help, &[NodeId]),
+) -> bool {
+    let key = books.jobs.pending.asks(class);
+    let wants = sleep.wants;
     if key.claim.is_some() || !key.kept_room.is_empty() {
         return true;
     }
@@ -87,10 +146,9 @@ pub(super) fn may_start(class: usize, books: &mut Books, helped: Help, nodes: &[
     if key.p90_ms.is_some() && reserve::lends_to(books, key.p90_ms) {
         return true;
     }
-    let might_preempt = first.is_some_and(|record| books.might_preempt(record));
-    let sleep = books.jobs.pending.asleep(class);
+    let might_preempt = first.is_some_and(|record| relations::might_preempt(books, record, known));
     // Room may have been there all the time, on any node.
-    if !might_preempt && sleep.is_some_and(|it| it.reason == PendingReason::WaitingForQuota) {
+    if !might_preempt && sleep.reason == PendingReason::WaitingForQuota {
         let asked = key.gang.smallest(&books.placement.state);
         return books.quota.blocked_by(&key.queue, &asked, &Beside::default()).is_none();
     }
@@ -100,7 +158,7 @@ pub(super) fn may_start(class: usize, books: &mut Books, helped: Help, nodes: &[
     let gang = Arc::clone(&key.gang);
     if let Some(record) = first.filter(|_| might_preempt) {
         // What its queue may get back stands on any node.
-        if books.relation(record).preemptor.may_reclaim() {
+        if relations::beside(books, record, known).preemptor.may_reclaim() {
             return true;
         }
         let is_plain = |shape| books.placement.state.shapes.get(shape).demand.is_plain();
@@ -112,10 +170,10 @@ pub(super) fn may_start(class: usize, books: &mut Books, helped: Help, nodes: &[
         if !demand.is_plain() {
             return true;
         }
-        let demand = demand.clone();
-        let fits =
-            |node: &NodeId| demand.obstacle(&mut books.placement.state, *node) == Cause::None;
-        return nodes.iter().any(fits);
+        let (shape, state) = (set.shape, &mut books.placement.state);
+        return nodes
+            .iter()
+            .any(|node| !shape.plainly_lacks(state, *node) && shape.fits(state, *node));
     }
     let placement = &mut books.placement;
     let finder = placement.finder.finder();

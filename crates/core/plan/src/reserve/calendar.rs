@@ -156,7 +156,7 @@ impl<'c> Calendar<'c> {
         for (job, record) in &self.books.jobs.records {
             let Some((_, class)) = record.place else { continue };
             if self.books.class_key(&record.job, &record.gang)
-                != *self.books.jobs.pending.asks(class).0
+                != *self.books.jobs.pending.asks(class)
             {
                 waiting.push(*job);
             }
