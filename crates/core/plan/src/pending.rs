@@ -302,17 +302,19 @@ impl Pending {
         self.classes[class].jobs.first().map(|place| place.2)
     }
 
-    /// Sleeping classes with jobs that want any of what became better. Those without jobs just
-    /// wake.
+    /// Sleeping classes with jobs that want any of what became better, or that more room may be lent
+    /// to. Those without jobs just wake.
     pub(crate) fn asleep_wanting(&mut self, helped: Help) -> Vec<usize> {
         let mut found = Vec::new();
-        if !helped.meets(self.wanted) {
+        let is_lent = helped.meets(Help::LENT);
+        if !helped.meets(self.wanted) && !is_lent {
             return found;
         }
         self.wanted = Help::NONE;
         for (number, class) in self.classes.iter_mut().enumerate() {
             let Some(Sleep { wants, .. }) = class.asleep else { continue };
-            if !wants.meets(helped) {
+            let is_lent = is_lent && class.key.p90_ms.is_some();
+            if !wants.meets(helped) && !is_lent {
                 self.wanted |= wants;
             } else if class.jobs.is_empty() {
                 class.asleep = None;

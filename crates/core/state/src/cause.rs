@@ -174,6 +174,9 @@ impl Help {
     pub const NODES: Self = Self(1 << 61);
     /// The last cycle did not search for all who might stop others.
     pub const SEARCH: Self = Self(1 << 60);
+    /// What is reserved for others may be lent until later. No class sleeps for that alone: those
+    /// that room can be lent to are asked.
+    pub const LENT: Self = Self(1 << 59);
     /// Anything that frees something.
     pub const FREED: Self = Self(!(1 << 62 | 1 << 60));
 

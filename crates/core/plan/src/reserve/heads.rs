@@ -213,9 +213,8 @@ impl Reservations {
         match found {
             Some(found) => {
                 self.end_on(books, &yielding, &found, plan);
-                // What may be lent until later helps all that wait.
                 if before.is_some_and(|before_ms| before_ms < found.start_ms) {
-                    books.placement.state.helped |= Help::ALL;
+                    books.placement.state.helped |= Help::LENT;
                 }
                 books.kept.release(&mut books.placement.state, &mut books.survey, job);
                 self.reserve(books, job, found, plan);
