@@ -193,7 +193,7 @@ impl Touches {
 
     /// Entries since a position that were not undone since: a copy of those before the last undone
     /// stretch, and those behind it.
-    fn since(&self, cursor: u64) -> Option<(Vec<(u64, u32)>, &[(u64, u32)])> {
+    fn since(&self, cursor: u64) -> Option<(Vec<Entry>, &[Entry])> {
         if cursor < self.start {
             return None;
         }
@@ -215,12 +215,15 @@ impl Touches {
     }
 }
 
+/// A node behind the position of its entry.
+type Entry = (u64, u32);
+
 /// How many entries stand before a position.
-fn behind(entries: &[(u64, u32)], position: u64) -> usize {
+fn behind(entries: &[Entry], position: u64) -> usize {
     entries.partition_point(|(place, _)| *place < position)
 }
 
 /// Entries from one position to another.
-fn between(entries: &[(u64, u32)], from: u64, to: u64) -> &[(u64, u32)] {
+fn between(entries: &[Entry], from: u64, to: u64) -> &[Entry] {
     &entries[behind(entries, from)..behind(entries, to)]
 }
