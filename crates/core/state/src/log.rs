@@ -111,7 +111,7 @@ impl ChangeLog {
         before.sort_unstable_by_key(|(position, node)| (*node, Reverse(*position)));
         before.dedup_by_key(|(_, node)| *node);
         before.sort_unstable();
-        let is_newest = |(position, node): &&(u64, u32)| self.newest[*node as usize].0 == *position;
+        let is_newest = |(position, node): &&Entry| self.newest[*node as usize].0 == *position;
         let behind = behind.iter().filter(is_newest).copied();
         Some(before.into_iter().chain(behind).map(|(_, node)| NodeId(node)))
     }
@@ -135,9 +135,9 @@ struct Touches {
     /// Who has read less is told nothing.
     start: u64,
     end: u64,
-    entries: Vec<(u64, u32)>,
+    entries: Vec<Entry>,
     /// Those of them that were not undone.
-    lasting: Vec<(u64, u32)>,
+    lasting: Vec<Entry>,
     /// From where to where nodes changed and changed back, ascending; none reaches into another.
     undone: VecDeque<(u64, u64)>,
     /// Of undone stretches before this there are no entries.
