@@ -4,6 +4,8 @@
 //! does. Such a class sleeps and names the causes that must go away; an event that touches none of
 //! them leaves it asleep.
 
+mod heads;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -18,6 +20,7 @@ use rustc_hash::FxHashMap;
 
 use crate::gang::Gang;
 use dovetail_state::cause::Help;
+use heads::Heads;
 
 /// Jobs that are placeable together or not at all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -99,15 +102,11 @@ pub(crate) struct Pending {
     backfills: bool,
     classes: Vec<Class>,
     numbers: FxHashMap<ClassKey, usize>,
-    /// First job of every class that has one.
-    heads: BTreeMap<OrderKey, usize>,
-    /// First job of every class that is awake.
-    awake: BTreeMap<OrderKey, usize>,
-    /// The same by queue, for orders that look at queues.
-    awake_in: ByQueue,
-    /// First job of every class by queue, for these orders and where room is reserved for the first
-    /// of each queue.
-    heads_in: ByQueue,
+    /// First job of every class that has one; by queue for orders that look at queues, and where
+    /// room is reserved for the first of each queue.
+    heads: Heads,
+    /// First job of every class that is awake; by queue for orders that look at queues.
+    pub(crate) awake: Heads,
     waiting: usize,
     /// When sleeping classes wake in any case.
     due: BTreeSet<(u64, usize)>,
@@ -186,14 +185,14 @@ impl Pending {
     /// The job to try next among those behind `after`; `None` if nothing more can start.
     pub(crate) fn next(&self, after: Option<OrderKey>) -> Option<(JobId, usize)> {
         if self.order == Order::Fifo && !self.backfills {
-            let (place, class) = self.heads.first_key_value()?;
+            let (place, class) = self.heads.all.first_key_value()?;
             return self.classes[*class].asleep.is_none().then_some((place.2, *class));
         }
         let from = match after {
             None => Bound::Unbounded,
             Some(place) => Bound::Excluded(place),
         };
-        let mut behind = self.awake.range((from, Bound::Unbounded));
+        let mut behind = self.awake.all.range((from, Bound::Unbounded));
         behind.next().map(|(place, class)| (place.2, *class))
     }
 
@@ -218,7 +217,7 @@ impl Pending {
                 !is_bound && wants.is_given_by_leaving()
             })
         };
-        let queues = self.heads_in.iter().filter(|(_, heads)| heads.values().any(waits));
+        let queues = self.heads.by_queue.iter().filter(|(_, heads)| heads.values().any(waits));
         queues.map(|(queue, _)| queue.clone()).collect()
     }
 
@@ -229,14 +228,15 @@ impl Pending {
         mut rank: impl FnMut(&str, JobId) -> Rank,
     ) -> Option<(JobId, usize)> {
         let heads = || {
-            self.awake_in
+            self.awake
+                .by_queue
                 .iter()
                 .filter_map(|(queue, awake)| Some((queue, awake.first_key_value()?)))
         };
         let priority = |place: &OrderKey| self.by_queues.priority_of(*place);
         let first = heads().map(|(_, (place, _))| priority(place)).min()?;
         let among = heads().filter(|(_, (place, _))| priority(place) == first);
-        let next = match self.awake_in.len() {
+        let next = match self.awake.by_queue.len() {
             1 => among.map(|(_, head)| head).next(),
             _ => {
                 let turn = |(queue, (place, _)): &(&String, (&OrderKey, &usize))| {
@@ -256,7 +256,7 @@ impl Pending {
         mut is_such: impl FnMut(JobId) -> bool,
     ) -> Vec<(JobId, usize)> {
         const MAX_CLASSES: usize = 64;
-        let queues = self.awake_in.iter().filter(|(queue, _)| among(queue.as_str()));
+        let queues = self.awake.by_queue.iter().filter(|(queue, _)| among(queue.as_str()));
         let first = |(_, awake): (&QueueName, &BTreeMap<OrderKey, usize>)| {
             let heads = awake.iter().take(MAX_CLASSES);
             heads.map(|(place, class)| (place.2, *class)).find(|(job, _)| is_such(*job))
@@ -302,8 +302,8 @@ impl Pending {
         self.classes[class].jobs.first().map(|place| place.2)
     }
 
-    /// Sleeping classes with jobs that want any of what became better, or that more room may be lent
-    /// to. Those without jobs just wake.
+    /// Sleeping classes with jobs that want any of what became better, or that more room may be
+    /// lent to. Those without jobs just wake.
     pub(crate) fn asleep_wanting(&mut self, helped: Help) -> Vec<usize> {
         let mut found = Vec::new();
         let is_lent = helped.meets(Help::LENT);
@@ -327,14 +327,9 @@ impl Pending {
         found
     }
 
-    /// What a class asks for.
+    /// What the jobs of a class have in common.
     pub(crate) fn asks(&self, class: usize) -> &ClassKey {
         &self.classes[class].key
-    }
-
-    /// Classes with jobs that are awake, best place first.
-    pub(crate) fn awake(&self) -> impl ExactSizeIterator<Item = usize> {
-        self.awake.values().copied()
     }
 
     pub(crate) fn wake(&mut self, class: usize) {
@@ -346,17 +341,17 @@ impl Pending {
 
     /// First job of each class, best place first.
     pub(crate) fn heads(&self) -> impl Iterator<Item = (JobId, usize)> {
-        self.heads.iter().map(|(place, class)| (place.2, *class))
+        self.heads.all.iter().map(|(place, class)| (place.2, *class))
     }
 
     /// Queues of which jobs wait, where room is reserved.
     pub(crate) fn queues(&self) -> impl Iterator<Item = &QueueName> {
-        self.heads_in.keys()
+        self.heads.by_queue.keys()
     }
 
     /// First job of each class of a queue, best place first, where room is reserved.
     pub(crate) fn heads_in(&self, queue: &str) -> impl Iterator<Item = (JobId, usize)> {
-        let heads = self.heads_in.get(queue).filter(|_| self.backfills).into_iter().flatten();
+        let heads = self.heads.by_queue.get(queue).filter(|_| self.backfills).into_iter().flatten();
         heads.map(|(place, class)| (place.2, *class))
     }
 
@@ -382,32 +377,11 @@ impl Pending {
             before.2.map(|at_ms| self.due.remove(&(at_ms, number)));
             after.2.map(|at_ms| self.due.insert((at_ms, number)));
         }
-        if before.0 != after.0 {
-            self.change_head(number, before.0, after.0);
-        }
-        if before.1 != after.1 {
-            self.change_awake(number, before.1, after.1);
-        }
-    }
-
-    /// A class has another first job.
-    fn change_head(&mut self, number: usize, before: Option<OrderKey>, after: Option<OrderKey>) {
-        before.map(|head| self.heads.remove(&head));
-        after.map(|head| self.heads.insert(head, number));
-        if self.looks_at_queues() || self.backfills {
-            let queue = &self.classes[number].key.queue;
-            change_in(&mut self.heads_in, queue, (before, after), number);
-        }
-    }
-
-    /// A class has another first job that is awake.
-    fn change_awake(&mut self, number: usize, before: Option<OrderKey>, after: Option<OrderKey>) {
-        before.map(|head| self.awake.remove(&head));
-        after.map(|head| self.awake.insert(head, number));
-        if self.looks_at_queues() {
-            let queue = &self.classes[number].key.queue;
-            change_in(&mut self.awake_in, queue, (before, after), number);
-        }
+        let by_queues = self.looks_at_queues();
+        let queue = &self.classes[number].key.queue;
+        let of_heads = (by_queues || self.backfills).then_some(queue);
+        self.heads.change(number, of_heads, (before.0, after.0));
+        self.awake.change(number, by_queues.then_some(queue), (before.1, after.1));
     }
 }
 
@@ -416,35 +390,9 @@ impl Pending {
 pub(crate) fn asleep_before(pending: &Pending, moved: &Moved) -> BTreeSet<usize> {
     let is_asleep = |class: &usize| pending.classes[*class].asleep.is_some();
     let Some(before) = pending.line.before(moved) else {
-        return pending.heads.values().copied().filter(is_asleep).collect();
+        return pending.heads.all.values().copied().filter(is_asleep).collect();
     };
-    let first = before.iter().filter_map(|place| pending.heads.get(place)).copied();
+    let first = before.iter().filter_map(|place| pending.heads.all.get(place)).copied();
     let own = moved.classes().filter(|class| pending.class_len(*class) > 0);
     first.chain(own).filter(is_asleep).collect()
-}
-
-/// Classes by queue and the place of their first job.
-type ByQueue = BTreeMap<QueueName, BTreeMap<OrderKey, usize>>;
-
-fn change_in(
-    all: &mut ByQueue,
-    queue: &QueueName,
-    (before, after): (Option<OrderKey>, Option<OrderKey>),
-    class: usize,
-) {
-    if let (Some(head), Some(of_queue)) = (before, all.get_mut(queue)) {
-        of_queue.remove(&head);
-        if of_queue.is_empty() && after.is_none() {
-            all.remove(queue);
-        }
-    }
-    let Some(head) = after else { return };
-    match all.get_mut(queue) {
-        Some(of_queue) => {
-            of_queue.insert(head, class);
-        }
-        None => {
-            all.insert(queue.clone(), BTreeMap::from([(head, class)]));
-        }
-    }
 }

@@ -142,8 +142,8 @@ pub fn times_left(nodes: &Nodes, amounts: &Amounts, node: NodeId) -> i64 {
 }
 
 impl ShapeId {
-    /// Whether a node has too little left of CPU, memory or devices, at a glance; never wrong when it
-    /// says so.
+    /// Whether a node has too little left of CPU, memory or devices, at a glance; never wrong when
+    /// it says so.
     pub fn plainly_lacks(self, state: &mut State, node: NodeId) -> bool {
         let demand = &state.shapes.get(self).demand;
         let (need, amounts) = (demand.need, &demand.amounts);

@@ -149,7 +149,8 @@ impl Engine {
     ) -> Option<OrderKey> {
         let known = &mut KeptQuota::default();
         let asleep = woken.is_in_vain((job, class), (&mut self.books, &self.reserve), known);
-        let is_due = woken.note_asked(asleep.is_some(), self.books.jobs.pending.awake().len());
+        let is_due =
+            woken.note_asked(asleep.is_some(), self.books.jobs.pending.awake.classes().len());
         let sleep = asleep?;
         let (place, _) = self.books.jobs.records[&job].place?;
         self.books.jobs.pending.sleep(class, sleep);

@@ -95,7 +95,7 @@ impl Woken {
     /// one after the other, each would first have to be found.
     pub(super) fn let_sleep(&self, (books, reserve): (&mut Books, &Reservations)) {
         let mut known = KeptQuota::default();
-        let awake: Vec<usize> = books.jobs.pending.awake().collect();
+        let awake: Vec<usize> = books.jobs.pending.awake.classes().collect();
         for class in awake {
             let Some(job) = books.jobs.pending.first_of(class) else { continue };
             let sleep = self.is_in_vain((job, class), (&mut *books, reserve), &mut known);

@@ -1,16 +1,16 @@
-//! What room for one more pod costs at least on a node, at a glance: there are many nodes, and few of
-//! them are looked at closely.
+//! What room for one more pod costs at least on a node, at a glance: there are many nodes, and few
+//! of them are looked at closely.
 
 use dovetail_model::{JobId, NodeId, Owner};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::cost::{self, BudgetTally, Weighs};
+use super::cost::{BudgetTally, Weighs};
 use super::covering;
-use super::prey::{Toll, ends};
-use super::search::Search;
+use super::prey::{Prey, Toll, ends};
 use super::survey::Outlook;
-use super::units::Unit;
 use dovetail_order::book::TurnBook;
+use dovetail_state::State;
 use dovetail_state::shapes::{Demand, ShapeId};
 
 /// What a job has on a node that goes with it.
@@ -21,33 +21,19 @@ struct Part {
     devices: SmallVec<[u16; 8]>,
 }
 
-impl Search<'_> {
-    /// What is known at a glance of a node that has no room for a pod: somebody must go, and costs
-    /// something; and as many must go as hold the devices that the pod lacks.
-    pub(super) fn glance(
-        &mut self,
-        (shape, demand): (ShapeId, &Demand),
-        node: NodeId,
-        tally: &BudgetTally,
-    ) -> Outlook {
-        if let Some(known) = self.quick_glance((shape, demand), node, tally) {
-            return known;
-        }
-        let units = self.units_on(demand, node, tally);
-        let alone = |unit: &Unit| cost::of(std::iter::once(unit), tally, self.prey.relation.now_ms);
-        let Some(least) = units.iter().map(alone).min() else { return Outlook::Hopeless };
-        if !self.worth().might_be_worth_on((shape, node), &units) {
-            return Outlook::Hopeless;
-        }
-        Outlook::AtLeast(match tally.weighs() {
-            Weighs::Work => least.max(covering::of_devices(self.state, (shape, node), &units)),
-            Weighs::Pods | Weighs::Age => least,
-        })
-    }
+/// What is needed for a glance at a node.
+pub(super) struct Glance<'g, 'e> {
+    pub(super) state: &'g mut State,
+    pub(super) prey: &'g Prey<'e>,
+    /// Of jobs with several pods.
+    pub(super) tolls: &'g mut FxHashMap<JobId, Option<Toll>>,
+}
 
-    /// The same where nobody is in a budget and work weighs most, of whole jobs alone: what they
-    /// cost is known without putting units together. `None` where that is not so.
-    fn quick_glance(
+impl Glance<'_, '_> {
+    /// What is known of a node that has no room for a pod, where nobody is in a budget and work
+    /// weighs most, of whole jobs alone: what they cost is known without putting units together.
+    /// `None` where that is not so.
+    pub(super) fn of(
         &mut self,
         (shape, demand): (ShapeId, &Demand),
         node: NodeId,
@@ -70,7 +56,6 @@ impl Search<'_> {
                 None => stay.push(pod.job),
             }
         }
-        self.operations_left = self.operations_left.saturating_sub(1);
         if goes.is_empty() || demand.obstacle_aside_rules(self.state, node).outlasts_everybody() {
             return Some(Outlook::Hopeless);
         }

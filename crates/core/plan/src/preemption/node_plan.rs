@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 
 use dovetail_model::{JobId, NodeId};
 
-use super::cost::{self, BudgetTally};
+use super::cost::{self, BudgetTally, Weighs};
+use super::covering;
+use super::glance::Glance;
 use super::search::Search;
-use super::survey::NodePlan;
+use super::survey::{NodePlan, Outlook};
 use super::units::Unit;
 use dovetail_state::holdings::HoldingRecord;
 use dovetail_state::shapes::{Demand, ShapeId};
@@ -71,13 +73,34 @@ impl Search<'_> {
         (is_allowed && self.operations_left > 0).then_some(NodePlan { cost, units })
     }
 
-    /// Who may go from a node; nobody if that would not help.
-    pub(super) fn units_on(
+    /// What is known at a glance of a node that has no room for a pod: somebody must go, and costs
+    /// something; and as many must go as hold the devices that the pod lacks.
+    pub(super) fn glance(
         &mut self,
-        demand: &Demand,
+        (shape, demand): (ShapeId, &Demand),
         node: NodeId,
         tally: &BudgetTally,
-    ) -> Vec<Unit> {
+    ) -> Outlook {
+        let (prey, tolls) = (&self.prey, &mut self.tolls);
+        let mut glance = Glance { state: &mut *self.state, prey, tolls };
+        if let Some(known) = glance.of((shape, demand), node, tally) {
+            self.operations_left = self.operations_left.saturating_sub(1);
+            return known;
+        }
+        let units = self.units_on(demand, node, tally);
+        let alone = |unit: &Unit| cost::of(std::iter::once(unit), tally, self.prey.relation.now_ms);
+        let Some(least) = units.iter().map(alone).min() else { return Outlook::Hopeless };
+        if !self.worth().might_be_worth_on((shape, node), &units) {
+            return Outlook::Hopeless;
+        }
+        Outlook::AtLeast(match tally.weighs() {
+            Weighs::Work => least.max(covering::of_devices(self.state, (shape, node), &units)),
+            Weighs::Pods | Weighs::Age => least,
+        })
+    }
+
+    /// Who may go from a node; nobody if that would not help.
+    fn units_on(&mut self, demand: &Demand, node: NodeId, tally: &BudgetTally) -> Vec<Unit> {
         let mut units = self.prey.on_node(self.state, tally, node);
         units.retain(|unit| self.may_go(unit, tally));
         if !self.might_fit(demand, node, &units) {
