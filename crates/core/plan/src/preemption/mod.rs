@@ -16,6 +16,7 @@
 //! | `prey` | whom a job may stop, by node and by queue |
 //! | `bounds` | proofs, before any search, that a gang does not fit whoever goes |
 //! | `node_plan` | the cheapest way to make one pod fit on one node |
+//! | `put_back` | who of those that may go is tried first, whether it can stay |
 //! | `glance` | what that costs at least |
 //! | `covering` | what victims cost at least for the devices that a pod lacks on a node |
 //! | `worth` | whether a job is worth what those give that make place for it by the order |
@@ -52,6 +53,7 @@ mod lower_claims;
 mod needed_rooms;
 mod node_plan;
 mod prey;
+mod put_back;
 mod relation;
 mod rooms;
 mod search;

@@ -1,14 +1,12 @@
 //! The cheapest way to make one pod fit on one node, as kube-scheduler finds it: everything that
 //! may go is gone; what the pod leaves room for is put back, the most important first.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
-
-use dovetail_model::{JobId, NodeId};
+use dovetail_model::NodeId;
 
 use super::cost::{self, BudgetTally, Weighs};
 use super::covering;
 use super::glance::Glance;
+use super::put_back::put_back_order;
 use super::search::Search;
 use super::survey::{NodePlan, Outlook};
 use super::units::Unit;
@@ -182,36 +180,4 @@ impl Search<'_> {
 /// The units that go.
 fn chosen<'u>(units: &'u [Unit], goes: &'u [bool]) -> impl Iterator<Item = &'u Unit> {
     units.iter().zip(goes).filter(|(_, goes)| **goes).map(|(unit, _)| unit)
-}
-
-/// Places of units in the order in which it is tried whether they can stay: those that would
-/// violate a budget first, then the most important; what cannot go without the others of its job
-/// before any of these.
-pub(super) fn put_back_order(units: &[Unit], tally: &BudgetTally) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..units.len()).collect();
-    order.sort_by_key(|at| Reverse(units[*at].importance(tally.weighs())));
-    let mut violates = vec![false; units.len()];
-    let mut of_budgets = tally.clone();
-    for at in &order {
-        let breaks_quota = u64::from(of_budgets.breaks_quota(&units[*at].takes));
-        violates[*at] = of_budgets.take(&units[*at]) > breaks_quota;
-    }
-    // What a queue may lose, the least important lose first.
-    let mut of_quotas = tally.clone();
-    for at in order.iter().rev() {
-        violates[*at] |= of_quotas.breaks_quota(&units[*at].takes);
-        of_quotas.take(&units[*at]);
-    }
-    order.sort_by_key(|at| !violates[*at]);
-    let mut ranks = vec![0; units.len()];
-    let mut first_of: BTreeMap<JobId, usize> = BTreeMap::new();
-    for (rank, at) in order.iter().enumerate() {
-        ranks[*at] = rank;
-        first_of.entry(units[*at].job).or_insert(rank);
-    }
-    order.sort_by_key(|at| match units[*at].is_rest {
-        true => (first_of[&units[*at].job], false),
-        false => (ranks[*at], true),
-    });
-    order
 }
