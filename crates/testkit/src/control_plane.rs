@@ -1,6 +1,7 @@
 //! A control plane for tests: the launcher of [`crate::cluster`] with a Kubernetes client.
 
 use std::io::Write;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,12 +12,13 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use thiserror::Error;
 
-use crate::cluster::{Cluster, Options, StartError};
+use crate::cluster::{Cluster, Options, StartError, Stored};
 
 /// A running control plane that tests speak to.
 ///
 /// Most tests take [`ControlPlane::shared`] and a [`ControlPlane::namespace`] of their own. A test
-/// that kills the API server, or that looks at all nodes, starts a control plane for itself.
+/// that looks at all nodes takes [`ControlPlane::fresh`]; one that kills the API server, or needs
+/// more than etcd and the API server, starts a control plane for itself.
 #[derive(Debug)]
 pub struct ControlPlane {
     cluster: Mutex<Cluster>,
@@ -44,6 +46,27 @@ impl ControlPlane {
         let shared = SHARED
             .get_or_init(|| Self::start(Options::default()).map_err(|error| error.to_string()));
         shared.as_ref().map_err(|text| ControlPlaneError::Shared(text.clone()))
+    }
+
+    /// A control plane that a test has for itself: etcd and the API server with nothing in them. One
+    /// that a test before has left serves again, since a start takes longer than most tests.
+    ///
+    /// # Errors
+    /// As [`ControlPlane::start`].
+    pub fn fresh() -> Result<FreshControlPlane, ControlPlaneError> {
+        let left = lock(&LEFT).pop();
+        let (control_plane, stored) = match left {
+            Some((control_plane, stored)) => {
+                control_plane.cluster().restore(&stored)?;
+                (control_plane, stored)
+            }
+            None => {
+                let control_plane = Self::start(Options::default())?;
+                let stored = control_plane.cluster().stored()?;
+                (control_plane, stored)
+            }
+        };
+        Ok(FreshControlPlane { has: Some((control_plane, stored)) })
     }
 
     /// The kubeconfig of the administrator.
@@ -134,7 +157,39 @@ impl ControlPlane {
 
     /// The launcher behind this control plane.
     pub fn cluster(&self) -> MutexGuard<'_, Cluster> {
-        self.cluster.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.cluster)
+    }
+}
+
+/// What tests have left for those after them, with what each held at first. They end with the
+/// program.
+static LEFT: Mutex<Vec<(ControlPlane, Stored)>> = Mutex::new(Vec::new());
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What [`ControlPlane::fresh`] gives. When the test ends by a panic, it is not used again.
+#[derive(Debug)]
+pub struct FreshControlPlane {
+    has: Option<(ControlPlane, Stored)>,
+}
+
+impl Deref for FreshControlPlane {
+    type Target = ControlPlane;
+
+    fn deref(&self) -> &ControlPlane {
+        let (control_plane, _) = self.has.as_ref().expect("it is there until it is dropped");
+        control_plane
+    }
+}
+
+impl Drop for FreshControlPlane {
+    fn drop(&mut self) {
+        // In a panic the control plane itself keeps its logs, and ends.
+        if !std::thread::panicking() {
+            lock(&LEFT).extend(self.has.take());
+        }
     }
 }
 

@@ -35,7 +35,7 @@ pub use servers::{FakeExporter, PostgresServer, PrometheusServer};
 pub use shape::{MachineShape, ShapeError};
 
 #[cfg(feature = "full")]
-pub use control_plane::{ControlPlane, ControlPlaneError, TestNamespace};
+pub use control_plane::{ControlPlane, ControlPlaneError, FreshControlPlane, TestNamespace};
 #[cfg(feature = "full")]
 pub use fake_api::FakeApi;
 #[cfg(feature = "full")]

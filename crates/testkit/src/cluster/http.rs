@@ -46,7 +46,12 @@ impl LoopbackClient {
 
     /// Whether the server says that it is ready.
     pub(super) fn is_ready(&self) -> bool {
-        self.request("GET", "/readyz", "").is_ok_and(|answer| status(&answer) == Some(200))
+        self.status_of("/readyz") == Some(200)
+    }
+
+    /// With which code the server answers to this path.
+    pub(super) fn status_of(&self, path: &str) -> Option<u16> {
+        self.request("GET", path, "").ok().and_then(|answer| status(&answer))
     }
 
     pub(super) fn create(&self, path: &str, object: &str) -> Result<(), StartError> {

@@ -8,6 +8,7 @@
 mod access;
 mod certificates;
 mod error;
+mod etcd;
 mod guard;
 mod http;
 mod options;
@@ -20,11 +21,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub use error::StartError;
+pub use etcd::Stored;
 pub use options::{NodesLookedAt, Options, User};
 
 use crate::binaries::{Program, Release};
 use access::Access;
 use certificates::Authority;
+use etcd::Etcd;
 use guard::ProcessGuard;
 use http::LoopbackClient;
 use process::Process;
@@ -189,6 +192,44 @@ impl Cluster {
     /// When the API server cannot be reached or does not answer 201.
     pub fn create(&self, path: &str, object: &str) -> Result<(), StartError> {
         self.started.client.create(path, object)
+    }
+
+    /// What it holds before anybody has created anything. Waits until the API server has made all
+    /// that it makes by itself.
+    ///
+    /// # Errors
+    /// When its store does not answer, or the API server ended.
+    pub fn stored(&mut self) -> Result<Stored, StartError> {
+        let Started { api_server, programs, .. } = &mut self.started;
+        let deadline = Instant::now() + READY_WITHIN;
+        loop {
+            if let Some(stored) = (Etcd { port: programs.etcd_port() }).stored()? {
+                return Ok(stored);
+            }
+            api_server.wait_for_news(deadline)?;
+        }
+    }
+
+    /// Removes all that was created since, behind the API server: nothing holds it up. What was
+    /// there and is changed or deleted stays so. Waits until the server serves no kind any more
+    /// whose definition is gone.
+    ///
+    /// # Errors
+    /// When its store does not answer, or the API server ended.
+    pub fn restore(&mut self, stored: &Stored) -> Result<(), StartError> {
+        let Started { api_server, client, programs, .. } = &mut self.started;
+        let gone = Etcd { port: programs.etcd_port() }.restore(stored)?;
+        let deadline = Instant::now() + READY_WITHIN;
+        for version in gone {
+            while client.status_of(&version) != Some(404) {
+                api_server.wait_for_news(deadline)?;
+            }
+        }
+        // A whole list waits for what the store has written by now.
+        for kind in ["/api/v1/nodes", "/api/v1/pods"] {
+            client.status_of(kind);
+        }
+        Ok(())
     }
 
     /// Keeps the folder when the control plane ends, and answers with its path.

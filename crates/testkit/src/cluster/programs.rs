@@ -70,6 +70,11 @@ impl Programs {
         self.release
     }
 
+    /// Where etcd listens for clients.
+    pub(super) fn etcd_port(&self) -> u16 {
+        self.ports.etcd_clients
+    }
+
     pub(super) fn path(&self, program: Program) -> Option<&Path> {
         self.paths.get(&program).map(PathBuf::as_path)
     }

@@ -16,7 +16,7 @@ use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{EstimatesConfig, Order};
 use dovetail_scheduler::lead::{Clock, Leadership, LeaseName};
 use dovetail_scheduler::{Election, Options, Wires, look};
-use dovetail_testkit::{ControlPlane, cluster};
+use dovetail_testkit::ControlPlane;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -24,11 +24,13 @@ use kube::api::PostParams;
 use kube::{Api, Config};
 use serde_json::{Value, json};
 
-use crate::queue_objects::{self, create, kubectl, queue};
+use crate::queue_objects::{self, create, object_at, queue};
 use crate::schedule::{PATIENCE, create_nodes, pod};
 
 /// The server writes in whole seconds when a pod got its node.
 const ROUNDED_MS: u64 = 2_000;
+/// How often what is waited for is looked at: not at each of a hundred events.
+const LOOK_EVERY_MS: u64 = 50;
 
 fn engine() -> EngineConfig {
     let turns = Turns::preset("fair").expect("a preset");
@@ -94,12 +96,19 @@ impl Leader {
     /// Takes what happens and decides until this holds.
     pub(crate) async fn until(&mut self, what: &str, mut enough: impl FnMut(&mut Self) -> bool) {
         let leading = async {
-            while !enough(self) {
+            let mut looked_ms: Option<u64> = None;
+            loop {
                 let now = Now { wall_ms: self.now_ms(), own_ms: self.clock.now_ms() };
+                if looked_ms.is_none_or(|at_ms| now.own_ms >= at_ms + LOOK_EVERY_MS) {
+                    if enough(self) {
+                        break;
+                    }
+                    looked_ms = Some(now.own_ms);
+                }
                 let inputs = std::mem::take(&mut self.inputs);
                 let output = self.control.step(inputs, self.wires.credits(), now);
                 output.requests.into_iter().for_each(|request| self.wires.send(request));
-                let wait = Duration::from_millis(output.wait_ms.unwrap_or(1_000).min(1_000));
+                let wait_ms = output.wait_ms.unwrap_or(LOOK_EVERY_MS).min(LOOK_EVERY_MS);
                 tokio::select! {
                     notice = self.notices.next() => match notice {
                         Some(Notice::Change(change, json)) => {
@@ -110,7 +119,7 @@ impl Leader {
                     },
                     answer = self.wires.next() => self.inputs.push(Input::Answered(answer)),
                     // What is due by time is done.
-                    () = tokio::time::sleep(wait) => {}
+                    () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
                 }
             }
         };
@@ -162,8 +171,8 @@ async fn submit(pods: &Api<Pod>, all: [(&str, &str, &str); 2]) {
 
 /// What of a queue the leader writes and a question reads.
 pub(crate) fn written(control_plane: &ControlPlane, name: &str) -> Value {
-    let (said, _) = kubectl(control_plane, &["get", "queue", name, "-o", "json"], "");
-    serde_json::from_str::<Value>(&said).expect("a queue")["status"].clone()
+    let path = format!("/apis/dovetail.dev/v1alpha1/queues/{name}");
+    object_at(control_plane, &path).expect("a queue")["status"].clone()
 }
 
 /// The queues as they are shown, without what they have used by now, which is counted by time.
@@ -221,7 +230,7 @@ pub(crate) fn assert_same_line(leader: &QueueLines, seen: &QueueLines) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn questions_are_answered_as_the_leader_would_answer_them() {
-    let control_plane = ControlPlane::start(cluster::Options::default()).expect("a control plane");
+    let control_plane = ControlPlane::fresh().expect("a control plane");
     queue_objects::install(&control_plane);
     let client = control_plane.client().await.expect("a client");
     let pods = Api::<Pod>::default_namespaced(client.clone());
@@ -285,7 +294,7 @@ pub(crate) fn create_learned(control_plane: &ControlPlane) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn expected_starts_rest_on_the_run_times_that_the_leader_has_learned() {
-    let control_plane = ControlPlane::start(cluster::Options::default()).expect("a control plane");
+    let control_plane = ControlPlane::fresh().expect("a control plane");
     let client = control_plane.client().await.expect("a client");
     let pods = Api::<Pod>::default_namespaced(client.clone());
     create_nodes(&Api::<Node>::all(client), 2).await;

@@ -18,7 +18,7 @@ use dovetail_scheduler::Options;
 use dovetail_scheduler::lead::{Clock, Leadership};
 use dovetail_testkit::binaries::Program;
 use dovetail_testkit::fake_api::{ApiFault, FaultRule, On, Verb};
-use dovetail_testkit::{ControlPlane, FakeApi, cluster};
+use dovetail_testkit::{ControlPlane, FakeApi};
 use dovetail_translate::NotYet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::events::v1::Event;
@@ -27,7 +27,9 @@ use kube::{Api, Client};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::schedule::{PATIENCE, Running, config, create_nodes, fake_cluster, pod, until};
+use crate::schedule::{
+    PATIENCE, Running, cases, config, create_nodes, fake_cluster, pause, pod, until,
+};
 use crate::sender::{Given, Sender};
 
 fn identity(uid: u32) -> PodKey {
@@ -160,7 +162,7 @@ impl Play {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(cases(500))]
 
     #[test]
     fn in_the_end_every_waiting_pod_says_why_and_nothing_was_said_twice(
@@ -250,6 +252,13 @@ fn what_its_owner_holds_back_is_corrected_and_no_warning() {
     assert_eq!(book.events(), 1, "its cause was told of late");
 }
 
+/// Waits until so many events are there.
+async fn all_written(client: &Client, count: usize) {
+    while events(client, "default").await.len() < count {
+        pause().await;
+    }
+}
+
 /// All events of a namespace: pod, reason, text.
 async fn events(client: &Client, namespace: &str) -> Vec<(String, String, String)> {
     let api = Api::<Event>::namespaced(client.clone(), namespace);
@@ -310,7 +319,7 @@ async fn one_after_the_other(api: &FakeApi) {
     let now = json!({"gracePeriodSeconds": 0});
     api.delete("pods", "default", "a", &now).expect("a pod that ends");
     until(api, || says("b", bound) && says("c", ["False", "Unschedulable", NO_GPU])).await;
-    let all_written = async { while events(&client, "default").await.len() < 5 {} };
+    let all_written = all_written(&client, 5);
     tokio::time::timeout(PATIENCE, all_written).await.expect("events in time");
     // Ends when everything that is owed is written.
     scheduler.stop().await;
@@ -446,7 +455,7 @@ async fn a_pod_that_waits_for_the_others_of_its_gang_says_so() {
     let api = fake_cluster(1, 0);
     let client = Client::try_from(config(&api)).expect("a client");
     let scheduler = pairs_up(&api).await;
-    let all_written = async { while events(&client, "default").await.len() < 3 {} };
+    let all_written = all_written(&client, 3);
     tokio::time::timeout(PATIENCE, all_written).await.expect("events in time");
     scheduler.stop().await;
     assert_pair_told(&client).await;
@@ -458,7 +467,7 @@ async fn what_a_pod_says_is_told_also_if_it_is_bound_before_the_answer_comes() {
     let client = Client::try_from(config(&api)).expect("a client");
     api.set_faults(1, on_announcements(ApiFault::HoldReply, 1_000_000)[..1].to_vec());
     let scheduler = pairs_up(&api).await;
-    let both_placed = async { while events(&client, "default").await.len() < 2 {} };
+    let both_placed = all_written(&client, 2);
     tokio::time::timeout(PATIENCE, both_placed).await.expect("events in time");
     api.release();
     // Ends when everything that is owed is written.
@@ -503,7 +512,7 @@ async fn without_its_leadership_nothing_is_written() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn describe_on_a_real_server_shows_what_people_expect() {
-    let control_plane = ControlPlane::start(cluster::Options::default()).expect("a control plane");
+    let control_plane = ControlPlane::fresh().expect("a control plane");
     let client = control_plane.client().await.expect("a client");
     create_nodes(&Api::<Node>::all(client.clone()), 1).await;
     let pods = Api::<Pod>::default_namespaced(client.clone());
@@ -525,7 +534,7 @@ async fn describe_on_a_real_server_shows_what_people_expect() {
     };
     let waiting = async {
         while (metric("condition"), metric("event")) < (2, 4) || metric("event") < 4 {
-            tokio::task::yield_now().await;
+            pause().await;
         }
     };
     tokio::time::timeout(PATIENCE, waiting).await.expect("announcements in time");
@@ -564,6 +573,7 @@ async fn describe_on_a_real_server_shows_what_people_expect() {
             if autoscalers_act(&value(&pod)) {
                 break;
             }
+            pause().await;
         }
     };
     tokio::time::timeout(PATIENCE, now_first).await.expect("a condition in time");

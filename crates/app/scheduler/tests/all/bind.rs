@@ -15,6 +15,7 @@ use dovetail_testkit::fake_api::{ApiFault, FaultRule, On, Verb};
 use proptest::prelude::*;
 use serde_json::json;
 
+use crate::schedule::fault_runs;
 use crate::sender::{Given, Sender, now, source};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -186,7 +187,7 @@ fn faults() -> impl Strategy<Value = Vec<FaultRule>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(fault_runs(8)))]
 
     #[test]
     fn no_pod_is_bound_twice_and_every_outcome_is_true(

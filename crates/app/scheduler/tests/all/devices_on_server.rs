@@ -1,7 +1,7 @@
 //! Devices of claims on a real server: what keeps pods from them, and what is written for them.
 
 use dovetail_scheduler::Options;
-use dovetail_testkit::{ControlPlane, cluster};
+use dovetail_testkit::{ControlPlane, FreshControlPlane};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use kube::{Api, Client};
@@ -13,8 +13,8 @@ use crate::schedule::{Running, create_nodes, pod};
 const API: &str = "resource.k8s.io/v1";
 
 /// A control plane with nodes, of which each of the first has so many devices of class `gpu`.
-async fn start(nodes: usize, devices: &[usize]) -> (ControlPlane, Client) {
-    let control_plane = ControlPlane::start(cluster::Options::default()).expect("a control plane");
+async fn start(nodes: usize, devices: &[usize]) -> (FreshControlPlane, Client) {
+    let control_plane = ControlPlane::fresh().expect("a control plane");
     let client = control_plane.client().await.expect("a client");
     create_nodes(&Api::<Node>::all(client.clone()), nodes).await;
     let class = json!({"apiVersion": API, "kind": "DeviceClass", "metadata": {"name": "gpu"},
@@ -137,7 +137,7 @@ async fn device_of(claims: &Api<ResourceClaim>, name: &str) -> Option<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_has_gpus_by_a_claim_where_a_device_class_names_their_resource() {
-    let control_plane = ControlPlane::start(cluster::Options::default()).expect("a control plane");
+    let control_plane = ControlPlane::fresh().expect("a control plane");
     let client = control_plane.client().await.expect("a client");
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n0"}});
     create(&control_plane, &node);

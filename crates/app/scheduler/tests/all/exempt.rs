@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::gangs::{Cluster, pod};
 use crate::preempt::{condition, preempting};
 use crate::preempt_orders::{high, preempting_cluster};
-use crate::schedule::{PATIENCE, Running, config, fake_nodes, until};
+use crate::schedule::{PATIENCE, Running, config, fake_nodes, pause, until};
 
 /// What API servers say of an account without the right.
 pub(crate) const NO_RIGHT: &str = "pods \"low0\" is forbidden: User \"system:serviceaccount:dovetail:dovetail-scheduler\" cannot \
@@ -215,7 +215,7 @@ async fn until_held(api: &FakeApi) -> String {
             if let Some(held) = faults.iter().find(|record| record.fault == ApiFault::Hold) {
                 return held.request.clone();
             }
-            tokio::task::yield_now().await;
+            pause().await;
         }
     };
     tokio::time::timeout(PATIENCE, held).await.expect("a request in time")

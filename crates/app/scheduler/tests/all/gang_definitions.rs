@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 
 use dovetail_objects::{Kind, WorkloadKind};
 use dovetail_scheduler::Options;
-use dovetail_testkit::{ControlPlane, KubeletOptions, Kubelets, cluster};
+use dovetail_testkit::{ControlPlane, KubeletOptions, Kubelets};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use crate::schedule::{PATIENCE, Running, create_nodes, pod};
+use crate::schedule::{PATIENCE, Running, create_nodes, pause, pod};
 
 /// Kinds of gangs that no server has by itself.
 fn custom_kinds() -> impl Iterator<Item = Kind> {
@@ -52,7 +52,7 @@ async fn define_kinds(client: &Client) {
     for kind in custom_kinds() {
         let served = async {
             while objects(client, kind).list(&Default::default()).await.is_err() {
-                tokio::task::yield_now().await;
+                pause().await;
             }
         };
         tokio::time::timeout(PATIENCE, served).await.expect("a kind in time");
@@ -168,7 +168,7 @@ async fn create(client: &Client, gang: &Gang) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gangs_of_every_custom_kind_start_as_a_whole() {
-    let control_plane = ControlPlane::start(cluster::Options::default()).expect("a control plane");
+    let control_plane = ControlPlane::fresh().expect("a control plane");
     let client = control_plane.client().await.expect("a client");
     define_kinds(&client).await;
     create_nodes(&Api::<Node>::all(client.clone()), 3).await;

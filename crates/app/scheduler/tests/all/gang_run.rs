@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_cluster::world::{self, Patience};
 use dovetail_scheduler::Options;
 use dovetail_testkit::binaries::Release;
-use dovetail_testkit::{ControlPlane, FakeApi, KubeletOptions, Kubelets, cluster};
+use dovetail_testkit::{ControlPlane, FakeApi, KubeletOptions, Kubelets};
 use futures_util::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::events::v1::Event;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::freeze::Process;
 use crate::schedule::{
-    PATIENCE, Running, assert_within, config, create_nodes, fake_nodes, held, pod, until,
+    PATIENCE, Running, assert_within, config, create_nodes, fake_nodes, held, pause, pod, until,
 };
 
 pub(crate) fn group(name: &str, min: usize) -> Value {
@@ -78,7 +78,11 @@ async fn a_gang_that_cannot_be_completed_is_deleted_pod_by_pod() {
     let events: Api<Event> = Api::namespaced(client, "default");
     let is_it = |event: &Event| event.reason.as_deref() == Some("GangIncomplete");
     let all = async || events.list(&ListParams::default()).await.expect("events").items;
-    let told = async { while all().await.iter().filter(|event| is_it(event)).count() < 2 {} };
+    let told = async {
+        while all().await.iter().filter(|event| is_it(event)).count() < 2 {
+            pause().await;
+        }
+    };
     tokio::time::timeout(PATIENCE, told).await.expect("an event of each");
     scheduler.stop().await;
 }
@@ -134,7 +138,7 @@ fn gang_decided_together(pod: &Pod) -> Option<String> {
 /// some of them run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gangs_are_whole_after_the_leader_was_killed() {
-    let control_plane = ControlPlane::start(cluster::Options::default()).expect("a control plane");
+    let control_plane = ControlPlane::fresh().expect("a control plane");
     let client = control_plane.client().await.expect("a client");
     create_nodes(&Api::<Node>::all(client.clone()), 8).await;
     let kubelets = Kubelets::start(client.clone(), KubeletOptions::default());

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::device_claims::{run, slice, with_own_claim};
 use crate::gangs::{Cluster, member, node, pod};
+use crate::schedule::cases;
 use crate::server::Server;
 
 const NODES: usize = 4;
@@ -129,7 +130,7 @@ fn takes_place(cluster: &mut Cluster, step: &Step, at: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(cases(40))]
 
     #[test]
     fn what_is_kept_is_what_a_scheduler_finds_that_has_kept_nothing(

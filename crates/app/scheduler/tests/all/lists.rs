@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_apiserver::client::read_lists;
 use dovetail_inventory::dump::{RawObject, Sink, Skipped};
-use dovetail_testkit::{ControlPlane, cluster};
+use dovetail_testkit::ControlPlane;
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client};
 
@@ -31,7 +31,7 @@ impl Sink for Seen {
 
 #[tokio::test]
 async fn every_object_is_read_once_however_small_the_pages() {
-    let control_plane = ControlPlane::start(cluster::Options::default()).expect("a control plane");
+    let control_plane = ControlPlane::fresh().expect("a control plane");
     let config = control_plane.config().await.expect("a kubeconfig");
     let client = Client::try_from(config.clone()).expect("a client");
     create_nodes(&Api::<Node>::all(client), 7).await;

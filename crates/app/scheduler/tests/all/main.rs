@@ -31,7 +31,6 @@ mod levels;
 mod lists;
 mod look;
 mod lost;
-mod memory;
 mod messages;
 mod native_topology;
 mod policies;

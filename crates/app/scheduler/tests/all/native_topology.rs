@@ -1,14 +1,14 @@
 //! Native groups that must not leave a topology domain, on a real server.
 
 use dovetail_scheduler::Options;
-use dovetail_testkit::{ControlPlane, KubeletOptions, Kubelets, MachineShape, cluster};
+use dovetail_testkit::{ControlPlane, KubeletOptions, Kubelets, MachineShape};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use crate::gang_run::{group, member, pods_as_written};
-use crate::schedule::{PATIENCE, Running, pod};
+use crate::schedule::{PATIENCE, Running, pause, pod};
 
 const RACK: &str = "topology.kubernetes.io/rack";
 
@@ -55,7 +55,7 @@ async fn node_of(client: &Client, pod: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_native_group_is_in_one_rack_or_says_that_no_rack_has_room() {
-    let control_plane = ControlPlane::start(cluster::Options::default()).expect("a control plane");
+    let control_plane = ControlPlane::fresh().expect("a control plane");
     if !control_plane.has_gangs("a_native_group_is_in_one_rack_or_says_that_no_rack_has_room") {
         return;
     }
@@ -83,6 +83,7 @@ async fn a_native_group_is_in_one_rack_or_says_that_no_rack_has_room() {
             if condition["reason"] == "Unschedulable" {
                 return condition["message"].as_str().unwrap_or_default().to_owned();
             }
+            pause().await;
         }
     };
     let message = tokio::time::timeout(PATIENCE, says).await.expect("a reason in time");

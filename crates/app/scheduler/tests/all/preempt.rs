@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::schedule::{
     PATIENCE, Running, assert_within, config, create_nodes, elected, fake_nodes, fault_runs, held,
-    judge, pod, until,
+    judge, pause, pod, until,
 };
 
 pub(crate) fn preempting(options: Options) -> Options {
@@ -218,7 +218,7 @@ fn write_faults() -> impl Strategy<Value = Vec<FaultRule>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(fault_runs(8)))]
+    #![proptest_config(ProptestConfig::with_cases(fault_runs(4)))]
 
     /// Eight full nodes, and three pods of a higher priority: exactly three of those that run are
     /// stopped.
@@ -295,6 +295,7 @@ async fn all_when_high_run(pods: &Api<Pod>) -> Vec<Pod> {
         if ["single", "g0", "g1"].into_iter().all(runs) && waiting.count() == 3 {
             return all;
         }
+        pause().await;
     }
 }
 
@@ -346,13 +347,16 @@ async fn a_job_does_not_count_it_as_a_failure() {
             if job.active == Some(4) {
                 return;
             }
+            pause().await;
         }
     };
     tokio::time::timeout(PATIENCE, counted).await.expect("four pods that the Job counts on");
     let events = Api::<Event>::default_namespaced(client);
     let told = async {
         let preempted = ListParams::default().fields("reason=Preempted");
-        while events.list(&preempted).await.expect("events").items.len() < 3 {}
+        while events.list(&preempted).await.expect("events").items.len() < 3 {
+            pause().await;
+        }
     };
     tokio::time::timeout(PATIENCE, told).await.expect("three events");
     let text = scheduler.metrics.open_metrics();
@@ -385,7 +389,7 @@ async fn a_dry_run_names_the_victims_and_touches_nobody() {
     let decided = ["scheduler_preemption_victims_sum 1", "attempts_total{result=\"scheduled\"} 1"];
     let waiting = async {
         while !decided.iter().all(|line| scheduler.metrics.open_metrics().contains(line)) {
-            tokio::task::yield_now().await;
+            pause().await;
         }
     };
     tokio::time::timeout(PATIENCE, waiting).await.expect("decisions in time");

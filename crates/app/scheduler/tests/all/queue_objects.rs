@@ -6,14 +6,14 @@ use std::process::{Command, Stdio};
 
 use dovetail_cluster::queues::definition;
 use dovetail_scheduler::Options;
+use dovetail_testkit::ControlPlane;
 use dovetail_testkit::binaries::Program;
-use dovetail_testkit::{ControlPlane, cluster};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::api::{ApiResource, DynamicObject, GetParams, GroupVersionKind, PostParams, Request};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use crate::schedule::{PATIENCE, Running, create_nodes, pod};
+use crate::schedule::{PATIENCE, Running, create_nodes, pause, pod};
 
 fn definition_file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../deploy/queue-definition.yaml")
@@ -68,10 +68,47 @@ pub(crate) fn queue(name: &str, spec: Value) -> Value {
         "metadata": {"name": name}, "spec": spec})
 }
 
+/// Creates an object. A kubectl would cost more than the scheduler takes to place a pod.
 pub(crate) fn create(control_plane: &ControlPlane, object: &Value) {
-    let create = ["create", "-f", "-"];
-    let (said, is_taken) = kubectl(control_plane, &create, &object.to_string());
-    assert!(is_taken, "{said}");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
+    let (root, group, number) = match version.split_once('/') {
+        Some((group, number)) => ("/apis", group, number),
+        None => ("/api", "", version.as_str()),
+    };
+    let plural = ApiResource::from_gvk(&GroupVersionKind::gvk(group, number, &kind)).plural;
+    let path = match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => format!("{root}/{version}/namespaces/{namespace}/{plural}"),
+        None => format!("{root}/{version}/{plural}"),
+    };
+    let creating = async {
+        let client = control_plane.client().await.expect("a client");
+        loop {
+            let body = object.to_string().into_bytes();
+            let request = Request::new(&path).create(&PostParams::default(), body);
+            match client.request::<Value>(request.expect("a request")).await {
+                // A server takes a moment to serve a kind that was just defined.
+                Err(kube::Error::Api(status)) if status.code == 404 => pause().await,
+                created => return drop(created.expect("a new object")),
+            }
+        }
+    };
+    at_once(async { tokio::time::timeout(PATIENCE, creating).await.expect("a kind in time") });
+}
+
+/// What is at a path below `/api` or `/apis`: an object or a list; `None` if there is nothing.
+pub(crate) fn object_at(control_plane: &ControlPlane, path: &str) -> Option<Value> {
+    let (folder, name) = path.rsplit_once('/').expect("a path");
+    let request = Request::new(folder).get(name, &GetParams::default()).expect("a request");
+    at_once(async {
+        let client = control_plane.client().await.expect("a client");
+        client.request(request).await.ok()
+    })
+}
+
+/// The end of something that is waited for, in a function that waits for nothing else.
+fn at_once<T>(what: impl Future<Output = T>) -> T {
+    tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(what))
 }
 
 /// A pod of a native group. It is not made through a typed client, whose types do not know of
@@ -142,7 +179,11 @@ fn lines(control_plane: &ControlPlane) -> Vec<String> {
 }
 
 pub(crate) async fn until(what: &str, mut enough: impl AsyncFnMut() -> bool) {
-    let waiting = async { while !enough().await {} };
+    let waiting = async {
+        while !enough().await {
+            pause().await;
+        }
+    };
     tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{what} in time"));
 }
 
@@ -175,7 +216,7 @@ fn let_borrow(control_plane: &ControlPlane) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn queues_are_validated_counted_and_shown() {
-    let control_plane = ControlPlane::start(cluster::Options::default()).expect("a control plane");
+    let control_plane = ControlPlane::fresh().expect("a control plane");
     if !control_plane.has_gangs("queues_are_validated_counted_and_shown") {
         return;
     }

@@ -21,7 +21,7 @@ use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 
 use crate::queue_objects;
-use crate::schedule::{PATIENCE, Running, create_nodes, elected, pod};
+use crate::schedule::{PATIENCE, Running, create_nodes, elected, pause, pod};
 use crate::sender::{Given, Sender};
 
 pub(crate) fn fair() -> Options {
@@ -45,7 +45,11 @@ pub(crate) async fn submit(pods: &Api<Pod>, queue: &str, name: &str) {
 }
 
 pub(crate) async fn until(what: &str, mut enough: impl AsyncFnMut() -> bool) {
-    let waiting = async { while !enough().await {} };
+    let waiting = async {
+        while !enough().await {
+            pause().await;
+        }
+    };
     tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{what} in time"));
 }
 

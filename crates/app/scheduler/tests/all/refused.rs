@@ -10,7 +10,7 @@ use dovetail_plan::PreemptionConfig;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_scheduler::Options;
 use dovetail_testkit::fake_api::{ApiFault, FaultRule, On, Verb};
-use dovetail_testkit::{ControlPlane, FakeApi, cluster};
+use dovetail_testkit::{ControlPlane, FakeApi};
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client};
@@ -20,7 +20,7 @@ use crate::gangs::{Cluster, member, names, pod};
 use crate::preempt::{condition, create_classes, preempting};
 use crate::preempt_orders::{assert_says_the_node, high, preempting_cluster};
 use crate::queue_objects::create;
-use crate::schedule::{PATIENCE, Running, config, create_nodes, fake_nodes, until};
+use crate::schedule::{PATIENCE, Running, config, create_nodes, fake_nodes, pause, until};
 
 /// Decides and binds; who is to be stopped. The server refuses it.
 fn refused(cluster: &mut Cluster) -> Vec<String> {
@@ -159,7 +159,7 @@ async fn are_told(scheduler: &Running, events: u64) {
     let written = format!("{{what=\"event\",outcome=\"written\"}} {events}");
     let waiting = async {
         while !scheduler.metrics.open_metrics().contains(&written) {
-            tokio::task::yield_now().await;
+            pause().await;
         }
     };
     tokio::time::timeout(PATIENCE, waiting).await.expect("events in time");
@@ -269,13 +269,17 @@ async fn create_kept(control_plane: &ControlPlane, client: &Client) {
     create_pod(&pods, "g1", "n3", Some("gang"), true).await;
     // A server takes a moment to learn of a policy.
     let trial = DeleteParams { dry_run: true, ..DeleteParams::default() };
-    let is_kept = async { while pods.delete("v0", &trial).await.is_ok() {} };
+    let is_kept = async {
+        while pods.delete("v0", &trial).await.is_ok() {
+            pause().await;
+        }
+    };
     tokio::time::timeout(PATIENCE, is_kept).await.expect("a policy in time");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_policy_on_a_real_server_keeps_a_victim_and_another_is_stopped() {
-    let control_plane = ControlPlane::start(cluster::Options::default()).expect("a control plane");
+    let control_plane = ControlPlane::fresh().expect("a control plane");
     let client = control_plane.client().await.expect("a client");
     create_kept(&control_plane, &client).await;
     let pods = Api::<Pod>::default_namespaced(client.clone());
@@ -298,6 +302,7 @@ async fn a_policy_on_a_real_server_keeps_a_victim_and_another_is_stopped() {
             {
                 return;
             }
+            pause().await;
         }
     };
     tokio::time::timeout(PATIENCE, settled).await.expect("another victim in time");
@@ -320,8 +325,11 @@ async fn a_policy_on_a_real_server_keeps_a_victim_and_another_is_stopped() {
         let told = event.message.as_deref().unwrap_or_default();
         told.starts_with(begin) && told.contains("pods with label keep stay")
     };
-    let told =
-        async { while !events.list(&refused).await.expect("events").items.iter().any(is_told) {} };
+    let told = async {
+        while !events.list(&refused).await.expect("events").items.iter().any(is_told) {
+            pause().await;
+        }
+    };
     tokio::time::timeout(PATIENCE, told).await.expect("an event in time");
     scheduler.stop().await;
 }

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use dovetail_cluster::reservations::definition;
 use dovetail_scheduler::Options;
-use dovetail_testkit::{ControlPlane, cluster};
+use dovetail_testkit::ControlPlane;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use serde_json::{Value, json};
 
-use crate::queue_objects::{self, create, install_from, kubectl, until};
+use crate::queue_objects::{self, create, install_from, kubectl, object_at, until};
 use crate::schedule::{Running, create_nodes, pod};
 
 fn definition_file() -> PathBuf {
@@ -38,9 +38,8 @@ pub(crate) fn reservation(name: &str, queue: &str, nodes: u32, (from, to): (i64,
 }
 
 pub(crate) fn status(control_plane: &ControlPlane, name: &str) -> Value {
-    let (said, _) = kubectl(control_plane, &["get", "reservation", name, "-o", "json"], "");
-    let object: Value = serde_json::from_str(&said).unwrap_or_default();
-    object["status"].clone()
+    let path = format!("/apis/dovetail.dev/v1alpha1/reservations/{name}");
+    object_at(control_plane, &path).unwrap_or_default()["status"].clone()
 }
 
 /// What the server refuses, and what it says then.
@@ -71,7 +70,7 @@ async fn node_of(pods: &Api<Pod>, name: &str) -> Option<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reserved_nodes_are_for_the_queue_alone_and_free_when_the_reservation_is_over() {
-    let control_plane = ControlPlane::start(cluster::Options::default()).expect("a control plane");
+    let control_plane = ControlPlane::fresh().expect("a control plane");
     queue_objects::install(&control_plane);
     install(&control_plane);
     refusals(&control_plane);

@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 
 use crate::queue_objects;
 use crate::reservation_objects;
-use crate::schedule::{PATIENCE, Running, create_nodes, elected};
+use crate::schedule::{PATIENCE, Running, create_nodes, elected, pause};
 use crate::sender::{Given, Sender};
 use crate::suspension;
 
@@ -235,6 +235,7 @@ async fn is_told_its_node(client: &Client) {
     let told = async {
         while !claims.get("data").await.expect("a claim").annotations().contains_key(SELECTED_NODE)
         {
+            pause().await;
         }
     };
     tokio::time::timeout(PATIENCE, told).await.expect("a node for the claim in time");
@@ -367,7 +368,7 @@ async fn the_scheduler_needs_every_right_of_its_manifest_and_no_other() {
     ];
     let waiting = async {
         while !written.iter().all(|count| scheduler.metrics.open_metrics().contains(count)) {
-            tokio::task::yield_now().await;
+            pause().await;
         }
     };
     tokio::time::timeout(PATIENCE, waiting).await.expect("announcements in time");

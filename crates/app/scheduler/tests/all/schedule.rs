@@ -10,7 +10,7 @@ use dovetail_scheduler::{
     Election, ListPatience, Metrics, Options, ProcessPhase, RunError, Status, run,
 };
 use dovetail_testkit::fake_api::{ApiFault, FaultRule, On, Verb};
-use dovetail_testkit::{ControlPlane, FakeApi, KubeletOptions, Kubelets, MachineShape, cluster};
+use dovetail_testkit::{ControlPlane, FakeApi, KubeletOptions, Kubelets, MachineShape};
 use futures_util::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{ListParams, PostParams};
@@ -21,6 +21,12 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Passes a moment between two looks: who asks without end takes the processor from those who work
+/// on the answer.
+pub(crate) async fn pause() {
+    tokio::time::sleep(Duration::from_millis(20)).await;
+}
 
 /// A scheduler on a task of its own.
 pub(crate) struct Running {
@@ -170,7 +176,7 @@ async fn a_dry_run_decides_and_writes_nothing() {
     let decided = "scheduler_schedule_attempts_total{result=\"scheduled\"} 12";
     let waiting = async {
         while !scheduler.metrics.open_metrics().contains(decided) {
-            tokio::task::yield_now().await;
+            pause().await;
         }
     };
     tokio::time::timeout(PATIENCE, waiting).await.expect("decisions in time");
@@ -227,7 +233,7 @@ async fn until_told(scheduler: &Running, words: &[&str]) -> String {
             if words.iter().all(|word| told.contains(word)) {
                 return told;
             }
-            tokio::task::yield_now().await;
+            pause().await;
         }
     };
     match tokio::time::timeout(PATIENCE, waiting).await {
@@ -306,6 +312,13 @@ async fn who_gave_the_lease_up_runs_again_after_a_pause() {
     scheduler.stop().await;
 }
 
+/// So many cases of a property, or as many as `PROPTEST_CASES` says.
+pub(crate) fn cases(unless_set: u32) -> ProptestConfig {
+    let config = ProptestConfig::default();
+    let is_set = std::env::var_os("PROPTEST_CASES").is_some();
+    ProptestConfig { cases: if is_set { config.cases } else { unless_set }, ..config }
+}
+
 /// How many runs with faults there are: `DOVETAIL_FAULT_SEEDS`, or what a test takes where it is
 /// not set.
 pub(crate) fn fault_runs(unless_set: u32) -> u32 {
@@ -337,7 +350,7 @@ pub(crate) fn faults() -> impl Strategy<Value = Vec<FaultRule>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(fault_runs(12)))]
+    #![proptest_config(ProptestConfig::with_cases(fault_runs(6)))]
 
     #[test]
     fn whatever_goes_wrong_every_pod_that_fits_is_bound_once(seed in any::<u64>(), rules in faults()) {
@@ -355,24 +368,24 @@ proptest! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_pods_run_on_a_real_cluster() {
-    let control_plane = ControlPlane::start(cluster::Options::default()).expect("a control plane");
+async fn hundreds_of_pods_run_on_a_real_cluster() {
+    let control_plane = ControlPlane::fresh().expect("a control plane");
     let client = control_plane.client().await.expect("a client");
     let nodes = Api::<Node>::all(client.clone());
     let pods = Api::<Pod>::default_namespaced(client.clone());
-    create_nodes(&nodes, 200).await;
+    create_nodes(&nodes, 60).await;
     let kubelets = Kubelets::start(client, KubeletOptions::default());
     let config = control_plane.config().await.expect("a kubeconfig");
     let scheduler = Running::start(config, elected("one"));
-    create_pods(&pods, 0..1_000).await;
-    let counts = kubelets.wait_until(PATIENCE, |counts| counts.running == 1_000).await;
+    create_pods(&pods, 0..300).await;
+    let counts = kubelets.wait_until(PATIENCE, |counts| counts.running == 300).await;
     assert_eq!(counts.expect("pods that run").rejected, 0);
     let all = pods.list(&ListParams::default()).await.expect("all pods").items;
     let annotated = |pod: &Pod| {
         let annotations = pod.metadata.annotations.as_ref();
         annotations.is_some_and(|all| all.contains_key("dovetail.dev/decision"))
     };
-    assert!(all.len() == 1_000 && all.iter().all(annotated));
+    assert!(all.len() == 300 && all.iter().all(annotated));
     assert_within(held(&all));
     scheduler.stop().await;
 }

@@ -8,19 +8,20 @@ use dovetail_control::control::Settings;
 use dovetail_plan::EstimatesConfig;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_scheduler::lead::LeaseName;
-use dovetail_testkit::{ControlPlane, KubeletOptions, Kubelets, cluster};
+use dovetail_testkit::{ControlPlane, FreshControlPlane, KubeletOptions, Kubelets};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Config};
 use serde_json::{Value, json};
 
 use crate::agree::{Leader, assert_same_line, create_learned, queues, written};
-use crate::queue_objects::{self, create, kubectl, queue};
+use crate::queue_objects::{self, create, kubectl, object_at, queue};
 use crate::receipts::fair;
 use crate::reservation_objects;
 use crate::schedule::{create_nodes, pod};
 
 const MINUTE_MS: u64 = 60_000;
+const JOB: &str = "/apis/batch/v1/namespaces/default/jobs/train";
 
 /// What becomes of the first leader, and of what it wrote.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,10 +46,11 @@ struct Told {
 }
 
 struct History {
-    control_plane: ControlPlane,
     config: Config,
     leader: Leader,
     decisions: Vec<String>,
+    // Last: those before it ask it until they are dropped.
+    control_plane: FreshControlPlane,
 }
 
 fn settings() -> Settings {
@@ -62,8 +64,7 @@ fn settings() -> Settings {
 type Placed = BTreeMap<String, String>;
 
 fn placed(control_plane: &ControlPlane) -> Placed {
-    let (said, _) = kubectl(control_plane, &["get", "pods", "-o", "json"], "");
-    let said = serde_json::from_str::<Value>(&said).expect("pods");
+    let said = object_at(control_plane, "/api/v1/namespaces/default/pods").expect("pods");
     let stays = said["items"].as_array().expect("a list").iter().filter_map(|pod| {
         let node = pod["spec"]["nodeName"].as_str()?;
         let name = pod["metadata"]["name"].as_str()?;
@@ -76,8 +77,7 @@ fn placed(control_plane: &ControlPlane) -> Placed {
 impl History {
     /// Three nodes, one of them reserved for queue `kept`; `ours` is guaranteed the other two.
     async fn begin() -> Self {
-        let control_plane = ControlPlane::start(cluster::Options::default());
-        let control_plane = control_plane.expect("a control plane");
+        let control_plane = ControlPlane::fresh().expect("a control plane");
         queue_objects::install(&control_plane);
         reservation_objects::install(&control_plane);
         create_learned(&control_plane);
@@ -102,7 +102,7 @@ impl History {
     }
 
     async fn wait(&mut self, what: &str, mut enough: impl FnMut(&ControlPlane) -> bool) {
-        let server = &self.control_plane;
+        let server: &ControlPlane = &self.control_plane;
         self.leader.until(what, |_| enough(server)).await;
     }
 
@@ -119,14 +119,13 @@ impl History {
 
     /// A pod of Job `train`, which is of queue `lent`.
     fn submit_of_job(&self, name: &str) {
-        let uid = ["get", "job", "train", "-o", "jsonpath={.metadata.uid}"];
-        let (uid, _) = kubectl(&self.control_plane, &uid, "");
+        let job = object_at(&self.control_plane, JOB).expect("a Job");
         let mut object = pod(name, 8);
         (object["apiVersion"], object["kind"]) = (json!("v1"), json!("Pod"));
         object["metadata"] = json!({"name": name, "namespace": "default",
             "labels": {"dovetail.dev/queue": "lent", "batch.kubernetes.io/job-name": "train"},
             "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "train",
-                "uid": uid, "controller": true}]});
+                "uid": job["metadata"]["uid"], "controller": true}]});
         object["spec"]["terminationGracePeriodSeconds"] = json!(1);
         create(&self.control_plane, &object);
     }
@@ -288,9 +287,8 @@ impl History {
 
 /// How often pods of the Job were preempted, as it says.
 fn receipt(control_plane: &ControlPlane) -> Value {
-    let (said, _) = kubectl(control_plane, &["get", "job", "train", "-o", "json"], "");
-    let said = serde_json::from_str::<Value>(&said).expect("a Job");
-    said["metadata"]["annotations"]["dovetail.dev/preemptions"].clone()
+    let job = object_at(control_plane, JOB).expect("a Job");
+    job["metadata"]["annotations"]["dovetail.dev/preemptions"].clone()
 }
 
 /// What the status of the queue that borrows says of its usage, and for which time, in seconds.

@@ -10,7 +10,7 @@ use dovetail_objects::{Kind, SELECTED_NODE};
 use dovetail_plan::PreemptionConfig;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_scheduler::Options;
-use dovetail_testkit::{ControlPlane, cluster};
+use dovetail_testkit::ControlPlane;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::gangs::{Cluster, member, names, native, node, pod};
 use crate::preempt_orders::high;
-use crate::schedule::{PATIENCE, Running, create_nodes, elected};
+use crate::schedule::{PATIENCE, Running, create_nodes, elected, pause};
 use crate::server::Server;
 
 /// Nodes, and a class whose volumes are made where pods go.
@@ -351,6 +351,7 @@ impl Storage {
                 if let Some(node) = node {
                     return node;
                 }
+                pause().await;
             }
         };
         tokio::time::timeout(PATIENCE, chosen).await.expect("a choice in time")
@@ -399,6 +400,7 @@ async fn nodes_of(pods: &Api<Pod>, names: &[&str]) -> Vec<String> {
             if let Some(nodes) = names.iter().map(node).collect::<Option<Vec<_>>>() {
                 return nodes;
             }
+            pause().await;
         }
     };
     tokio::time::timeout(PATIENCE, placed).await.expect("binds in time")
@@ -414,6 +416,7 @@ async fn says(pods: &Api<Pod>, name: &str, word: &str) -> String {
             if let Some(one) = ours.find(|one| one.reason.as_deref() == Some(word)) {
                 return one.message.unwrap_or_default();
             }
+            pause().await;
         }
     };
     tokio::time::timeout(PATIENCE, said).await.expect("a condition in time")
@@ -423,7 +426,7 @@ async fn says(pods: &Api<Pod>, name: &str, word: &str) -> String {
 /// server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_provisioner_learns_the_nodes_and_pods_start_with_their_volumes() {
-    let control_plane = ControlPlane::start(cluster::Options::default()).expect("a control plane");
+    let control_plane = ControlPlane::fresh().expect("a control plane");
     let client = control_plane.client().await.expect("a client");
     create_nodes(&Api::<Node>::all(client.clone()), 3).await;
     let storage = Storage::new(client.clone()).await;

@@ -16,6 +16,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::history::{Choices, bind, happen};
+use crate::schedule::cases;
 use crate::server::Server;
 
 /// After everything that histories create.
@@ -287,7 +288,7 @@ fn compare(server: &mut Server, scheduler: &mut Scheduler) -> Seen {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(cases(100))]
 
     #[test]
     fn the_engine_ends_where_one_made_from_the_last_objects_begins(

@@ -1,4 +1,5 @@
-//! What is kept per pod.
+//! What is kept per pod. A program of its own: its allocator counts behind a lock, which would slow
+//! down every other test.
 
 use dovetail_cluster::world::{Change, Settings, World};
 use dovetail_objects::{Kind, Object};
@@ -11,7 +12,7 @@ const MOST_KEPT_BYTES: usize = 4_000;
 const PODS: usize = 500;
 
 /// A GPU pod as a training operator makes them, with what a kubelet adds.
-pub(crate) fn large_pod(number: usize) -> Value {
+fn large_pod(number: usize) -> Value {
     let variable = |i: usize| json!({"name": format!("NCCL_SETTING_{i}"), "value": "/opt/nccl/plugins/lib:/usr/local/cuda/lib64"});
     let amounts = json!({"cpu": "96", "memory": "1800Gi", "nvidia.com/gpu": "8", "rdma/hca": "8"});
     json!({
@@ -113,17 +114,17 @@ fn alone(test: &str) {
 
 #[test]
 fn a_pod_of_seven_kilobytes_keeps_less_than_four() {
-    alone("memory::count_what_is_kept");
+    alone("count_what_is_kept");
 }
 
 #[test]
 fn a_relist_takes_little_more_than_what_is_there() {
-    alone("memory::count_a_relist");
+    alone("count_a_relist");
 }
 
 #[test]
 fn fifty_images_of_a_node_take_less_than_four_kilobytes() {
-    alone("memory::count_images_of_nodes");
+    alone("count_images_of_nodes");
 }
 
 fn texts() -> Vec<Vec<u8>> {
