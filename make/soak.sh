@@ -21,9 +21,15 @@ DOVETAIL_KILL_POINTS=${DOVETAIL_KILL_POINTS:-100}
 PROPTEST_CASES=${PROPTEST_CASES:-2000}
 export DOVETAIL_FAULT_SEEDS DOVETAIL_SERVER_FAULT_SEEDS DOVETAIL_WORLDS DOVETAIL_KILL_POINTS PROPTEST_CASES
 
+# What takes long and finds little is tried here alone.
+DOVETAIL_SOAK=1
+export DOVETAIL_SOAK
+
 prometheus=$(sh make/prometheus.sh)
 [ -z "$prometheus" ] || PATH=$PATH:$prometheus
 export PATH
+DOVETAIL_FOCUS_PYTHON=$(sh make/focus-validator.sh)
+export DOVETAIL_FOCUS_PYTHON
 
 # The first 10,000 are those of `make test`.
 seeds=target/soak-seeds

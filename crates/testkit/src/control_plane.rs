@@ -5,14 +5,22 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::PostParams;
+use kube::api::{ApiResource, GroupVersionKind, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
+use serde_json::Value;
 use thiserror::Error;
 
 use crate::cluster::{Cluster, Options, StartError, Stored};
+
+/// As `kubectl create` asks: the object says so of whom wrote it, and no field may be unknown.
+const AS_KUBECTL: &str = "fieldManager=kubectl-create&fieldValidation=Strict";
+
+/// How long the API server may take until it serves a kind that was defined.
+const SERVED_WITHIN: Duration = Duration::from_secs(120);
 
 /// A running control plane that tests speak to.
 ///
@@ -48,25 +56,67 @@ impl ControlPlane {
         shared.as_ref().map_err(|text| ControlPlaneError::Shared(text.clone()))
     }
 
-    /// A control plane that a test has for itself: etcd and the API server with nothing in them. One
-    /// that a test before has left serves again, since a start takes longer than most tests.
+    /// A control plane that a test has for itself: etcd and the API server with nothing in them.
     ///
     /// # Errors
     /// As [`ControlPlane::start`].
     pub fn fresh() -> Result<FreshControlPlane, ControlPlaneError> {
-        let left = lock(&LEFT).pop();
+        Self::fresh_with(Options::default())
+    }
+
+    /// The same with these options. One that a test before has left serves again, since a start
+    /// takes longer than most tests; but not where controllers run, which go on with what was.
+    ///
+    /// # Errors
+    /// As [`ControlPlane::start`].
+    pub fn fresh_with(options: Options) -> Result<FreshControlPlane, ControlPlaneError> {
+        if options.scheduler || options.controller_manager || options.kwok {
+            let has = Some((Self::start(options)?, None));
+            return Ok(FreshControlPlane { has, noted_before: 0 });
+        }
+        let left = {
+            let mut all = lock(&LEFT);
+            let fits = all.iter().position(|(one, _)| *one.cluster().options() == options);
+            fits.map(|at| all.swap_remove(at))
+        };
         let (control_plane, stored) = match left {
             Some((control_plane, stored)) => {
                 control_plane.cluster().restore(&stored)?;
                 (control_plane, stored)
             }
             None => {
-                let control_plane = Self::start(Options::default())?;
+                let control_plane = Self::start(options)?;
                 let stored = control_plane.cluster().stored()?;
                 (control_plane, stored)
             }
         };
-        Ok(FreshControlPlane { has: Some((control_plane, stored)) })
+        let noted_before = control_plane.cluster().noted().len();
+        Ok(FreshControlPlane { has: Some((control_plane, Some(stored))), noted_before })
+    }
+
+    /// Creates an object, in the namespace that it names, with all rights. A `kubectl` would take
+    /// as long as a hundred of these.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub fn create(&self, object: &Value) -> Result<(), ControlPlaneError> {
+        let path = format!("{}?{AS_KUBECTL}", collection(object));
+        let deadline = Instant::now() + SERVED_WITHIN;
+        loop {
+            match self.cluster().create(&path, &object.to_string()) {
+                // A server takes a moment to serve a kind that was just defined.
+                Err(StartError::Refused { answer, .. })
+                    if answer.contains(" 404 Not Found") && Instant::now() < deadline => {}
+                created => return created.map_err(ControlPlaneError::from),
+            }
+        }
+    }
+
+    /// What is at a path of the API server, such as `/api/v1/nodes/n0`, with all rights; `None` if
+    /// there is nothing.
+    #[must_use]
+    pub fn object(&self, path: &str) -> Option<Value> {
+        self.cluster().object(path)
     }
 
     /// The kubeconfig of the administrator.
@@ -165,6 +215,21 @@ impl ControlPlane {
 /// program.
 static LEFT: Mutex<Vec<(ControlPlane, Stored)>> = Mutex::new(Vec::new());
 
+/// Where objects like this one are.
+fn collection(object: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
+    let (root, group, number) = match version.split_once('/') {
+        Some((group, number)) => ("/apis", group, number),
+        None => ("/api", "", version.as_str()),
+    };
+    let plural = ApiResource::from_gvk(&GroupVersionKind::gvk(group, number, &kind)).plural;
+    match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => format!("{root}/{version}/namespaces/{namespace}/{plural}"),
+        None => format!("{root}/{version}/{plural}"),
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -172,7 +237,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// What [`ControlPlane::fresh`] gives. When the test ends by a panic, it is not used again.
 #[derive(Debug)]
 pub struct FreshControlPlane {
-    has: Option<(ControlPlane, Stored)>,
+    /// With what it held at first, if it can be used again.
+    has: Option<(ControlPlane, Option<Stored>)>,
+    /// How much was noted of the tests before.
+    noted_before: usize,
+}
+
+impl FreshControlPlane {
+    /// The requests of [`Options::noted_users`] of this test, one event of the audit log per line.
+    #[must_use]
+    pub fn noted(&self) -> String {
+        self.cluster().noted().split_off(self.noted_before)
+    }
 }
 
 impl Deref for FreshControlPlane {
@@ -188,7 +264,9 @@ impl Drop for FreshControlPlane {
     fn drop(&mut self) {
         // In a panic the control plane itself keeps its logs, and ends.
         if !std::thread::panicking() {
-            lock(&LEFT).extend(self.has.take());
+            let left = self.has.take();
+            let left = left.and_then(|(control_plane, stored)| Some((control_plane, stored?)));
+            lock(&LEFT).extend(left);
         }
     }
 }

@@ -29,7 +29,7 @@ fn only_namespaces_whose_pods_one_may_list_are_shown() {
     fill(&folder);
     let users = ["ada", "lin", "eve"].map(cluster::User::named);
     let options = cluster::Options { users: users.into(), ..cluster::Options::default() };
-    let control_plane = ControlPlane::start(options).expect("a control plane");
+    let control_plane = ControlPlane::fresh_with(options).expect("a control plane");
     for arguments in [
         "create namespace space-0",
         "create namespace space-1",

@@ -9,20 +9,20 @@ use std::time::Duration;
 use dovetail_sharing::{AmdDevices, Component, Partition, Record, Side, Step};
 use dovetail_testkit::binaries::Program;
 use dovetail_testkit::gpu_operator::{AmdNode, AmdOperator, Fault};
-use dovetail_testkit::{ControlPlane, cluster};
+use dovetail_testkit::{ControlPlane, FreshControlPlane};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::partition_apply::{create, policy, tainted};
+use crate::partition_apply::{create, get, policy, tainted};
 use crate::program::Folder;
-use crate::serve_rights::{asked, granted, kubectl, noting_beside};
+use crate::serve_rights::{asked, granted, kubectl, noting};
 
 /// A server with nodes of eight whole GPUs, each with a pod of the operator.
 struct Setting {
     // First: it asks the server until it is dropped.
     operator: AmdOperator,
     _runtime: Runtime,
-    control_plane: ControlPlane,
+    control_plane: FreshControlPlane,
     folder: Folder,
     kubeconfig: String,
 }
@@ -30,8 +30,7 @@ struct Setting {
 impl Setting {
     fn new(nodes: &[&str]) -> Self {
         let folder = Folder::new();
-        let options = cluster::Options::default();
-        let control_plane = noting_beside(&folder, cluster::User::named("sharer"), &[], options);
+        let control_plane = noting();
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build().expect("a runtime");
         let client = runtime.block_on(control_plane.client()).expect("a client");
@@ -41,13 +40,13 @@ impl Setting {
             let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name,
                 "labels": {"kubernetes.io/hostname": name,
                     "amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM"}}});
-            create(&control_plane, &folder, &node);
+            create(&control_plane, &node);
             let amounts = json!({"cpu": "64", "memory": "512Gi", "pods": "110"});
             let status = json!({"status": {"capacity": amounts, "allocatable": amounts,
                 "conditions": [{"type": "Ready", "status": "True"}]}});
             let patch = ["patch", "node", name, "--subresource=status", "--type=merge", "-p"];
             kubectl(&control_plane, &[&patch[..], &[&status.to_string()]].concat());
-            create(&control_plane, &folder, &operand(name));
+            create(&control_plane, &operand(name));
         }
         let amd = |name: &&str| {
             let mut amd = AmdNode::new(8, "spx_nps1", false, None);
@@ -77,8 +76,7 @@ impl Setting {
     }
 
     fn get(&self, object: &[&str]) -> Value {
-        let text = self.kubectl(&[&["get", "-o", "json"], object].concat());
-        serde_json::from_str(&text).expect("JSON")
+        get(&self.control_plane, object)
     }
 
     fn call(&self, command: &str) -> Value {
@@ -97,7 +95,7 @@ impl Setting {
             "metadata": {"name": name, "namespace": "default"},
             "spec": {"nodeName": node, "containers": [
                 {"name": "c", "image": "i", "resources": {"limits": limits}}]}});
-        create(&self.control_plane, &self.folder, &pod);
+        create(&self.control_plane, &pod);
         self.waits_for(&format!("pod/{name}"), "{.status.phase}=Running");
     }
 
@@ -154,7 +152,7 @@ fn a_free_amd_node_is_partitioned_and_returned_and_a_busy_one_is_left_alone() {
     setting.run("job", "n1", &gpu);
     setting.run("web", "n2", &json!({}));
     let spec = json!({"mode": "amd-partition", "partition": "cpx_nps4", "apply": true});
-    create(&setting.control_plane, &setting.folder, &policy("amd", spec));
+    create(&setting.control_plane, &policy("amd", spec));
     points_the_operator_at_our_profiles(&setting);
 
     let before = setting.pods();
@@ -196,7 +194,7 @@ fn a_free_amd_node_is_partitioned_and_returned_and_a_busy_one_is_left_alone() {
     assert!(events.contains("RepartitionRetried"), "{events}");
 
     leaves_a_node_that_others_partition(&setting);
-    let (used, refused) = asked(&setting.folder.read("audit.log"));
+    let (used, refused) = asked(&setting.control_plane.noted());
     assert!(refused.is_empty(), "{refused:?}");
     let role = |kind: &[&str]| granted(&setting.get(kind));
     let mut all = role(&["clusterrole", "dovetail-sharing-amd"]);
@@ -235,11 +233,11 @@ fn what_fails_under_one_policy_or_on_one_node_does_not_keep_the_others() {
         json!({"mode": "amd-partition", "partition": "cpx_nps4", "apply": true,
         "nodeSelector": {"kubernetes.io/hostname": pool}})
     };
-    create(&setting.control_plane, &setting.folder, &policy("amd", spec("n2")));
+    create(&setting.control_plane, &policy("amd", spec("n2")));
     points_the_operator_at_our_profiles(&setting);
     // The cluster has no operator of NVIDIA's, which a policy and a change under way need.
     let mig = json!({"mode": "mig", "apply": true, "nodeSelector": {"pool": "none"}});
-    create(&setting.control_plane, &setting.folder, &policy("a-mig", mig));
+    create(&setting.control_plane, &policy("a-mig", mig));
     let amd = |name: &str| {
         let partition = Partition::named(name).expect("a partition");
         Side::partitioned(8, AmdDevices { partition, is_named: false })

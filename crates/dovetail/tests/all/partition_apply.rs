@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use dovetail_testkit::gpu_operator::{Fault, GpuOperator, MigNode};
-use dovetail_testkit::{ControlPlane, cluster};
+use dovetail_testkit::{ControlPlane, FreshControlPlane, cluster};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -18,7 +18,7 @@ pub(crate) struct Setting {
     // First: it asks the server until it is dropped.
     operator: GpuOperator,
     _runtime: Runtime,
-    control_plane: ControlPlane,
+    control_plane: FreshControlPlane,
     pub(crate) folder: Folder,
     pub(crate) kubeconfig: String,
 }
@@ -37,7 +37,7 @@ impl Setting {
         options: cluster::Options,
     ) -> Self {
         let folder = Folder::new();
-        let control_plane = noting_beside(&folder, cluster::User::named("sharer"), &[], options);
+        let control_plane = noting_beside(options);
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build().expect("a runtime");
         let client = runtime.block_on(control_plane.client()).expect("a client");
@@ -53,7 +53,7 @@ impl Setting {
         let bind = ["create", "rolebinding", "sharer", "--user=sharer", "-n", "gpu-operator"];
         kubectl(&control_plane, &[&bind[..], &["--role=dovetail-sharing"]].concat());
         for name in nodes {
-            create_node(&control_plane, &folder, name);
+            create_node(&control_plane, name);
         }
         let gpus = |name: &&str| {
             let mut gpus = MigNode::new(gpus, None);
@@ -105,12 +105,11 @@ impl Setting {
     }
 
     pub(crate) fn create(&self, object: &Value) {
-        create(&self.control_plane, &self.folder, object);
+        create(&self.control_plane, object);
     }
 
     pub(crate) fn get(&self, object: &[&str]) -> Value {
-        let text = self.kubectl(&[&["get", "-o", "json"], object].concat());
-        serde_json::from_str(&text).expect("JSON")
+        get(&self.control_plane, object)
     }
 
     fn node(&self) -> Value {
@@ -148,12 +147,12 @@ impl Setting {
 
     /// What the program asked for.
     pub(crate) fn used(&self) -> BTreeSet<Right> {
-        asked(&self.folder.read("audit.log")).0
+        asked(&self.control_plane.noted()).0
     }
 
     /// Requests of the program that were refused.
     pub(crate) fn refused(&self) -> BTreeSet<String> {
-        let (_, refused) = asked(&self.folder.read("audit.log"));
+        let (_, refused) = asked(&self.control_plane.noted());
         refused.into_iter().map(|one| format!("{one:?}")).collect()
     }
 
@@ -166,11 +165,11 @@ impl Setting {
 }
 
 /// A node with two GPUs.
-fn create_node(control_plane: &ControlPlane, folder: &Folder, name: &str) {
+fn create_node(control_plane: &ControlPlane, name: &str) {
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {
         "kubernetes.io/hostname": name, "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
         "nvidia.com/gpu.count": "2", "nvidia.com/mig.capable": "true"}}});
-    create(control_plane, folder, &node);
+    create(control_plane, &node);
     let amounts = json!({"cpu": "64", "memory": "512Gi", "pods": "110"});
     let status = json!({"status": {"capacity": amounts, "allocatable": amounts,
         "conditions": [{"type": "Ready", "status": "True"}]}});
@@ -178,10 +177,40 @@ fn create_node(control_plane: &ControlPlane, folder: &Folder, name: &str) {
     kubectl(control_plane, &[&patch[..], &[&status.to_string()]].concat());
 }
 
-pub(crate) fn create(control_plane: &ControlPlane, folder: &Folder, object: &Value) {
-    folder.write("object.json", &object.to_string());
-    let file = folder.path("object.json").display().to_string();
-    kubectl(control_plane, &["create", "-f", &file]);
+pub(crate) fn create(control_plane: &ControlPlane, object: &Value) {
+    control_plane.create(object).expect("a new object");
+}
+
+/// What `kubectl get -o json` has of these; where it can, without the process.
+pub(crate) fn get(control_plane: &ControlPlane, object: &[&str]) -> Value {
+    if let Some(path) = path_of(object) {
+        return control_plane.object(&path).unwrap_or_else(|| panic!("no {path}"));
+    }
+    let text = kubectl(control_plane, &[&["get", "-o", "json"], object].concat());
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// The path of one object, or of the objects of a kind in a namespace; `None` for what only kubectl
+/// knows.
+fn path_of(object: &[&str]) -> Option<String> {
+    let (kind, rest) = object.split_first()?;
+    let (root, kinds) = match *kind {
+        "node" => ("/api/v1", "nodes"),
+        "sharingpolicy" => ("/apis/dovetail.dev/v1alpha1", "sharingpolicies"),
+        "pod" | "pods" => ("/api/v1/namespaces/default", "pods"),
+        "events" => ("/api/v1/namespaces/default", "events"),
+        "deployment" => ("/apis/apps/v1/namespaces/default", "deployments"),
+        "replicaset" => ("/apis/apps/v1/namespaces/default", "replicasets"),
+        _ => return None,
+    };
+    match rest {
+        [] | ["-n", "default"] => Some(format!("{root}/{kinds}")),
+        ["-l", label] => {
+            Some(format!("{root}/{kinds}?labelSelector={}", label.replace('=', "%3D")))
+        }
+        [name] if !name.starts_with('-') => Some(format!("{root}/{kinds}/{name}")),
+        _ => None,
+    }
 }
 
 pub(crate) fn policy(name: &str, spec: Value) -> Value {
@@ -232,7 +261,7 @@ fn a_node_is_cut_for_pending_pods_and_returned_under_the_rights_of_its_manifest(
     assert_eq!(node["status"]["allocatable"]["nvidia.com/gpu"], "2", "{node}");
     assert!(setting.events().contains("RepartitionRetried"));
 
-    let (used, refused) = asked(&setting.folder.read("audit.log"));
+    let (used, refused) = asked(&setting.control_plane.noted());
     assert!(refused.is_empty(), "{refused:?}");
     let role = |kind: &[&str]| granted(&setting.get(kind));
     let mut all = role(&["clusterrole", "dovetail-sharing"]);

@@ -63,6 +63,11 @@ timestamp_s,pod,gpu,activity_percent,memory_bytes,namespace,node
 300,train-0,1,96,,research,b
 ";
 
+/// Whether `make soak` runs the tests: it tries what takes long and finds little.
+pub(crate) fn is_soak() -> bool {
+    std::env::var_os("DOVETAIL_SOAK").is_some()
+}
+
 /// A folder with `nodes.csv`, `pods.csv`, `jobs.csv`, `overheads.csv` and `usage.csv`.
 pub(crate) struct Folder(TempDir);
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use dovetail_testkit::binaries::Program;
-use dovetail_testkit::{ControlPlane, cluster};
+use dovetail_testkit::{ControlPlane, FreshControlPlane, cluster};
 use serde_json::{Value, json};
 
 use crate::fake_prometheus::{FakePrometheus, Made, Query, two_gpus as series};
@@ -31,41 +31,23 @@ const ABSENT: [&str; 9] = [
 /// API group, resource, verb.
 pub(crate) type Right = (String, String, String);
 
-fn start(folder: &Folder) -> ControlPlane {
-    let account = cluster::User {
-        name: ACCOUNT.to_owned(),
-        groups: vec!["system:serviceaccounts".to_owned()],
-    };
-    noting(folder, account, &["reader", "stranger"])
-}
-
-/// A control plane that notes every request of a user in `audit.log`, and knows others besides.
-pub(crate) fn noting(folder: &Folder, user: cluster::User, others: &[&str]) -> ControlPlane {
-    noting_beside(folder, user, others, cluster::Options::default())
+/// A control plane that notes every request of the users whose rights are tested, and knows others
+/// besides.
+pub(crate) fn noting() -> FreshControlPlane {
+    noting_beside(cluster::Options::default())
 }
 
 /// The same with the components of `options`.
-pub(crate) fn noting_beside(
-    folder: &Folder,
-    user: cluster::User,
-    others: &[&str],
-    options: cluster::Options,
-) -> ControlPlane {
-    let policy = json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
-        "omitStages": ["RequestReceived"],
-        "rules": [{"level": "Metadata", "users": [user.name]}, {"level": "None"}]});
-    folder.write("policy.json", &policy.to_string());
-    let others = others.iter().map(|name| cluster::User::named(name));
+pub(crate) fn noting_beside(options: cluster::Options) -> FreshControlPlane {
+    let groups = vec!["system:serviceaccounts".to_owned()];
+    let account = cluster::User { name: ACCOUNT.to_owned(), groups };
+    let others = ["sharer", "viewer", "reader", "stranger"].map(cluster::User::named);
     let options = cluster::Options {
-        users: [user].into_iter().chain(others).collect(),
-        api_server_arguments: vec![
-            format!("--audit-policy-file={}", folder.path("policy.json").display()),
-            format!("--audit-log-path={}", folder.path("audit.log").display()),
-            "--audit-log-mode=blocking".to_owned(),
-        ],
+        users: [account].into_iter().chain(others).collect(),
+        noted_users: [ACCOUNT, "sharer", "viewer"].map(str::to_owned).into(),
         ..options
     };
-    ControlPlane::start(options).expect("a control plane")
+    ControlPlane::fresh_with(options).expect("a control plane")
 }
 
 pub(crate) fn kubectl(control_plane: &ControlPlane, arguments: &[&str]) -> String {
@@ -125,7 +107,7 @@ pub(crate) fn granted(role: &Value) -> BTreeSet<Right> {
 #[test]
 fn it_reads_with_every_right_of_its_manifest_and_no_other_and_writes_nothing() {
     let folder = Folder::new();
-    let control_plane = start(&folder);
+    let control_plane = noting();
     let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/serve");
     let deploy = deploy.display().to_string();
     kubectl(&control_plane, &["apply", "--validate=strict", "-k", &deploy]);
@@ -156,7 +138,7 @@ fn it_reads_with_every_right_of_its_manifest_and_no_other_and_writes_nothing() {
     assert_eq!(served.ask("/metrics", "Authorization: Bearer nobody-knows-it\r\n").0, 401);
     assert_eq!(served.end(), Some(0));
 
-    let (used, refused) = asked(&folder.read("audit.log"));
+    let (used, refused) = asked(&control_plane.noted());
     assert!(refused.is_empty(), "{refused:?}");
     let text = kubectl(&control_plane, &["get", "clusterrole", "dovetail-serve", "-o", "json"]);
     let mut granted = granted(&serde_json::from_str(&text).expect("JSON"));
@@ -211,7 +193,7 @@ const OWNER: &str = r#"{"apiVersion": "v1", "kind": "List", "items": [
 #[test]
 fn owners_are_told_once_of_idle_gpus_and_ended_jobs_and_nothing_else_is_written() {
     let folder = Folder::new();
-    let control_plane = start(&folder);
+    let control_plane = noting();
     let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/serve");
     kubectl(&control_plane, &["apply", "--validate=strict", "-k", &deploy.display().to_string()]);
     let rights = deploy.join("notices.yaml").display().to_string();
@@ -264,7 +246,7 @@ fn owners_are_told_once_of_idle_gpus_and_ended_jobs_and_nothing_else_is_written(
     assert!(text.contains("1 GPU allocated"), "{text}");
     assert!(text.contains("nothing was changed"), "{text}");
 
-    let (used, refused) = asked(&folder.read("audit.log"));
+    let (used, refused) = asked(&control_plane.noted());
     assert!(refused.is_empty(), "{refused:?}");
     let writes: Vec<&Right> =
         used.iter().filter(|(_, _, verb)| verb != "list" && verb != "get").collect();
@@ -282,7 +264,7 @@ const EXPORTER: &str = r#"{"apiVersion": "v1", "kind": "Pod",
 #[test]
 fn exporters_are_asked_with_the_rights_of_their_manifest_and_not_without() {
     let folder = Folder::new();
-    let control_plane = start(&folder);
+    let control_plane = noting();
     let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/serve");
     kubectl(&control_plane, &["apply", "--validate=strict", "-k", &deploy.display().to_string()]);
     kubectl(&control_plane, &["create", "namespace", "gpu-operator"]);
@@ -306,7 +288,7 @@ fn exporters_are_asked_with_the_rights_of_their_manifest_and_not_without() {
         let told = served.waits_for("1 of 1 exporter did not answer");
         assert_eq!(told.contains("status 403"), !is_granted, "{told}");
         assert_eq!(served.end(), Some(0));
-        let log = folder.read("audit.log").split_off(read);
+        let log = control_plane.noted().split_off(read);
         read += log.len();
         log
     };

@@ -46,7 +46,7 @@ fn create_objects(control_plane: &ControlPlane, folder: &Folder) {
 #[test]
 fn people_ask_with_every_right_of_the_viewers_manifest_and_no_other() {
     let folder = Folder::new();
-    let control_plane = noting(&folder, cluster::User::named("viewer"), &["stranger"]);
+    let control_plane = noting();
     let test = "people_ask_with_every_right_of_the_viewers_manifest_and_no_other";
     if !control_plane.has_gangs(test) {
         return;
@@ -70,7 +70,7 @@ fn people_ask_with_every_right_of_the_viewers_manifest_and_no_other() {
         refused.err
     );
 
-    let (mut used, refused) = asked(&folder.read("audit.log"));
+    let (mut used, refused) = asked(&control_plane.noted());
     assert!(refused.is_empty(), "{refused:?}");
     // What `why` reads of the pod itself.
     assert!(used.remove(&(String::new(), "pods".to_owned(), "list".to_owned())));

@@ -5,6 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use dovetail_recording::{Texts, replay};
 use dovetail_rehearsal::{Recipe, play, play_recorded, shrink};
+use mimalloc::MiMalloc;
+
+/// As the program does: objects are millions of small pieces.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Seeds of one run: `DOVETAIL_SEEDS` as `FIRST..END`.
 fn seeds() -> (u64, u64) {

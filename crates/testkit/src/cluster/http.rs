@@ -16,7 +16,7 @@ use super::StartError;
 use super::certificates::Authority;
 
 /// How long one request may take.
-const ANSWER_WITHIN: Duration = Duration::from_secs(20);
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 /// Speaks to one API server as its administrator.
 pub(super) struct LoopbackClient {
@@ -52,6 +52,13 @@ impl LoopbackClient {
     /// With which code the server answers to this path.
     pub(super) fn status_of(&self, path: &str) -> Option<u16> {
         self.request("GET", path, "").ok().and_then(|answer| status(&answer))
+    }
+
+    /// The JSON at this path.
+    pub(super) fn object(&self, path: &str) -> Option<serde_json::Value> {
+        let answer = self.request("GET", path, "").ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        serde_json::from_str(body).ok().filter(|_| status(head) == Some(200))
     }
 
     pub(super) fn create(&self, path: &str, object: &str) -> Result<(), StartError> {

@@ -132,6 +132,19 @@ impl Cluster {
         self.started.programs.path(program)
     }
 
+    /// What it consists of.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The requests of [`Options::noted_users`] by now, one event of the audit log per line.
+    #[must_use]
+    pub fn noted(&self) -> String {
+        // There is no file before the first request.
+        std::fs::read_to_string(self.guard.folder().join(programs::NOTED)).unwrap_or_default()
+    }
+
     /// The release of Kubernetes that runs.
     #[must_use]
     pub fn release(&self) -> Release {
@@ -232,6 +245,12 @@ impl Cluster {
         Ok(())
     }
 
+    /// What is at a path of the API server, such as `/api/v1/nodes/n0`; `None` if there is nothing.
+    #[must_use]
+    pub fn object(&self, path: &str) -> Option<serde_json::Value> {
+        self.started.client.object(path)
+    }
+
     /// Keeps the folder when the control plane ends, and answers with its path.
     pub fn keep_folder(&mut self) -> &Path {
         self.guard.keep();
@@ -251,6 +270,7 @@ impl Started {
         let access = Access::write(folder, ports.api_server, &authority, options)?;
         let client = LoopbackClient::new(ports.api_server, &authority, access.admin_token())?;
         let programs = programs.clone().with(folder, ports);
+        programs.write_settings(options)?;
 
         let mut etcd = Process::spawn(programs.etcd(), folder, guard)?;
         etcd.wait_for_mark(Instant::now() + READY_WITHIN)?;

@@ -10,7 +10,7 @@ use crate::binaries::Release;
 const MARK: &str = "dovetail-cluster.txt";
 
 /// What to start beside etcd and the API server, and for whom. `Options::default()` is those two.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The release of Kubernetes; without it [`Release::chosen`].
     pub release: Option<Release>,
@@ -24,6 +24,9 @@ pub struct Options {
     pub kwok: bool,
     /// Users beside the administrator; each gets a kubeconfig.
     pub users: Vec<User>,
+    /// Users each of whose requests the API server notes, in a file that
+    /// [`Cluster::noted`](super::Cluster::noted) reads.
+    pub noted_users: Vec<String>,
     /// More arguments of kube-apiserver.
     pub api_server_arguments: Vec<String>,
     /// A new or empty folder to work in; it is removed at the end. Without one, a folder below the

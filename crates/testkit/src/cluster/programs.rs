@@ -14,6 +14,10 @@ use crate::binaries::{self, BuildError, Program, Release};
 /// Large worlds need more than etcd's default of 2 GiB.
 const ETCD_QUOTA_BYTES: u64 = 8 << 30;
 
+/// Whose requests the API server notes, and where.
+const NOTING: &str = "audit-policy.json";
+pub(super) const NOTED: &str = "audit.log";
+
 /// Limits of the peers' clients, in requests per second: high enough never to be met.
 const CLIENT_QPS: u32 = 5000;
 
@@ -128,8 +132,24 @@ impl Programs {
         if self.release.has_gangs() {
             arguments.push("--runtime-config=scheduling.k8s.io/v1beta1=true".to_owned());
         }
+        if !options.noted_users.is_empty() {
+            arguments.extend([
+                format!("--audit-policy-file={}", self.file(NOTING)),
+                format!("--audit-log-path={}", self.file(NOTED)),
+                "--audit-log-mode=blocking".to_owned(),
+            ]);
+        }
         arguments.extend(options.api_server_arguments.iter().cloned());
         self.invocation(Program::KubeApiserver, arguments, Some("Serving securely on"))
+    }
+
+    /// Writes what the API server reads when it starts.
+    pub(super) fn write_settings(&self, options: &Options) -> Result<(), StartError> {
+        let policy = json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
+            "omitStages": ["RequestReceived"],
+            "rules": [{"level": "Metadata", "users": options.noted_users}, {"level": "None"}]});
+        let path = self.folder.join(NOTING);
+        std::fs::write(&path, policy.to_string()).map_err(StartError::file(&path))
     }
 
     /// The programs beside etcd and the API server.

@@ -24,7 +24,7 @@ use kube::api::PostParams;
 use kube::{Api, Config};
 use serde_json::{Value, json};
 
-use crate::queue_objects::{self, create, object_at, queue};
+use crate::queue_objects::{self, create, queue};
 use crate::schedule::{PATIENCE, create_nodes, pod};
 
 /// The server writes in whole seconds when a pod got its node.
@@ -172,7 +172,7 @@ async fn submit(pods: &Api<Pod>, all: [(&str, &str, &str); 2]) {
 /// What of a queue the leader writes and a question reads.
 pub(crate) fn written(control_plane: &ControlPlane, name: &str) -> Value {
     let path = format!("/apis/dovetail.dev/v1alpha1/queues/{name}");
-    object_at(control_plane, &path).expect("a queue")["status"].clone()
+    control_plane.object(&path).expect("a queue")["status"].clone()
 }
 
 /// The queues as they are shown, without what they have used by now, which is counted by time.

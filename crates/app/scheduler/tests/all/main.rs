@@ -58,3 +58,9 @@ mod volumes;
 mod waiting;
 mod watch;
 mod world;
+
+use mimalloc::MiMalloc;
+
+/// As the program does: objects are millions of small pieces.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;

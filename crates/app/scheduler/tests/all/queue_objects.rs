@@ -9,7 +9,7 @@ use dovetail_scheduler::Options;
 use dovetail_testkit::ControlPlane;
 use dovetail_testkit::binaries::Program;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{ApiResource, DynamicObject, GetParams, GroupVersionKind, PostParams, Request};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
@@ -68,47 +68,8 @@ pub(crate) fn queue(name: &str, spec: Value) -> Value {
         "metadata": {"name": name}, "spec": spec})
 }
 
-/// Creates an object. A kubectl would cost more than the scheduler takes to place a pod.
 pub(crate) fn create(control_plane: &ControlPlane, object: &Value) {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
-    let (root, group, number) = match version.split_once('/') {
-        Some((group, number)) => ("/apis", group, number),
-        None => ("/api", "", version.as_str()),
-    };
-    let plural = ApiResource::from_gvk(&GroupVersionKind::gvk(group, number, &kind)).plural;
-    let path = match object["metadata"]["namespace"].as_str() {
-        Some(namespace) => format!("{root}/{version}/namespaces/{namespace}/{plural}"),
-        None => format!("{root}/{version}/{plural}"),
-    };
-    let creating = async {
-        let client = control_plane.client().await.expect("a client");
-        loop {
-            let body = object.to_string().into_bytes();
-            let request = Request::new(&path).create(&PostParams::default(), body);
-            match client.request::<Value>(request.expect("a request")).await {
-                // A server takes a moment to serve a kind that was just defined.
-                Err(kube::Error::Api(status)) if status.code == 404 => pause().await,
-                created => return drop(created.expect("a new object")),
-            }
-        }
-    };
-    at_once(async { tokio::time::timeout(PATIENCE, creating).await.expect("a kind in time") });
-}
-
-/// What is at a path below `/api` or `/apis`: an object or a list; `None` if there is nothing.
-pub(crate) fn object_at(control_plane: &ControlPlane, path: &str) -> Option<Value> {
-    let (folder, name) = path.rsplit_once('/').expect("a path");
-    let request = Request::new(folder).get(name, &GetParams::default()).expect("a request");
-    at_once(async {
-        let client = control_plane.client().await.expect("a client");
-        client.request(request).await.ok()
-    })
-}
-
-/// The end of something that is waited for, in a function that waits for nothing else.
-fn at_once<T>(what: impl Future<Output = T>) -> T {
-    tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(what))
+    control_plane.create(object).expect("a new object");
 }
 
 /// A pod of a native group. It is not made through a typed client, whose types do not know of

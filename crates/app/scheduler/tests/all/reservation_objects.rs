@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use serde_json::{Value, json};
 
-use crate::queue_objects::{self, create, install_from, kubectl, object_at, until};
+use crate::queue_objects::{self, create, install_from, kubectl, until};
 use crate::schedule::{Running, create_nodes, pod};
 
 fn definition_file() -> PathBuf {
@@ -39,7 +39,7 @@ pub(crate) fn reservation(name: &str, queue: &str, nodes: u32, (from, to): (i64,
 
 pub(crate) fn status(control_plane: &ControlPlane, name: &str) -> Value {
     let path = format!("/apis/dovetail.dev/v1alpha1/reservations/{name}");
-    object_at(control_plane, &path).unwrap_or_default()["status"].clone()
+    control_plane.object(&path).unwrap_or_default()["status"].clone()
 }
 
 /// What the server refuses, and what it says then.

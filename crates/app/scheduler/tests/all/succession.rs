@@ -15,7 +15,7 @@ use kube::{Api, Config};
 use serde_json::{Value, json};
 
 use crate::agree::{Leader, assert_same_line, create_learned, queues, written};
-use crate::queue_objects::{self, create, kubectl, object_at, queue};
+use crate::queue_objects::{self, create, kubectl, queue};
 use crate::receipts::fair;
 use crate::reservation_objects;
 use crate::schedule::{create_nodes, pod};
@@ -64,7 +64,7 @@ fn settings() -> Settings {
 type Placed = BTreeMap<String, String>;
 
 fn placed(control_plane: &ControlPlane) -> Placed {
-    let said = object_at(control_plane, "/api/v1/namespaces/default/pods").expect("pods");
+    let said = control_plane.object("/api/v1/namespaces/default/pods").expect("pods");
     let stays = said["items"].as_array().expect("a list").iter().filter_map(|pod| {
         let node = pod["spec"]["nodeName"].as_str()?;
         let name = pod["metadata"]["name"].as_str()?;
@@ -119,7 +119,7 @@ impl History {
 
     /// A pod of Job `train`, which is of queue `lent`.
     fn submit_of_job(&self, name: &str) {
-        let job = object_at(&self.control_plane, JOB).expect("a Job");
+        let job = self.control_plane.object(JOB).expect("a Job");
         let mut object = pod(name, 8);
         (object["apiVersion"], object["kind"]) = (json!("v1"), json!("Pod"));
         object["metadata"] = json!({"name": name, "namespace": "default",
@@ -287,7 +287,7 @@ impl History {
 
 /// How often pods of the Job were preempted, as it says.
 fn receipt(control_plane: &ControlPlane) -> Value {
-    let job = object_at(control_plane, JOB).expect("a Job");
+    let job = control_plane.object(JOB).expect("a Job");
     job["metadata"]["annotations"]["dovetail.dev/preemptions"].clone()
 }
 

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::program::is_soak;
+
 /// What stands where a value was.
 const HOSTILE: [&str; 22] = [
     "",
@@ -29,14 +31,16 @@ const HOSTILE: [&str; 22] = [
 ];
 
 /// How many inputs are spoiled by chance.
-const BY_CHANCE: u64 = 400;
+fn by_chance_count() -> u64 {
+    if is_soak() { 4_000 } else { 150 }
+}
 
 /// Spoiled forms of an input, each with what was done to it.
 pub(super) fn spoiled(good: &str) -> Vec<(String, Vec<u8>)> {
     let mut all = whole(good);
     all.extend(cut(good));
     all.extend(values(good));
-    all.extend((0..BY_CHANCE).map(|seed| (format!("seed {seed}"), by_chance(good, seed))));
+    all.extend((0..by_chance_count()).map(|seed| (format!("seed {seed}"), by_chance(good, seed))));
     all
 }
 
