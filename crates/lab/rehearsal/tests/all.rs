@@ -68,12 +68,17 @@ fn the_same_seed_gives_the_same_log() {
     }
 }
 
+/// Seeds whose leaderships are replayed; `make soak` replays more.
+fn leaderships() -> u64 {
+    if std::env::var_os("DOVETAIL_SOAK").is_some() { 600 } else { 60 }
+}
+
 /// What was recorded of each leadership leads to the same decisions and requests, to the byte, also
 /// of one that was killed; and recording changes nothing.
 #[test]
 fn every_leadership_replays_from_its_recording() {
     let (mut requests, mut killed) = (0, 0);
-    for seed in 0..150 {
+    for seed in 0..leaderships() {
         let (recipe, texts) = (Recipe::all_of(seed), Texts::default());
         let played = play_recorded(&recipe, &|| texts.recording());
         assert_eq!(played, play(&recipe), "seed {seed}");
@@ -84,7 +89,7 @@ fn every_leadership_replays_from_its_recording() {
             requests += String::from_utf8_lossy(&text).matches("\"method\":").count();
         }
     }
-    assert!(killed > 10 && requests > 1_000, "{killed} were killed, {requests} requests");
+    assert!(killed > 4 && requests > 400, "{killed} were killed, {requests} requests");
 }
 
 /// One seed, or one kept history, with its log: `DOVETAIL_HISTORY=8` or a file.

@@ -16,7 +16,7 @@ mod reads;
 mod values;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use cel::common::types::{CelBool, CelInt, CelList, CelMap, CelMapKey, CelString};
 use cel::common::value::Val;
@@ -47,11 +47,16 @@ impl CelSelector {
     }
 }
 
+/// Hundreds of functions, which are the same for all: declared once.
+static DECLARED: LazyLock<Arc<Env>> = LazyLock::new(|| {
+    let mut env = Env::stdlib();
+    functions::declare(&mut env);
+    Arc::new(env)
+});
+
 impl Default for Language {
     fn default() -> Self {
-        let mut env = Env::stdlib();
-        functions::declare(&mut env);
-        Self { env: Arc::new(env) }
+        Self { env: Arc::clone(&DECLARED) }
     }
 }
 
