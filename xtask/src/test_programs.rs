@@ -21,9 +21,9 @@ const AT_ONCE: usize = 2;
 const LONGEST: [&str; 9] = [
     "dovetail",
     "dovetail-plan",
-    "dovetail-scheduler",
     "dovetail-rehearsal",
     "dovetail-sim",
+    "dovetail-scheduler",
     "dovetail-store",
     "dovetail-testkit",
     "dovetail-inventory",

@@ -10,6 +10,7 @@ use dovetail_testkit::cluster::{Cluster, Options, StartError, User};
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
+use serde_json::json;
 
 /// The variable that turns one test into the program that another one kills.
 const VICTIM: &str = "DOVETAIL_TESTKIT_VICTIM";
@@ -28,6 +29,48 @@ async fn the_server_has_its_version_and_the_newest_one_the_native_gang_api() {
     assert_eq!(version, "v1.37.1");
     let gangs = client.list_api_group_resources("scheduling.k8s.io/v1beta1").await.unwrap();
     assert!(gangs.resources.iter().any(|resource| resource.name == "podgroups"), "{gangs:?}");
+}
+
+/// Also a kind that was defined, which can be defined anew.
+#[test]
+fn a_fresh_server_has_nothing_of_the_test_before() {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let version = json!({"name": "v1", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": schema}});
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition", "metadata": {"name": "things.example.com"},
+        "spec": {"group": "example.com", "scope": "Cluster", "versions": [version],
+            "names": {"kind": "Thing", "listKind": "ThingList", "plural": "things",
+                "singular": "thing"}}});
+    let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}});
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n0"}});
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "dovetail", "namespace": "default"}, "spec": {}});
+    let paths = [
+        "/api/v1/nodes/n0",
+        "/apis/coordination.k8s.io/v1/namespaces/default/leases/dovetail",
+        "/apis/example.com/v1/things/a",
+        "/apis/example.com/v1",
+    ];
+    let mut servers = Vec::new();
+    for _ in 0..2 {
+        let control_plane = ControlPlane::fresh().unwrap();
+        servers.push(control_plane.cluster().server().to_owned());
+        for path in paths {
+            assert_eq!(control_plane.object(path), None, "{path}");
+        }
+        assert!(control_plane.object("/api/v1/namespaces/kube-system").is_some());
+        for object in [&node, &lease, &definition, &thing] {
+            control_plane.create(object).unwrap();
+        }
+        for path in &paths[..3] {
+            assert!(control_plane.object(path).is_some(), "{path}");
+        }
+        let unknown = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"},
+            "spec": {"unknown": true}});
+        assert!(control_plane.create(&unknown).is_err(), "as kubectl, it refuses unknown fields");
+    }
+    assert_eq!(servers[0], servers[1]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
