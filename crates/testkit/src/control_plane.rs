@@ -65,12 +65,13 @@ impl ControlPlane {
     }
 
     /// The same with these options. One that a test before has left serves again, since a start
-    /// takes longer than most tests; but not where controllers run, which go on with what was.
+    /// takes longer than most tests; but not where controllers or kubelets run, which would make
+    /// anew what is removed.
     ///
     /// # Errors
     /// As [`ControlPlane::start`].
     pub fn fresh_with(options: Options) -> Result<FreshControlPlane, ControlPlaneError> {
-        if options.scheduler || options.controller_manager || options.kwok {
+        if options.controller_manager || options.kwok {
             let has = Some((Self::start(options)?, None));
             return Ok(FreshControlPlane { has, noted_before: 0 });
         }

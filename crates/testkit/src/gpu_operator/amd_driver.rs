@@ -19,7 +19,7 @@ use super::mount::Mount;
 /// Where the operator runs.
 const NAMESPACE: &str = "kube-amd-gpu";
 /// How often nodes are read.
-const EVERY: Duration = Duration::from_millis(50);
+const EVERY: Duration = Duration::from_millis(150);
 
 const LABEL: &str = "dcm.amd.com/gpu-config-profile";
 const STATE: &str = "dcm.amd.com/gpu-config-profile-state";

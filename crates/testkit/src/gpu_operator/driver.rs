@@ -18,7 +18,7 @@ use super::mount::Mount;
 /// Where the operator runs.
 const NAMESPACE: &str = "gpu-operator";
 /// How often nodes are read.
-const EVERY: Duration = Duration::from_millis(50);
+const EVERY: Duration = Duration::from_millis(150);
 
 const LABEL: &str = "nvidia.com/mig.config";
 const STATE: &str = "nvidia.com/mig.config.state";
