@@ -54,7 +54,7 @@ impl LoopbackClient {
         self.request("GET", path, "").ok().and_then(|answer| status(&answer))
     }
 
-    /// The JSON at this path.
+    /// What the server has at this path; `None` if nothing.
     pub(super) fn object(&self, path: &str) -> Option<serde_json::Value> {
         let answer = self.request("GET", path, "").ok()?;
         let (head, body) = answer.split_once("\r\n\r\n")?;

@@ -578,7 +578,6 @@ async fn describe_on_a_real_server_shows_what_people_expect() {
     };
     tokio::time::timeout(PATIENCE, now_first).await.expect("a condition in time");
     scheduler.stop().await;
-    // On a slow machine one reason more may have been written.
     let told = events(&client, "default").await;
-    assert!((6..=7).contains(&told.len()), "{told:#?}");
+    assert!((6..=7).contains(&told.len()), "6, or 7 on a slow machine: {told:#?}");
 }
