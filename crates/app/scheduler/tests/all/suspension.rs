@@ -331,13 +331,13 @@ async fn a_job_that_is_suspended_for_a_queue_runs_again_when_there_is_room() {
     scheduler.stop().await;
 }
 
-const JOB_SET: &str = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets/set";
+const JOB_SET_PATH: &str = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets/set";
 
 /// The JobSet controller suspends and resumes the Jobs of a JobSet: here the test does.
 async fn as_the_set_says(control_plane: &ControlPlane, is_suspended: bool) {
     let what = if is_suspended { "a suspended JobSet" } else { "a JobSet that is resumed" };
     until(what, async || {
-        let set = control_plane.object(JOB_SET).expect("a JobSet");
+        let set = control_plane.object(JOB_SET_PATH).expect("a JobSet");
         let mark = &set["metadata"]["annotations"]["dovetail.dev/suspended"];
         set["spec"]["suspend"] == is_suspended && mark.is_string() == is_suspended
     })
@@ -355,7 +355,7 @@ async fn a_job_set_that_is_suspended_for_a_queue_runs_again_when_there_is_room()
     let wants = json!({"name": "set", "namespace": "default",
         "annotations": {"dovetail.dev/preemption": "suspend"}});
     queue_objects::create(&control_plane, &job_set(wants, 2));
-    let uid = control_plane.object(JOB_SET).expect("a JobSet")["metadata"]["uid"].clone();
+    let uid = control_plane.object(JOB_SET_PATH).expect("a JobSet")["metadata"]["uid"].clone();
     let owner = json!([{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "set",
         "uid": uid, "controller": true}]);
     let metadata = json!({"name": "set-w-0", "namespace": "default", "ownerReferences": owner});
