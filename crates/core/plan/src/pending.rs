@@ -68,6 +68,12 @@ impl Sleep {
             None => self.reason,
         }
     }
+
+    /// How it goes on after something became better that was not enough: what its first job lacks
+    /// may be something else by now.
+    pub(crate) fn on(self) -> Self {
+        Self { wants: self.wants.with_others(), ..self }
+    }
 }
 
 /// What the queue of a job has to say in whose turn it is.

@@ -218,6 +218,17 @@ impl Help {
         self.meets(Self::BY_LEAVING)
     }
 
+    /// The same once others may have taken what was freed, or once less was freed than is lacking:
+    /// whatever somebody holds may be in the way by now. Nothing more where nobody who leaves could
+    /// help.
+    #[must_use]
+    pub fn with_others(self) -> Self {
+        match self.is_given_by_leaving() {
+            true => self | Self::BY_LEAVING,
+            false => self,
+        }
+    }
+
     /// Whether any of the two sets' causes is in both.
     pub fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0

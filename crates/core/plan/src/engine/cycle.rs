@@ -102,11 +102,10 @@ impl Engine {
                 Err(Tried::Waits(reason, wants, until_ms)) => {
                     let sleep = Sleep { wants, reason, until_ms };
                     self.books.jobs.pending.sleep(class, sleep);
-                    let told = match self.reserve.for_head(&mut self.books, job, reason, plan) {
-                        same if same == reason => sleep.told(),
-                        reserved => reserved,
-                    };
+                    let told = self.reserve.for_head(&mut self.books, job, reason, plan);
+                    let told = if told == reason { sleep.told() } else { told };
                     self.books.jobs.say(job, told, plan);
+                    woken.note_tried((job, class), (&mut self.books, &self.reserve));
                     after = Some(place);
                 }
             }
@@ -128,6 +127,8 @@ impl Engine {
             if may_start((class, sleep), &mut self.books, &mut known, (helped, &nodes)) {
                 woken.note(class, sleep);
                 self.books.jobs.pending.wake(class);
+            } else if sleep.on().wants != sleep.wants {
+                self.books.jobs.pending.sleep(class, sleep.on());
             }
         }
         woken.note_helped(helped, nodes);
@@ -154,6 +155,7 @@ impl Engine {
         let sleep = asleep?;
         let (place, _) = self.books.jobs.records[&job].place?;
         self.books.jobs.pending.sleep(class, sleep);
+        woken.forget(class);
         self.books.jobs.say(job, sleep.told(), plan);
         if is_due && self.books.jobs.pending.looks_at_queues() {
             woken.let_sleep((&mut self.books, &self.reserve));

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use dovetail_model::{JobId, NodeId, PendingReason};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Books, relations};
 use crate::pending::{Sleep, asleep_before};
@@ -22,6 +22,8 @@ pub(super) struct Woken {
     classes: FxHashMap<usize, (Sleep, usize)>,
     /// Of the classes that were asked again, how many of the latest sleep on.
     asleep_again: usize,
+    /// Classes that sleep on before it was their turn to be asked.
+    let_asleep: FxHashSet<usize>,
 }
 
 impl Woken {
@@ -88,12 +90,10 @@ impl Woken {
         let helped = helped.iter().fold(Help::NONE, |all, (helped, _)| all | *helped);
         Some((*sleep, helped, nodes))
     }
-}
 
-impl Woken {
     /// All classes sleep on that were woken for room that is taken by now and are told nothing new:
     /// one after the other, each would first have to be found.
-    pub(super) fn let_sleep(&self, (books, reserve): (&mut Books, &Reservations)) {
+    pub(super) fn let_sleep(&mut self, (books, reserve): (&mut Books, &Reservations)) {
         let mut known = KeptQuota::default();
         let awake: Vec<usize> = books.jobs.pending.awake.classes().collect();
         for class in awake {
@@ -102,11 +102,34 @@ impl Woken {
             let Some(sleep) = sleep else { continue };
             if books.jobs.records[&job].reason == Some(sleep.told()) {
                 books.jobs.pending.sleep(class, sleep);
+                self.forget(class);
+                self.let_asleep.insert(class);
             }
         }
     }
 
-    /// What a class slept for that was woken in this cycle for room that others have taken by now.
+    /// A job was tried in vain: whatever woke its class before does not count. Whoever is the first
+    /// of its queue by now is tried, even if its class was let sleep before its turn.
+    pub(super) fn note_tried(
+        &mut self,
+        (job, class): (JobId, usize),
+        (books, reserve): (&mut Books, &Reservations),
+    ) {
+        self.forget(class);
+        if self.let_asleep.is_empty() {
+            return;
+        }
+        let queue = &books.jobs.records[&job].job.queue;
+        let first = reserve.first_of(books, queue);
+        let place = first.and_then(|first| books.jobs.records[&first].place);
+        if let Some((_, class)) = place
+            && self.let_asleep.remove(&class)
+        {
+            books.jobs.pending.wake(class);
+        }
+    }
+
+    /// How a class sleeps on that was woken in this cycle for room that others have taken by now.
     /// The first job of a queue is always tried.
     pub(super) fn is_in_vain(
         &self,
@@ -121,7 +144,7 @@ impl Woken {
             return None;
         }
         let queue = &books.jobs.records[&job].job.queue;
-        (reserve.first_of(books, queue) != Some(job)).then_some(sleep)
+        (reserve.first_of(books, queue) != Some(job)).then(|| sleep.on())
     }
 }
 

@@ -61,7 +61,7 @@ impl Toll {
 
 impl Prey<'_> {
     /// What a job costs; `None` in `None` if it cannot be stopped, `None` where it may go in part,
-    /// or has pods of several kinds.
+    /// has pods of several kinds, or has gone in this search but for what is ending.
     pub(super) fn toll(&self, state: &State, job: JobId) -> Option<Option<Toll>> {
         let Some(record) = self.may_stop(job) else { return Some(None) };
         let [set] = record.job.pod_sets.as_slice() else { return None };
@@ -75,7 +75,7 @@ impl Prey<'_> {
         };
         let pods = record.holdings.iter().filter(is_held).count();
         if pods == 0 {
-            return Some(None);
+            return None;
         }
         let shape = state.shapes.get(record.gang.sets[0].shape);
         let gpu_milli = shape.gpu_milli.unsigned_abs() * pods as u64;

@@ -73,7 +73,9 @@ impl Reservations {
         let mut has_ended = false;
         for job in reserved_jobs(books) {
             if !heads.contains(&job) {
+                let awaited = awaited_jobs(books, job);
                 self.end(books, job, plan);
+                note_no_longer_awaited(&awaited, job, books);
                 has_ended = true;
             } else if fewer_reserved {
                 // Room that is reserved for others counts as taken for ever: only when their jobs
@@ -206,6 +208,7 @@ impl Reservations {
         plan: &mut Plan,
     ) -> bool {
         let before = books.kept.reserved.get(job).map(|claim| claim.until_ms);
+        let awaited = awaited_jobs(books, job);
         let yielding = self.yield_to(books, job);
         let search = Search::of(books, job, &yielding, &mut self.operations_left);
         let found = search.earliest(before_ms);
@@ -221,6 +224,9 @@ impl Reservations {
             }
             None if before_ms == u64::MAX => self.end(books, job, plan),
             None => {}
+        }
+        if is_other {
+            note_no_longer_awaited(&awaited, job, books);
         }
         is_other
     }
@@ -310,6 +316,32 @@ fn counts_on_raised(books: &Books, job: JobId) -> bool {
         let end_ms = held.and_then(|id| state.holdings.get(id).phase.expected_end_ms());
         held.is_some() && end_ms.is_none_or(|end_ms| end_ms > claim.until_ms)
     })
+}
+
+/// Jobs on whose ends what is reserved for a job counts.
+fn awaited_jobs(books: &Books, job: JobId) -> BTreeSet<JobId> {
+    let claim = books.kept.reserved.get(job).into_iter();
+    let jobs = claim.flat_map(|claim| &claim.awaited).filter_map(|owner| match owner {
+        Owner::Pod(pod) => Some(pod.job),
+        Owner::Foreign(_) | Owner::Reservation => None,
+    });
+    jobs.collect()
+}
+
+/// Of the jobs on whose ends what was reserved for a job counted, those may be preempted for others
+/// by now on whose ends nothing reserved counts any more.
+fn note_no_longer_awaited(before: &BTreeSet<JobId>, job: JobId, books: &mut Books) {
+    if !books.preempts {
+        return;
+    }
+    let mut awaited = books.kept.promised_to_others(job, &BTreeSet::new());
+    awaited.extend(awaited_jobs(books, job));
+    let Books { placement, jobs, .. } = books;
+    for other in before.difference(&awaited) {
+        if jobs.records.contains_key(other) {
+            jobs.note_others_of(&mut placement.state, *other);
+        }
+    }
 }
 
 /// Whether all nodes are there and take pods on which a job has its places.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use dovetail_check::Judge;
 use dovetail_model::job::EstimateSource;
 use dovetail_model::{
-    Action, Estimate, Event, HowEnded, JobId, Node, Plan, PodSet, Queue, Snapshot,
+    Action, DeviceAmount, Estimate, Event, Holding, HoldingId, HoldingPhase, HowEnded, JobId, Node,
+    Owner, Plan, PodSet, Queue, Resources, Snapshot,
 };
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Engine, Order, PolicySpec, PreemptionConfig, ReserveConfig};
@@ -263,4 +264,47 @@ fn a_job_grows_in_lent_room_as_far_as_that_may_be_lent() {
         world.now_ms = 1_000_000;
         assert_eq!(started(&world.end(1)), [2], "{lent_percent}");
     }
+}
+
+/// A GPU of a node of three is held by somebody outside, who stays longer than was expected.
+fn held_outside(end_ms: u64) -> Event {
+    Event::ForeignHeld(Box::new(Holding {
+        id: HoldingId(0),
+        node: "n0".into(),
+        owner: Owner::Foreign("outside".into()),
+        phase: HoldingPhase::Held { expected_end_ms: Some(end_ms) },
+        reservation: None,
+        resources: Resources::pod(0, 0),
+        devices: vec![(0, DeviceAmount::share(1_000, 0))],
+        counts_into: Default::default(),
+        attachments: Default::default(),
+    }))
+}
+
+/// What is reserved for a job counts on the end of another, which is spared for that. Once it is to
+/// start elsewhere, and later, a job of a priority between theirs preempts the other.
+#[test]
+fn whom_no_reservation_counts_on_any_more_is_preempted_for_others() {
+    let node = |name: &str| Node::plain(name, 64_000, 1_000, 3, "h100");
+    let nodes = vec![node("n0"), node("n1")];
+    let mut world = World::under(config(), &Snapshot { nodes, ..Snapshot::default() });
+    world.step(held_outside(100_000));
+    assert_eq!(started(&submit(&mut world, 0, 2, Some(200))), [1]);
+    assert_eq!(started(&submit(&mut world, 10, 3, Some(1_000))), [2]);
+    let plan = world.submit(
+        |job| {
+            job.queue = "q".to_owned();
+            job.priority = 10;
+            job.estimate = Some(estimate(600));
+            job.preemption.never_preempts = true;
+        },
+        asks(whole(3)),
+    );
+    assert_eq!(started(&plan), [] as [u64; 0]);
+    let until_ms = |world: &World| world.engines[0].snapshot().reserved[0].claim.until_ms;
+    assert_eq!(until_ms(&world), 200_000);
+    assert_eq!(victims(&submit(&mut world, 5, 2, None)), [] as [u64; 0]);
+    world.now_ms = 101_000;
+    assert_eq!(victims(&world.step(Event::Tick)), [1]);
+    assert_eq!(until_ms(&world), 1_000_000);
 }

@@ -33,5 +33,6 @@ mod preemption_effort;
 mod queues;
 mod recipe;
 mod requeue;
+mod sleeping;
 mod topology;
 mod wide_tree;
