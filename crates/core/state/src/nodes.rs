@@ -96,11 +96,6 @@ impl Nodes {
         self.hot.len()
     }
 
-    /// How many nodes are there.
-    pub fn count(&self) -> usize {
-        self.by_name.len()
-    }
-
     /// Nodes that are there, by slot.
     pub fn present(&self) -> impl Iterator<Item = (NodeId, &Node)> {
         self.cold

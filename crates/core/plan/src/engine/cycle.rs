@@ -58,8 +58,7 @@ impl Engine {
         self.reserve.settle_bookings(&mut self.books, raised, plan);
         self.reserve.settle(&mut self.books, raised, plan);
         let Books { jobs, placement, .. } = &mut self.books;
-        let first = not_searched(placement.state.helped, &mut jobs.pending);
-        self.preemption.begin_cycle(placement.state.nodes.count(), first);
+        self.preemption.begin_cycle(not_searched(placement.state.helped, &mut jobs.pending));
         self.books.survey.clear();
         let mut woken = Woken::default();
         self.books.jobs.pending.wake_due(self.books.placement.now_ms);

@@ -62,9 +62,7 @@ pub(crate) struct Preemption {
     pub(super) config: PreemptionConfig,
     /// How many of the pods that a selector counts may be preempted.
     pub(crate) budgets: BTreeMap<String, i64>,
-    /// What the searches of this cycle may take together.
-    max_operations: u64,
-    /// What they may still take.
+    /// What the searches of this cycle may still take.
     operations_left: u64,
     /// Whether that was not enough for all.
     is_postponed: bool,
@@ -78,7 +76,6 @@ impl Preemption {
         Self {
             config,
             budgets: BTreeMap::new(),
-            max_operations: 0,
             operations_left: 0,
             is_postponed: false,
             first: BTreeSet::new(),
@@ -86,11 +83,10 @@ impl Preemption {
         }
     }
 
-    /// Searches may take as much as ever again, which follows from how many nodes there are. Where
-    /// those of the last cycle could not, the classes that it did not search for go `first`.
-    pub(crate) fn begin_cycle(&mut self, nodes: usize, first: BTreeSet<usize>) {
-        self.max_operations = self.config.max_operations_on(nodes);
-        self.operations_left = self.max_operations;
+    /// Searches may take as much as ever again. Where those of the last cycle could not, the
+    /// classes that it did not search for go `first`.
+    pub(crate) fn begin_cycle(&mut self, first: BTreeSet<usize>) {
+        self.operations_left = self.config.max_operations;
         self.is_postponed = false;
         self.first = first;
     }
@@ -135,7 +131,7 @@ impl Preemption {
         }
         let lenders = self.lenders(books, reserve, job);
         let Some(found) = self.search(books, (job, &lenders), &leaving, &rooms) else {
-            let is_cut_off = self.operations_left == 0 && had_left < self.max_operations;
+            let is_cut_off = self.operations_left == 0 && had_left < self.config.max_operations;
             return if is_cut_off { self.postpone() } else { PreemptOutcome::Nothing };
         };
         let gang = Arc::clone(&books.jobs.records[&job].gang);
@@ -336,12 +332,14 @@ impl Preemption {
             operations_left: self.operations_left,
         };
         let (found, refuted) = search.find(&tally, lower, rooms);
-        self.note_effort(search.operations_left, refuted);
+        let operations_left = search.operations_left;
+        self.note_effort(operations_left, refuted);
         books.placement.state.rollback(mark);
         books.placement.state.helped = helped;
         books.placement.set_draws(draws);
         of_own.iter().for_each(|node| books.survey.forget(*node));
-        found.map(|found| (cost::of(found.units.iter(), &tally, books.placement.now_ms), found))
+        let found = found?;
+        Some((cost::of(found.units.iter(), &tally, books.placement.now_ms), found))
     }
 
     fn note_effort(&mut self, operations_left: u64, refuted: bool) {

@@ -88,27 +88,14 @@ pub struct PreemptionConfig {
     /// Nobody is stopped beyond what budgets allow; else that is the last resort of priority.
     /// Other reasons never go beyond them.
     pub respect_budgets: bool,
-    /// Holds, releases and looks that the searches of one cycle may take together; never more than
-    /// 50,000, and 12 for each node. Who is not searched for by then is in the next cycle; a search
-    /// that needs more than all of it finds nothing.
+    /// Holds, releases and looks that the searches of one cycle may take together. Who is not
+    /// searched for by then is in the next cycle; a search that needs more than all of it finds
+    /// nothing.
     pub max_operations: u64,
     /// Time that a pod takes to leave where its job does not say; Kubernetes' default is 30 s.
     pub default_grace_ms: u64,
     /// Victims are waited for so much longer than the longest of them may take.
     pub slack_ms: u64,
-}
-
-/// Holds, releases and looks of the searches of one cycle whatever there is to look at.
-const OPERATIONS: u64 = 50_000;
-
-/// Those beside them for each node: a search looks at all nodes, and at some of them closely.
-const OPERATIONS_PER_NODE: u64 = 12;
-
-impl PreemptionConfig {
-    /// What the searches of one cycle may take on so many nodes.
-    fn max_operations_on(&self, nodes: usize) -> u64 {
-        self.max_operations.min(OPERATIONS + OPERATIONS_PER_NODE * nodes as u64)
-    }
 }
 
 // The form that serde asks for.
