@@ -329,8 +329,10 @@ async fn told(fate: Fate) -> Told {
     let enough_s = history.leader.now_ms() / 1_000;
     let is_written = |server: &ControlPlane| {
         let rest = written(server, "rest");
+        let uses = |name: &str| written(server, name)["used"] != json!({});
         rest["pending"]["jobs"] == 1
-            && rest["used"] == json!({})
+            && !uses("rest")
+            && ["ours", "lent", "kept"].into_iter().all(uses)
             && written_usage(server).is_some_and(|(_, at_s)| at_s >= enough_s)
     };
     history.wait("the statuses at the end", is_written).await;
