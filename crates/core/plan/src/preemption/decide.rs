@@ -332,14 +332,12 @@ impl Preemption {
             operations_left: self.operations_left,
         };
         let (found, refuted) = search.find(&tally, lower, rooms);
-        let operations_left = search.operations_left;
-        self.note_effort(operations_left, refuted);
+        self.note_effort(search.operations_left, refuted);
         books.placement.state.rollback(mark);
         books.placement.state.helped = helped;
         books.placement.set_draws(draws);
         of_own.iter().for_each(|node| books.survey.forget(*node));
-        let found = found?;
-        Some((cost::of(found.units.iter(), &tally, books.placement.now_ms), found))
+        found.map(|found| (cost::of(found.units.iter(), &tally, books.placement.now_ms), found))
     }
 
     fn note_effort(&mut self, operations_left: u64, refuted: bool) {
