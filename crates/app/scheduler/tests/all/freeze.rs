@@ -65,7 +65,7 @@ async fn scheduler() {
 async fn a_frozen_leader_is_followed_and_yields_when_it_wakes() {
     let control_plane = ControlPlane::fresh().expect("a control plane");
     let client = control_plane.client().await.expect("a client");
-    create_nodes(&Api::<Node>::all(client.clone()), 16).await;
+    create_nodes(&Api::<Node>::all(client.clone()), 60).await;
     let pods = Api::<Pod>::default_namespaced(client.clone());
     let kubelets = Kubelets::start(client, KubeletOptions::default());
     let running = |count| kubelets.wait_until(PATIENCE, move |counts| counts.running >= count);
@@ -76,15 +76,15 @@ async fn a_frozen_leader_is_followed_and_yields_when_it_wakes() {
     let new = Process::start(control_plane.kubeconfig(), "new");
     // Frozen while it binds; the rest of the pods it never hears of.
     let freezing = async {
-        running(15).await.expect("pods that run");
+        running(50).await.expect("pods that run");
         old.signal("-STOP");
     };
-    tokio::join!(create_pods(&pods, 1..60), freezing);
-    create_pods(&pods, 60..110).await;
-    running(110).await.expect("a new leader");
+    tokio::join!(create_pods(&pods, 1..200), freezing);
+    create_pods(&pods, 200..400).await;
+    running(400).await.expect("a new leader");
     old.signal("-CONT");
-    create_pods(&pods, 110..120).await;
-    let counts = running(120).await.expect("one leader");
+    create_pods(&pods, 400..440).await;
+    let counts = running(440).await.expect("one leader");
     assert_eq!(counts.rejected, 0);
 
     let all = pods.list(&ListParams::default()).await.expect("all pods").items;
@@ -98,7 +98,7 @@ async fn a_frozen_leader_is_followed_and_yields_when_it_wakes() {
     };
     assert_eq!(epoch_of(0), Some(0));
     // On a busy machine the new leader may lose the lease and win it again.
-    let late: BTreeSet<Option<u64>> = (60..120).map(epoch_of).collect();
+    let late: BTreeSet<Option<u64>> = (200..440).map(epoch_of).collect();
     assert!(late.iter().all(|epoch| epoch.is_some_and(|epoch| epoch > 0)), "{late:?}");
     drop((old, new));
 }

@@ -368,24 +368,24 @@ proptest! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hundreds_of_pods_run_on_a_real_cluster() {
+async fn a_thousand_pods_run_on_a_real_cluster() {
     let control_plane = ControlPlane::fresh().expect("a control plane");
     let client = control_plane.client().await.expect("a client");
     let nodes = Api::<Node>::all(client.clone());
     let pods = Api::<Pod>::default_namespaced(client.clone());
-    create_nodes(&nodes, 60).await;
+    create_nodes(&nodes, 200).await;
     let kubelets = Kubelets::start(client, KubeletOptions::default());
     let config = control_plane.config().await.expect("a kubeconfig");
     let scheduler = Running::start(config, elected("one"));
-    create_pods(&pods, 0..300).await;
-    let counts = kubelets.wait_until(PATIENCE, |counts| counts.running == 300).await;
+    create_pods(&pods, 0..1_000).await;
+    let counts = kubelets.wait_until(PATIENCE, |counts| counts.running == 1_000).await;
     assert_eq!(counts.expect("pods that run").rejected, 0);
     let all = pods.list(&ListParams::default()).await.expect("all pods").items;
     let annotated = |pod: &Pod| {
         let annotations = pod.metadata.annotations.as_ref();
         annotations.is_some_and(|all| all.contains_key("dovetail.dev/decision"))
     };
-    assert!(all.len() == 300 && all.iter().all(annotated));
+    assert!(all.len() == 1_000 && all.iter().all(annotated));
     assert_within(held(&all));
     scheduler.stop().await;
 }

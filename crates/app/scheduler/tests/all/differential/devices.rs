@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::asked::{Asked, Verdict};
-use super::{device_worlds, judged};
+use super::{judged, worlds};
 
 /// A feature of dynamic resource allocation, and the world without it.
 struct Feature {
@@ -90,7 +90,7 @@ fn each(objects: &mut [Value], field: &str) {
 }
 
 /// Pairs of a pod and a node that each feature must decide.
-const PAIRS: usize = 20;
+const PAIRS: usize = 100;
 
 /// Pairs of a pod and a node on which only one of the two lets the pod run. Why is not compared:
 /// dovetail says for each request what excludes how many devices.
@@ -174,7 +174,7 @@ fn the_devices_that_a_pod_may_have_are_those_of_kube_scheduler() {
     let mut coverage = Coverage::default();
     let mut decided: BTreeMap<&str, usize> = BTreeMap::new();
     let (mut failed, mut choices) = (0, 0);
-    for (seed, world, answer) in judged(Release::V1_37, device_worlds(), generate_devices) {
+    for (seed, world, answer) in judged(Release::V1_37, 2 * worlds(), generate_devices) {
         coverage.add(&answer);
         let found = disputed(&answer, &world);
         if !found.is_empty() {

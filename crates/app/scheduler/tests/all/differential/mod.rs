@@ -28,11 +28,6 @@ fn worlds() -> u64 {
     std::env::var(WORLDS).ok().map_or(1000, |text| text.parse().expect("a number of worlds"))
 }
 
-/// The same for worlds with claims of devices.
-fn device_worlds() -> u64 {
-    if std::env::var_os(WORLDS).is_some() { 2 * worlds() } else { 600 }
-}
-
 fn kept() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/worlds")
 }
