@@ -17,6 +17,11 @@ pub(super) fn upper_ms(bucket: usize) -> u64 {
     step_ms(1_000, bucket)
 }
 
+/// The shortest run time beyond a bucket, in ms; `None` for the last one.
+pub(super) fn beyond_ms(bucket: usize) -> Option<u64> {
+    (bucket < BUCKETS - 1).then(|| upper_ms(bucket) + 1)
+}
+
 /// The bucket of a run time.
 pub(super) fn of(run_ms: u64) -> usize {
     let octave = (run_ms / 1_000).checked_ilog2().unwrap_or(0) as usize;
@@ -33,7 +38,9 @@ mod tests {
         for bucket in 0..BUCKETS - 1 {
             assert_eq!(of(upper_ms(bucket)), bucket);
             assert_eq!(of(upper_ms(bucket) + 1), bucket + 1);
+            assert_eq!(beyond_ms(bucket).map(of), Some(bucket + 1));
         }
+        assert_eq!(beyond_ms(BUCKETS - 1), None);
         assert_eq!((of(0), of(u64::MAX)), (0, BUCKETS - 1));
     }
 }

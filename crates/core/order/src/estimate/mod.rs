@@ -26,6 +26,7 @@
 //! | `bursts` | jobs that came together, by the first of them |
 //! | `gittins` | the best of all times to spend on a job, from the chances to end at each length |
 //! | `overdue` | expected ends that have passed |
+//! | `running` | jobs that run, by how long they have so far |
 
 mod buckets;
 mod bursts;
@@ -35,6 +36,7 @@ mod gittins;
 mod groups;
 mod limits;
 mod overdue;
+mod running;
 mod stated;
 mod survival;
 #[cfg(test)]
@@ -43,13 +45,14 @@ mod tests;
 use std::collections::BTreeMap;
 
 use dovetail_model::job::EstimateSource;
-use dovetail_model::{Estimate, Job, RunTimeCounts, RunTimeGroup, RunTimeTables};
+use dovetail_model::{Estimate, Job, JobId, RunTimeCounts, RunTimeGroup, RunTimeTables};
 use serde::{Deserialize, Serialize};
 
 pub use bursts::Bursts;
 pub use cohorts::Cohorts;
 pub use limits::{RunTimesError, check, check_cohorts};
 pub use overdue::raised_ms;
+use running::Running;
 use stated::Ratios;
 pub use survival::Survival;
 
@@ -104,6 +107,8 @@ pub struct RunTimes {
     published_ms: u64,
     published: Table,
     next: Table,
+    /// Jobs that run, from the first version on that is published here.
+    running: Option<Running>,
 }
 
 impl RunTimes {
@@ -121,6 +126,7 @@ impl RunTimes {
             published_ms: tables.published_ms,
             published: tables.published.into_iter().collect(),
             next: tables.next.into_iter().collect(),
+            running: None,
         }
     }
 
@@ -222,15 +228,38 @@ impl RunTimes {
         }
         self.runs += 1;
         for (group, ran_ms) in counted(job, ran_ms) {
+            self.note_changed(&group);
             let counts = self.next.entry(group).or_default();
-            add(counts, ran_ms, completed);
+            add(counts, (ran_ms, RUN_WEIGHT), completed);
             counts.last_seen = self.runs;
             forget_older(counts);
         }
         while self.next.len() > MAX_GROUPS {
             let oldest = self.next.iter().min_by_key(|(_, counts)| counts.last_seen);
-            let oldest = oldest.map(|(group, _)| group.clone());
-            oldest.map(|group| self.next.remove(&group));
+            let Some(oldest) = oldest.map(|(group, _)| group.clone()) else { break };
+            self.note_changed(&oldest);
+            self.next.remove(&oldest);
+        }
+    }
+
+    fn note_changed(&mut self, group: &RunTimeGroup) {
+        if let Some(running) = &mut self.running {
+            running.note_changed(group.clone());
+        }
+    }
+
+    /// A job came, started, was described again or waits again. The next version counts it if it
+    /// has started.
+    pub fn note_job(&mut self, job: &Job) {
+        if let Some(running) = &mut self.running {
+            running.note(job);
+        }
+    }
+
+    /// A job is gone: no later version counts it.
+    pub fn forget_job(&mut self, job: JobId) {
+        if let Some(running) = &mut self.running {
+            running.forget(job);
         }
     }
 
@@ -240,15 +269,34 @@ impl RunTimes {
         self.learns() && (now_ms >= next_ms || self.runs <= PUBLISH_EACH_BELOW)
     }
 
-    /// Publishes a version. `running` are the jobs that run, each with how long it has so far: such
-    /// jobs run for longer than that.
-    pub fn publish<'j>(&mut self, now_ms: u64, running: impl Iterator<Item = (&'j Job, u64)>) {
+    /// Publishes a version, at a time that is no earlier than those before. Jobs that run count:
+    /// such jobs run for longer than they have so far. The first version that is published here
+    /// finds them among `jobs`, which are all that there are; later ones know them from
+    /// [`Self::note_job`] and [`Self::forget_job`].
+    pub fn publish<'j>(&mut self, now_ms: u64, jobs: impl Iterator<Item = &'j Job>) {
         self.version += 1;
         self.published_ms = now_ms;
-        self.published = self.next.clone();
-        for (job, ran_ms) in running {
-            for (group, ran_ms) in counted(job, ran_ms) {
-                add(self.published.entry(group).or_default(), ran_ms, false);
+        let Self { published, next, running, .. } = self;
+        let running = running.get_or_insert_with(|| {
+            // Another engine may have written it, beside other jobs.
+            published.clear();
+            let mut running = Running::of(jobs);
+            next.keys().for_each(|group| running.note_changed(group.clone()));
+            running
+        });
+        for group in running.take_changed(now_ms) {
+            let mut counts = next.get(&*group).cloned();
+            for (bucket, jobs) in running.in_group(&group).into_iter().flatten() {
+                let weight = jobs * RUN_WEIGHT;
+                add_in(counts.get_or_insert_default(), (*bucket, weight), false);
+            }
+            let Some(counts) = counts else {
+                published.remove(&*group);
+                continue;
+            };
+            match published.get_mut(&*group) {
+                Some(known) => *known = counts,
+                None => drop(published.insert((*group).clone(), counts)),
             }
         }
     }
@@ -264,14 +312,18 @@ fn counted(job: &Job, ran_ms: u64) -> impl Iterator<Item = (RunTimeGroup, u64)> 
     by_time.into_iter().chain(of_stated.into_iter().flatten())
 }
 
-fn add(counts: &mut RunTimeCounts, ran_ms: u64, completed: bool) {
-    let bucket = buckets::of(ran_ms) as u8;
+/// Counts runs of one length, which together have this weight.
+fn add(counts: &mut RunTimeCounts, (ran_ms, weight): (u64, u32), completed: bool) {
+    add_in(counts, (buckets::of(ran_ms) as u8, weight), completed);
+}
+
+fn add_in(counts: &mut RunTimeCounts, (bucket, weight): (u8, u32), completed: bool) {
     let place = counts.buckets.partition_point(|(other, ..)| *other < bucket);
     if counts.buckets.get(place).is_none_or(|(other, ..)| *other != bucket) {
         counts.buckets.insert(place, (bucket, 0, 0));
     }
     let (_, ended, running) = &mut counts.buckets[place];
-    *if completed { ended } else { running } += RUN_WEIGHT;
+    *if completed { ended } else { running } += weight;
 }
 
 /// Halves the weight of what is known once there is enough of it.

@@ -22,6 +22,12 @@ pub(super) fn ratio(ran_ms: u64, stated_ms: u64) -> u64 {
     scaled(ran_ms, as_stated_ms(), stated_ms)
 }
 
+/// How long a job runs that stated so much until it counts as this; `None` if that is never.
+pub(super) fn reaches_ms(ratio: u64, stated_ms: u64) -> Option<u64> {
+    let ran_ms = u128::from(ratio) * u128::from(stated_ms.max(1));
+    u64::try_from(ran_ms.div_ceil(u128::from(as_stated_ms()))).ok()
+}
+
 fn scaled(ms: u64, by: u64, of: u64) -> u64 {
     u64::try_from(u128::from(ms) * u128::from(by) / u128::from(of.max(1))).unwrap_or(u64::MAX)
 }

@@ -263,6 +263,7 @@ impl Books {
         self.jobs.pending.remove(place, class);
         record.job.start_ms = Some(*now_ms);
         record.reason = None;
+        self.run_times.note_job(&record.job);
         let lasts_ms = record.job.expected_attempt_ms();
         let end_ms = lasts_ms.map(|lasts_ms| now_ms.saturating_add(lasts_ms));
         for pod in placed {

@@ -44,6 +44,7 @@ impl Books {
         let id = job.id;
         self.jobs.away.rejoin(&mut job);
         self.turns.iter_mut().for_each(|turns| turns.submit(&job));
+        self.run_times.note_job(&job);
         self.jobs.records.insert(id, JobRecord::new(job, gang));
         self.join(id, plan);
         turning::turn(self.turns.as_mut(), &mut self.jobs, &mut self.placement);
@@ -66,6 +67,7 @@ impl Books {
         let (place, class) = self.jobs.records[&id].place.expect("looked up above");
         self.jobs.leave(place, class, plan);
         self.bursts.submit(&self.run_times, &job);
+        self.run_times.note_job(&job);
         let record = self.jobs.records.get_mut(&id).expect("looked up above");
         (record.job, record.gang) = (job, gang);
         self.join(id, plan);
@@ -102,6 +104,7 @@ impl Books {
         job.start_ms.get_or_insert(self.placement.now_ms);
         self.run_times.assess(&mut job, None);
         self.bursts.submit(&self.run_times, &job);
+        self.run_times.note_job(&job);
         let (job_id, queue) = (job.id, job.queue.clone());
         if counts_all_queues(&self.quota, self.usage.as_ref()) {
             self.quota.meet(&queue);
@@ -165,6 +168,7 @@ impl Books {
     fn free(&mut self, job: JobId, how: HowEnded, plan: &mut Plan) -> Result<(), EngineError> {
         let record = self.jobs.records.remove(&job).ok_or(EngineError::UnknownJob { job })?;
         self.jobs.running.remove(&(record.job.priority, job));
+        self.run_times.forget_job(job);
         self.give_back(job, plan);
         self.kept.note_end(&record, &self.placement.state);
         if let Some((place, class)) = record.place {
@@ -217,6 +221,7 @@ impl Books {
         let record = self.jobs.records.get_mut(&pod.job).expect("one of its pods held something");
         record.job.start_ms = None;
         record.reason = None;
+        self.run_times.note_job(&record.job);
         self.jobs.running.remove(&(record.job.priority, pod.job));
         self.turns.iter_mut().for_each(|turns| turns.pause(pod.job));
         self.join(pod.job, plan);
@@ -309,16 +314,12 @@ pub(super) fn expect_ends(world: &mut Snapshot, run_times: &RunTimes) {
 
 /// Learns how long a job ran that is over.
 fn note_run(run_times: &mut RunTimes, jobs: &Jobs, job: &Job, how: HowEnded, now_ms: u64) {
-    let age = |job: &Job| {
-        let ran_ms = now_ms.saturating_sub(job.start_ms?);
-        Some(job.history.saved_ms.saturating_add(ran_ms))
-    };
-    let Some(ran_ms) = age(job) else { return };
+    let Some(start_ms) = job.start_ms else { return };
+    let ran_ms = job.history.saved_ms.saturating_add(now_ms.saturating_sub(start_ms));
     run_times.observe(job, ran_ms, how == HowEnded::Completed);
     if run_times.is_due(now_ms) {
         // order-free: sums.
-        let jobs = jobs.records.values().map(|record| &record.job);
-        run_times.publish(now_ms, jobs.filter_map(|job| Some((job, age(job)?))));
+        run_times.publish(now_ms, jobs.records.values().map(|record| &record.job));
     }
 }
 

@@ -5,7 +5,7 @@ use dovetail_check::Judge;
 use dovetail_model::{Action, Event, Plan};
 use dovetail_order::QueueTurns;
 use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::{Batch, Engine, EngineError, EstimatesConfig, ReserveConfig};
+use dovetail_plan::{Batch, Engine, EngineError, EstimatesConfig, Learned, ReserveConfig};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -117,6 +117,8 @@ impl Twins {
                 "without (left) and with restart (right) after {:?}",
                 &event
             );
+            let run_times = |engine: &Engine| Learned::of(engine).run_times;
+            prop_assert_eq!(run_times(&self.indexed), run_times(restarted), "after {:?}", &event);
         }
         if let Ok(plan) = &plan {
             self.judge.event(&event, now_ms);
