@@ -164,23 +164,8 @@ mod tests {
     fn a_change_that_is_under_way_serves_pods_before_other_policies_do() {
         let change = changes(&objects(1, &json!([])), "a", &ExpectedNodes::new()).remove(0);
         let mut objects = objects(1, &json!([{"key": TAINT, "effect": "NoSchedule"}]));
-        let mut record = Record {
-            step: Step::Applying,
-            since_ms: 0,
-            started_ms: 0,
-            by: Component::MigManager,
-            asked: None,
-            attempt: 1,
-            from: change.from,
-            to: change.to,
-            problem: String::new(),
-            then: None,
-            evicts: false,
-            unanswered: false,
-            pod_wait: None,
-            watch: None,
-            moves: Vec::new(),
-        };
+        let mut record = Record::begun(Component::MigManager, change.from, change.to, 0);
+        record.attempt = 1;
         for (step, changed) in [(Step::Applying, 0), (Step::Reverting, 1), (Step::Undone, 1)] {
             record.step = step;
             let node = objects.nodes.get_mut("a").expect("a node");

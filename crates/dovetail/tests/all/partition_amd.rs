@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use dovetail_sharing::{AmdDevices, Component, Partition, Record, Side, Step};
+use dovetail_sharing::{AmdDevices, Component, Partition, Record, Side};
 use dovetail_testkit::binaries::Program;
 use dovetail_testkit::gpu_operator::{AmdNode, AmdOperator, Fault};
 use dovetail_testkit::{ControlPlane, FreshControlPlane};
@@ -206,24 +206,7 @@ fn a_free_amd_node_is_partitioned_and_returned_and_a_busy_one_is_left_alone() {
 
 /// The annotation of a node whose change has only begun.
 fn begun(by: Component, from: Side, to: Side) -> String {
-    let record = Record {
-        step: Step::Tainted,
-        since_ms: 0,
-        started_ms: 0,
-        by,
-        asked: None,
-        attempt: 0,
-        from,
-        to,
-        problem: String::new(),
-        then: None,
-        evicts: false,
-        unanswered: false,
-        pod_wait: None,
-        watch: None,
-        moves: Vec::new(),
-    };
-    record.text()
+    Record::begun(by, from, to, 0).text()
 }
 
 #[test]

@@ -162,7 +162,7 @@ mod tests {
     use crate::amd::Partition;
     use crate::layout::NodeLayout;
     use crate::names::{AMD_CONFIG_KEY, CONFIG_KEY};
-    use crate::record::{Record, Step};
+    use crate::record::Record;
     use crate::replicas::{Method, Replicas};
     use crate::side::AmdDevices;
 
@@ -178,23 +178,8 @@ mod tests {
         let cut = |profile: &str, count: u32| Some(BTreeMap::from([(profile.to_owned(), count)]));
         let to = NodeLayout(vec![cut("3g.40gb", 2), cut("1g.10gb", 7)]);
         let from = NodeLayout(vec![None, None]);
-        let mut record = Record {
-            by: Component::MigManager,
-            step: Step::Tainted,
-            since_ms: 0,
-            started_ms: 0,
-            asked: None,
-            attempt: 0,
-            from: Side { config: NO_MIG.to_owned(), ..Side::of(from) },
-            to: Side::of(to),
-            problem: String::new(),
-            then: None,
-            evicts: false,
-            unanswered: false,
-            pod_wait: None,
-            watch: None,
-            moves: Vec::new(),
-        };
+        let from = Side { config: NO_MIG.to_owned(), ..Side::of(from) };
+        let mut record = Record::begun(Component::MigManager, from, Side::of(to), 0);
         assert_eq!(layouts.ready_ms(record.sides(), 120_000), None);
         assert!(
             layouts.add_both(record.sides(), 5_000) && !layouts.add_both(record.sides(), 6_000)

@@ -133,23 +133,10 @@ mod tests {
     fn record(step: Step, since_ms: u64) -> Record {
         let side =
             |config: &str| Side { config: config.to_owned(), ..Side::of(NodeLayout::default()) };
-        Record {
-            by: Component::MigManager,
-            step,
-            since_ms,
-            started_ms: 0,
-            asked: Some("dovetail-1".to_owned()),
-            attempt: 1,
-            from: side("all-disabled"),
-            to: side("dovetail-1"),
-            problem: String::new(),
-            then: None,
-            evicts: false,
-            unanswered: false,
-            pod_wait: None,
-            watch: None,
-            moves: Vec::new(),
-        }
+        let (from, to) = (side("all-disabled"), side("dovetail-1"));
+        let asked = Some("dovetail-1".to_owned());
+        let begun = Record::begun(Component::MigManager, from, to, 0);
+        Record { step, since_ms, asked, attempt: 1, ..begun }
     }
 
     #[test]

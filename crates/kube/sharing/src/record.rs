@@ -106,6 +106,28 @@ pub struct Record {
 }
 
 impl Record {
+    /// A change that begins with the taint, at `now_ms` in milliseconds since 1970: no layout was
+    /// asked for, by this change or before it, and no pod moves.
+    pub fn begun(by: Component, from: Side, to: Side, now_ms: u64) -> Self {
+        Self {
+            step: Step::Tainted,
+            since_ms: now_ms,
+            started_ms: now_ms,
+            by,
+            asked: None,
+            attempt: 0,
+            from,
+            to,
+            problem: String::new(),
+            then: None,
+            evicts: false,
+            unanswered: false,
+            pod_wait: None,
+            watch: None,
+            moves: Vec::new(),
+        }
+    }
+
     /// The layout before the change, and the one after it.
     pub fn sides(&self) -> [&Side; 2] {
         [&self.from, &self.to]

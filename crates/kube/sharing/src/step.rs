@@ -276,21 +276,9 @@ pub(crate) fn waits_for(seen: &Seen, by: Component) -> String {
 pub(crate) fn fresh(seen: &Seen, by: Component, from: Side, to: Side, now_ms: u64) -> Record {
     let before = seen.record.iter().flat_map(|record| &record.moves);
     Record {
-        step: Step::Tainted,
-        since_ms: now_ms,
-        started_ms: now_ms,
-        by,
         asked: seen.asked(by).map(str::to_owned),
-        attempt: 0,
-        from,
-        to,
-        problem: String::new(),
-        then: None,
-        evicts: false,
-        unanswered: false,
-        pod_wait: None,
-        watch: None,
         moves: before.filter(|one| one.is_recent(now_ms)).cloned().collect(),
+        ..Record::begun(by, from, to, now_ms)
     }
 }
 

@@ -103,22 +103,10 @@ mod tests {
     #[test]
     fn a_change_that_waits_for_pods_is_left_to_the_next_call() {
         let why = "mig-manager reported `failed`: waiting until n/late finish on its GPUs";
-        let record = |step: Step, problem: &str| Record {
-            step,
-            since_ms: 0,
-            started_ms: 0,
-            by: Component::MigManager,
-            asked: None,
-            attempt: 1,
-            from: Side::whole(2, None),
-            to: Side::whole(2, None),
-            problem: problem.to_owned(),
-            then: None,
-            evicts: false,
-            unanswered: false,
-            pod_wait: None,
-            watch: None,
-            moves: Vec::new(),
+        let record = |step: Step, problem: &str| {
+            let side = Side::whole(2, None);
+            let begun = Record::begun(Component::MigManager, side.clone(), side, 0);
+            Record { step, attempt: 1, problem: problem.to_owned(), ..begun }
         };
         let seen = Seen::default();
         for step in [Step::Clearing, Step::Applying, Step::Reverting] {
