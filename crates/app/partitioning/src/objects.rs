@@ -55,6 +55,11 @@ impl SeenNode {
         Record::read(self.annotations.get(RECORD)?).ok()
     }
 
+    /// Takes another record in place of its own, as if that had been written.
+    pub(crate) fn set_record(&mut self, record: &Record) {
+        self.annotations.insert(RECORD.to_owned(), record.text());
+    }
+
     /// Why its record cannot be read, and what to do; `None` if it can be, or there is none.
     pub(crate) fn unreadable_record(&self) -> Option<String> {
         let error = Record::read(self.annotations.get(RECORD)?).err()?;

@@ -171,6 +171,7 @@ fn one_node_is_tried_others_follow_and_a_slower_one_goes_back() {
     run(&setting, "mute", "n2");
     change_at(&setting, "n1", changed_ms);
     change_at(&setting, "n2", changed_ms);
+    a_dry_run_reports_the_way_back(&setting, &flag);
     let worse = setting.apply(&flag);
     slower_and_unmeasured(&setting, &worse);
     goes_back_when_its_pod_has_finished(&setting, &flag);
@@ -245,6 +246,29 @@ fn a_refused_query_is_reported(setting: &Setting, flag: &str) {
     assert!(has(&events(setting, "SharingPolicy", "shared"), "LatencyQueryRefused", told));
     // Without a query of its own it uses the known histograms; the watch still has the wrong one.
     ask("", wrong);
+}
+
+/// It gives the verdicts, reports what follows from them, and writes nothing.
+fn a_dry_run_reports_the_way_back(setting: &Setting, flag: &str) {
+    let node = || {
+        let node = setting.get(&["node", "n1"]);
+        (node["metadata"]["annotations"].clone(), node["spec"]["taints"].clone())
+    };
+    let before = node();
+    let dry = setting.apply(&format!("{flag} --dry-run"));
+    let verdicts: Vec<&Value> =
+        dry["verdicts"].as_array().expect("verdicts").iter().map(|row| &row["verdict"]).collect();
+    assert_eq!(verdicts, ["worse", "unknown"], "{dry}");
+    assert_eq!(outcomes(&dry)[0], ("n1", "planned"), "{dry}");
+    let row = &dry["nodes"][0];
+    let layouts = (&row["from"], &row["to"]);
+    let (replicas, whole) = (json!("2 × 4 replicas (time-slicing)"), json!("2 × whole"));
+    assert_eq!(layouts, (&replicas, &whole), "{dry}");
+    let why = problem(&dry, "n1");
+    assert!(why.starts_with("latency is worse: the node gets its former layout back; "), "{why}");
+    assert!(why.contains("waiting for default/slow-5f-bbbbb"), "{why}");
+    assert_eq!(node(), before);
+    assert!(!has(&events(setting, "Node", "n1"), "LatencyWorse", ""));
 }
 
 /// The slower node waits for its pod; the one without series stays as it is.

@@ -337,6 +337,12 @@ fn a_slower_workload_gets_its_gpu_back_and_no_other_changes() {
 }
 
 fn a_verdict_is_kept_if_the_way_back_is_cut_off(setting: &Setting, flag: &str) {
+    // A dry run reports the way back, and writes neither it nor the verdict.
+    let (_, dry) = apply(setting, &format!("{flag} --dry-run"));
+    let of_chat = row(&dry, "default/Deployment/chat");
+    assert_eq!((&of_chat["outcome"], &of_chat["from"]), (&json!("planned"), &json!(SLICE)));
+    assert!(told(of_chat, "latency").starts_with("worse: "), "{of_chat}");
+    assert_eq!(record(&setting.get(&["deployment", "chat"]))["watch"]["outcome"], "Waiting");
     let call = format!("partition apply --output json --kubeconfig {} {flag}", setting.kubeconfig);
     let cut_off = setting.folder.call(&call);
     assert!(cut_off.code == Some(1) && cut_off.err.contains("back"), "{cut_off:?}");

@@ -102,6 +102,17 @@ impl NodeRow {
         Self::of(node, record, record.step.word())
     }
 
+    /// A node that would get its former layout back because its latency got worse.
+    pub(super) fn would_return(node: &str, record: &Record) -> Self {
+        const WHY: &str = "latency is worse: the node gets its former layout back";
+        let row = Self::of(node, record, "planned");
+        let problem = match &*row.problem {
+            "" => WHY.to_owned(),
+            waits => format!("{WHY}; {waits}"),
+        };
+        Self { problem, ..row }
+    }
+
     /// A node that an earlier call left without a layout.
     pub(super) fn stuck(node: &str, record: &Record) -> Self {
         let row = Self::ended(node, record);

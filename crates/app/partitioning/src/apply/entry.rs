@@ -100,8 +100,8 @@ async fn judge_and_follow(
     (expected, document): (&mut Expected, &mut Document),
 ) -> Result<(Option<Problem>, Followed)> {
     let problem = this.judge(policy, objects, document).await?;
-    // Verdicts decide about the nodes that follow.
-    if policy.spec.guard.is_some() {
+    // Verdicts decide about the nodes that follow. Those of a dry run are in these objects only.
+    if policy.spec.guard.is_some() && !this.options.is_dry_run {
         *objects = this.objects().await?;
     }
     let followed = this.follow(policy, objects, expected, document).await?;

@@ -34,18 +34,20 @@ struct NodeVerdict {
 
 impl Apply<'_> {
     /// Judges the nodes of a policy whose watch is over, and sends nodes that got worse back;
-    /// what is wrong with its query.
+    /// what is wrong with its query. In a dry run, only `objects` have the verdicts.
     pub(super) async fn judge(
         &self,
         policy: &SharingPolicy,
-        objects: &Objects,
+        objects: &mut Objects,
         document: &mut Document,
     ) -> Result<Option<Problem>> {
         if policy.spec.guard.is_none() || !policy.spec.apply {
             return Ok(None);
         }
         let (mut problem, mut client) = (None, None);
+        let mut judged = Vec::new();
         for (node, seen, record) in changed_under(policy, objects) {
+            let mut given = None;
             if is_due(&record, now_ms()) {
                 if client.is_none() {
                     client = Some(self.prometheus().await);
@@ -61,12 +63,24 @@ impl Apply<'_> {
                 if let Some(refused) = &verdict.refused {
                     problem = Some(self.query_refused(policy, refused).await);
                 }
-                if verdict.outcome == Outcome::Waiting || self.options.is_dry_run {
+                if verdict.outcome == Outcome::Waiting {
                     continue;
                 }
-                self.conclude(policy, node, seen, &verdict).await?;
+                if !self.options.is_dry_run {
+                    self.conclude(policy, node, seen, &verdict).await?;
+                }
+                given = Some(verdict);
             }
-            self.send_back(policy, node, seen, document).await?;
+            if self.options.is_dry_run {
+                let about = (node.as_str(), seen, &record);
+                let record = self.would_send_back(about, given.as_ref(), document).await?;
+                judged.extend(record.map(|record| (node.clone(), record)));
+            } else {
+                self.send_back(policy, node, seen, document).await?;
+            }
+        }
+        for (node, record) in judged {
+            objects.nodes.entry(node).and_modify(|seen| seen.set_record(&record));
         }
         Ok(problem)
     }
@@ -205,9 +219,6 @@ impl Apply<'_> {
         seen: &SeenNode,
         document: &mut Document,
     ) -> Result<()> {
-        if self.options.is_dry_run {
-            return Ok(());
-        }
         let table = self.table(seen);
         let now = self.seen(node, table).await?;
         let Some(write) = give_back(&now, now_ms()) else {
@@ -221,6 +232,34 @@ impl Apply<'_> {
         let record = self.run_to_end(node, table).await?;
         document.nodes.push(NodeRow::ended(node, &record));
         Ok(())
+    }
+
+    /// Reports what [`Self::send_back`] would do with a node that has a record, once a verdict on
+    /// it is given; answers with the record that has the verdict.
+    async fn would_send_back(
+        &self,
+        (node, seen, record): (&str, &SeenNode, &Record),
+        given: Option<&NodeVerdict>,
+        document: &mut Document,
+    ) -> Result<Option<Record>> {
+        let is_worse = record.watch.as_ref().is_some_and(|of| of.outcome == Outcome::Worse);
+        if given.is_none() && !is_worse {
+            return Ok(None);
+        }
+        let mut now = self.seen(node, self.table(seen)).await?;
+        let write = given.and_then(|of| conclude(&now, of.outcome, &of.why, now_ms()));
+        let judged = write.map(|write| write.record);
+        if judged.is_some() {
+            now.record.clone_from(&judged);
+        }
+        if let Some(write) = give_back(&now, now_ms()) {
+            self.check(write.record.by).await?;
+            document.nodes.push(NodeRow::would_return(node, &write.record));
+        } else {
+            let why = why_not_rolled_back(&now);
+            document.nodes.extend(why.map(|why| NodeRow::stays(node.to_owned(), why)));
+        }
+        Ok(judged)
     }
 }
 

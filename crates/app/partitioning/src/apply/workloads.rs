@@ -106,9 +106,15 @@ impl<'a> Workloads<'a> {
             verdict = Some(format!("{}: {}", outcome.word(), plain(&why)));
             if outcome != Outcome::Waiting
                 && let Some(write) = decided(&owner, outcome, &why)
-                && self.send(&owner, &write).await?
             {
-                owner = self.objects.owners[place].clone();
+                // A dry run reports what follows from the verdict, too.
+                let is_sent = self.send(&owner, &write).await?;
+                if self.is_dry_run() {
+                    self.objects.owners[place].record = Some(write.record);
+                }
+                if is_sent || self.is_dry_run() {
+                    owner = self.objects.owners[place].clone();
+                }
             }
         }
         let row = self.give_back(owner.clone()).await?;
