@@ -13,6 +13,8 @@ use crate::partition_apply::{Setting, policy, tainted};
 const BOUNDS: [f64; 16] =
     [0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0, 120.0];
 const PER_MINUTE: f64 = 40.0;
+/// What the device plugin is asked for.
+const LABEL: &str = "nvidia.com/device-plugin.config";
 pub(crate) const HOURS: u64 = 6;
 pub(crate) const HOUR_MS: u64 = 3_600_000;
 
@@ -45,10 +47,10 @@ pub(crate) fn samples(lines: &mut Vec<String>, pod: &str, median: f64, from_ms: 
     }
 }
 
-/// Two services before and after `changed_ms`: one stays as fast, one is 12% slower.
+/// Three services before and after `changed_ms`: one stays as fast, two are 12% slower.
 fn prometheus(setting: &Setting, changed_ms: u64) -> PrometheusServer {
     let mut lines = vec!["# TYPE vllm:e2e_request_latency_seconds_bucket gauge".to_owned()];
-    for (name, slower) in [("chat", 1.0), ("slow", 1.12)] {
+    for (name, slower) in [("chat", 1.0), ("slow", 1.12), ("late", 1.12)] {
         samples(&mut lines, &format!("{name}-4d-zzzzz"), 6.0, changed_ms - 24 * HOUR_MS);
         samples(&mut lines, &format!("{name}-5f-bbbbb"), 6.0 * slower, changed_ms);
     }
@@ -133,7 +135,7 @@ fn one_node_is_tried_others_follow_and_a_slower_one_goes_back() {
     if !PrometheusServer::is_there() {
         return;
     }
-    let setting = Setting::new(&["n0", "n1", "n2"]);
+    let setting = Setting::new(&["n0", "n1", "n2", "n3"]);
     setting.set_up();
     malformed_guards_are_refused(&setting);
     refuse_events_about(&setting, "chat");
@@ -142,7 +144,8 @@ fn one_node_is_tried_others_follow_and_a_slower_one_goes_back() {
     setting.create(&policy("shared", spec));
 
     let canary = setting.apply("--prometheus none");
-    assert_eq!(outcomes(&canary), [("n0", "Done"), ("n1", "planned"), ("n2", "planned")]);
+    let planned = ["n1", "n2", "n3"].map(|node| (node, "planned"));
+    assert_eq!(outcomes(&canary), [&[("n0", "Done")][..], &planned[..]].concat());
     assert!(problem(&canary, "n1").contains("one node changes first; the others wait"), "{canary}");
     assert_eq!(step(&setting), "Watching");
     let dry = setting.apply("--prometheus none --dry-run");
@@ -162,7 +165,7 @@ fn one_node_is_tried_others_follow_and_a_slower_one_goes_back() {
     a_refused_query_is_reported(&setting, &flag);
     let passed = setting.apply(&flag);
     assert_eq!(passed["verdicts"][0]["verdict"], "same", "{passed}");
-    assert_eq!(outcomes(&passed), [("n1", "Done"), ("n2", "Done")], "{passed}");
+    assert_eq!(outcomes(&passed), ["n1", "n2", "n3"].map(|node| (node, "Done")), "{passed}");
     assert!(has(&events(&setting, "Node", "n0"), "LatencySame", "default/chat (vLLM): p50"));
     // A refused event stops nothing.
     assert_eq!(events(&setting, "Deployment", "chat"), BTreeSet::new());
@@ -171,10 +174,15 @@ fn one_node_is_tried_others_follow_and_a_slower_one_goes_back() {
     run(&setting, "mute", "n2");
     change_at(&setting, "n1", changed_ms);
     change_at(&setting, "n2", changed_ms);
+    run(&setting, "late", "n3");
+    change_at(&setting, "n3", changed_ms);
+    apply_as_another(&setting, "n3", &json!({LABEL: "dovetail-time-slicing-4"}));
     a_dry_run_reports_the_way_back(&setting, &flag);
     let worse = setting.apply(&flag);
     slower_and_unmeasured(&setting, &worse);
+    is_not_rolled_back_against_another_client(&setting, &worse);
     goes_back_when_its_pod_has_finished(&setting, &flag);
+    is_rolled_back_once_the_label_is_dovetails(&setting, &flag);
     assert_eq!(setting.refused(), BTreeSet::new());
 }
 
@@ -258,8 +266,9 @@ fn a_dry_run_reports_the_way_back(setting: &Setting, flag: &str) {
     let dry = setting.apply(&format!("{flag} --dry-run"));
     let verdicts: Vec<&Value> =
         dry["verdicts"].as_array().expect("verdicts").iter().map(|row| &row["verdict"]).collect();
-    assert_eq!(verdicts, ["worse", "unknown"], "{dry}");
-    assert_eq!(outcomes(&dry)[0], ("n1", "planned"), "{dry}");
+    assert_eq!(verdicts, ["worse", "unknown", "worse"], "{dry}");
+    assert_eq!(outcomes(&dry)[..2], [("n1", "planned"), ("n3", "stays")], "{dry}");
+    assert_eq!(problem(&dry, "n3"), not_rolled_back(setting), "{dry}");
     let row = &dry["nodes"][0];
     let layouts = (&row["from"], &row["to"]);
     let (replicas, whole) = (json!("2 × 4 replicas (time-slicing)"), json!("2 × whole"));
@@ -275,7 +284,7 @@ fn a_dry_run_reports_the_way_back(setting: &Setting, flag: &str) {
 fn slower_and_unmeasured(setting: &Setting, worse: &Value) {
     let verdicts: Vec<&Value> =
         worse["verdicts"].as_array().expect("verdicts").iter().map(|row| &row["verdict"]).collect();
-    assert_eq!(verdicts, ["worse", "unknown"], "{worse}");
+    assert_eq!(verdicts, ["worse", "unknown", "worse"], "{worse}");
     assert_eq!(outcomes(worse)[0], ("n1", "Emptying"), "{worse}");
     assert!(tainted(&setting.get(&["node", "n1"])) && !tainted(&setting.get(&["node", "n2"])));
     let p50 = "default/slow (vLLM): p50 +1";
@@ -289,6 +298,52 @@ fn slower_and_unmeasured(setting: &Setting, worse: &Value) {
     let latency: Vec<&str> = receipts.iter().filter_map(|one| one["latency"].as_str()).collect();
     assert!(latency[0].starts_with("same: ") && latency[1].starts_with("worse: "), "{latency:?}");
     assert!(latency[2].starts_with("unknown: "), "{latency:?}");
+}
+
+/// A GitOps tool has these labels of a node in its manifest, and no others.
+fn apply_as_another(setting: &Setting, node: &str, labels: &Value) {
+    let manifest = json!({"apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": node, "labels": labels}});
+    setting.folder.write("node.json", &manifest.to_string());
+    let file = setting.folder.path("node.json").display().to_string();
+    let apply = ["apply", "--server-side", "--field-manager=kustomize-controller", "-f"];
+    setting.kubectl(&[&apply[..], &[&file]].concat());
+}
+
+/// Why the node whose label a GitOps tool sets is not rolled back, with what restores its layout.
+fn not_rolled_back(setting: &Setting) -> String {
+    let node = setting.get(&["node", "n3"]);
+    let text =
+        node["metadata"]["annotations"]["dovetail.dev/partition"].as_str().expect("a record");
+    let record: Value = serde_json::from_str(text).expect("JSON");
+    let fragment = json!({"metadata": {"labels": {LABEL: record["from"]["config"]}}});
+    format!(
+        "latency is worse, but the node is not rolled back: another client, kustomize-controller, \
+         sets {LABEL} (metadata.managedFields): to let dovetail manage the node, remove the label \
+         there; to restore 2 × whole there, set the label once no pod uses the GPUs: {fragment}"
+    )
+}
+
+fn is_not_rolled_back_against_another_client(setting: &Setting, worse: &Value) {
+    let why = not_rolled_back(setting);
+    assert_eq!(problem(worse, "n3"), why, "{worse}");
+    assert!(outcomes(worse).contains(&("n3", "stays")), "{worse}");
+    let of = |kind: &str, name: &str| events(setting, kind, name);
+    assert!(has(&of("Node", "n3"), "NotRolledBack", &why));
+    assert!(has(&of("SharingPolicy", "shared"), "NotRolledBack", &format!("node n3: {why}")));
+    assert!(has(&of("Deployment", "late"), "LatencyWorse", &why));
+    let shared = setting.get(&["sharingpolicy", "shared"]);
+    assert_eq!(shared["status"]["receipts"][3]["problem"], why, "{shared}");
+    assert!(!tainted(&setting.get(&["node", "n3"])));
+}
+
+/// The tool takes the label out of its manifest; the node has it still.
+fn is_rolled_back_once_the_label_is_dovetails(setting: &Setting, flag: &str) {
+    apply_as_another(setting, "n3", &json!({}));
+    let dry = setting.apply(&format!("{flag} --dry-run"));
+    assert_eq!(outcomes(&dry)[0], ("n3", "planned"), "{dry}");
+    assert!(problem(&dry, "n3").contains("waiting for default/late-5f-bbbbb"), "{dry}");
+    assert!(!tainted(&setting.get(&["node", "n3"])));
 }
 
 fn goes_back_when_its_pod_has_finished(setting: &Setting, flag: &str) {
