@@ -7,22 +7,24 @@
 //! those before it done, and says so. Of its own moves all have to be made before a pod starts: no
 //! money is returned by them, and no other finding relies on them.
 
+mod free_gpus;
+
 use std::collections::BTreeSet;
 
 use dovetail_account::device_time::DeviceState;
+use dovetail_model::FreeCause;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
-use dovetail_model::{FreeCause, NodeAvailability};
 
 use super::consolidation::{WHOLE, removals};
 use super::pod_rules::{PendingRequests, PodRules};
 use super::resource_cluster::{Arranged, Packed};
-use super::taints::{keeping_away, passes};
 use super::{View, claims_on, node_ref, pending, pod_ref};
 use crate::catalogue::Check;
 use crate::example::Example;
 use crate::facts::{Node, ObjectRef, Workload};
 use crate::finding::{Finding, Move};
 use crate::names::first_of;
+use free_gpus::{FreeGpus, FreeUnits, Pieces};
 
 /// So many workloads with pending pods are tried on the engine: each try is a world of its own.
 const MOST_TRIES: usize = 8;
@@ -69,22 +71,13 @@ pub(super) fn how_to_move(moves: &[Move]) -> &'static str {
 pub(super) fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     pending::in_pieces(view, check, found);
     let mut packing = Packing::new(view);
-    let (free, cordoned) =
-        (view.free_gpus(NodeAvailability::Ready), view.free_gpus(NodeAvailability::Cordoned));
     for workload in view.gpu_workloads() {
         let waiting: Vec<_> = workload.pods.iter().filter(|pod| pod.node.is_none()).collect();
-        for (resource, gpus) in workload.gpus_per_pod().into_iter().filter(|_| !waiting.is_empty())
-        {
-            let open = |node: &Node| {
-                workload.accepts_labels(node)
-                    && workload.can_get(resource, &node.gpus[resource])
-                    && keeping_away(node).all(|taint| passes(workload, resource, taint))
-            };
-            let pieces = free.get(resource).into_iter().flatten();
-            let pieces: Vec<(&Node, i64)> =
-                pieces.copied().filter(|(node, _)| open(node)).collect();
-            let largest = pieces.iter().map(|(_, free)| *free).max().unwrap_or(0);
-            let all = pieces.iter().map(|(_, free)| *free).fold(0, i64::saturating_add);
+        if waiting.is_empty() {
+            continue;
+        }
+        for (resource, gpus) in workload.gpus_per_pod() {
+            let FreeUnits { all, largest } = packing.free.units(workload, resource);
             // Of a gang all pods start or none.
             let pods = i64::try_from(waiting.len()).unwrap_or(i64::MAX);
             let least = if workload.is_gang { gpus.saturating_mul(pods) } else { gpus };
@@ -95,21 +88,14 @@ pub(super) fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut
                 .with("one pod requests", format!("{gpus} {resource}"))
                 .with("free", format!("{all}, on one node at most {largest}"))
                 .affecting(waiting.iter().map(|pod| pod_ref(workload, pod)));
-            let cordoned = cordoned.get(resource).into_iter().flatten();
-            // AUT-06 does not open a node that leaves.
-            let leaves = |node: &Node| {
-                node.is_being_removed || removals(view).contains_key(&*node.node.name)
-            };
-            let fits = |(node, free): &(&Node, i64)| *free >= least && open(node) && !leaves(node);
-            if let Some((node, _)) = cordoned.copied().find(fits) {
+            if let Some(node) = packing.free.cordoned(workload, resource, least) {
                 // The cordon keeps it pending, and has a finding of its own (AUT-06).
                 finding = finding.with("would start on the cordoned node", &node.node.name);
                 let (edit, objects) = (ONCE_REPAIRED.to_owned(), vec![node_ref(node)]);
                 finding.examples.push(Example { edit, objects });
             } else {
                 let most = usize::try_from(pods.min(all / gpus.max(1))).unwrap_or(0);
-                finding =
-                    packing.with_moves(finding, (workload, resource, gpus), (&pieces[..], most));
+                finding = packing.with_moves(finding, (workload, resource, gpus), most);
             }
             found.push(finding);
         }
@@ -117,8 +103,10 @@ pub(super) fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut
 }
 
 /// What would start pending pods.
-struct Started {
+struct Started<'f> {
     pods: usize,
+    /// The nodes with free GPUs that they accept.
+    pieces: Pieces<'f>,
     moves: Vec<Move>,
     /// Workloads whose moves are made before, as `Kind namespace/name`.
     after: Vec<String>,
@@ -127,6 +115,7 @@ struct Started {
 /// Asks the engine whether pods would start if others moved, within a number of tries.
 struct Packing<'f> {
     view: &'f View<'f>,
+    free: FreeGpus<'f>,
     tries_left: usize,
     /// `None` before the first workload whose pods depend on other pods.
     requests: Option<PendingRequests<'f>>,
@@ -138,21 +127,26 @@ struct Packing<'f> {
 
 impl<'f> Packing<'f> {
     fn new(view: &'f View<'f>) -> Self {
-        let tries_left = MOST_TRIES;
-        Self { view, tries_left, requests: None, arranged: None, packed: Vec::new() }
+        Self {
+            view,
+            free: FreeGpus::of(view),
+            tries_left: MOST_TRIES,
+            requests: None,
+            arranged: None,
+            packed: Vec::new(),
+        }
     }
 
     /// Adds to a finding the moves that start at most so many of its pending pods, and claims what
-    /// these take of the pieces.
+    /// these take of what is free.
     fn with_moves(
         &mut self,
         mut finding: Finding,
         pod: (&'f Workload, &'f str, i64),
-        (pieces, most): (&[(&'f Node, i64)], usize),
+        most: usize,
     ) -> Finding {
         let (workload, _, gpus) = pod;
-        let nodes = pieces.iter().map(|(node, _)| &*node.node.name).collect();
-        let Started { pods, moves, after } = match self.started(&nodes, pod, most) {
+        let Started { pods, pieces, moves, after } = match self.started(pod, most) {
             Ok(started) => started,
             Err(reason) => return finding.with("moving pods", reason),
         };
@@ -201,10 +195,9 @@ impl<'f> Packing<'f> {
     /// Why none is known to start, in words.
     fn started(
         &mut self,
-        nodes: &BTreeSet<&'f str>,
         (workload, resource, gpus): (&'f Workload, &'f str, i64),
         most: usize,
-    ) -> Result<Started, &'static str> {
+    ) -> Result<Started<'f>, &'static str> {
         // What devices its own claims get is not asked.
         if !workload.template.resource_claims.is_empty() {
             return Err(OF_CLAIMS);
@@ -232,8 +225,10 @@ impl<'f> Packing<'f> {
         let arranged = self.arranged.get_or_insert_with(|| beside_removals(view));
         let cluster = view.cluster(resource);
         let least = if workload.is_gang { most } else { 1 };
+        let pieces = self.free.pieces(workload, resource);
+        let nodes: BTreeSet<&str> = pieces.iter().map(|(node, _)| &*node.node.name).collect();
         let packed = |pods| {
-            let packed = cluster.packed(nodes, (workload, gpus), pods, arranged, rules.as_ref());
+            let packed = cluster.packed(&nodes, (workload, gpus), pods, arranged, rules.as_ref());
             Some((pods, packed?))
         };
         let counts = BTreeSet::from([least, most]);
@@ -247,7 +242,7 @@ impl<'f> Packing<'f> {
         arranged.started.extend(starts.into_iter().map(|node| (workload, node)));
         let after = self.packed.clone();
         self.packed.push(workload.owner.in_words());
-        Ok(Started { pods, moves, after })
+        Ok(Started { pods, pieces, moves, after })
     }
 }
 

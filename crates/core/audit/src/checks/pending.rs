@@ -11,6 +11,7 @@ use dovetail_model::{
     DeviceRequest, FreeCause, Holding, Job, JobId, Node as WorldNode, NodeAvailability, Owner,
     PodSet, Resources, Snapshot, labels,
 };
+use rustc_hash::FxHashMap;
 
 use super::{View, claims_on};
 use crate::catalogue::Check;
@@ -90,6 +91,23 @@ pub(super) fn owners_of_pending<'v>(workloads: &[&'v Workload]) -> PendingOwners
         pods.map(move |pod| ((owner.namespace.as_str(), pod.name.as_str()), owner))
     });
     owned.collect()
+}
+
+/// Workloads by namespace and name, their own and those of their pods; the first of those that have
+/// one.
+pub(super) type WorkloadNames<'v> = FxHashMap<(&'v str, &'v str), &'v Workload>;
+
+/// The names of these workloads.
+pub(super) fn workload_names<'v>(workloads: &[&'v Workload]) -> WorkloadNames<'v> {
+    let mut names = WorkloadNames::default();
+    for workload in workloads.iter().copied() {
+        let namespace = workload.owner.namespace.as_str();
+        let of_pods = workload.pods.iter().map(|pod| pod.name.as_str());
+        for name in of_pods.chain([workload.owner.name.as_str()]) {
+            names.entry((namespace, name)).or_insert(workload);
+        }
+    }
+    names
 }
 
 /// What people call the job: the owner of pods that exist; pods that do not exist yet have the name
@@ -293,13 +311,15 @@ pub(super) fn in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<
             continue;
         }
         let plan = binds(&world);
+        let mut bound_of: BTreeMap<JobId, Vec<&str>> = BTreeMap::new();
+        for (job, node) in &plan {
+            bound_of.entry(*job).or_default().push(node);
+        }
         for job in newly_started(demand, &plan, starts_now) {
             if !split.contains(&job.id) {
                 continue;
             }
-            let bound: Vec<&str> = (plan.iter().filter(|(id, _)| *id == job.id))
-                .map(|(_, node)| node.as_str())
-                .collect();
+            let bound = bound_of.get(&job.id).map_or(&[][..], Vec::as_slice);
             let (namespace, name) = place_of(job);
             let of_namespace = || ObjectRef::new("Namespace", "", namespace);
             let object = gang_object(demand, job).unwrap_or_else(of_namespace);
@@ -315,7 +335,7 @@ pub(super) fn in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<
                 finding = finding.with("also lacks", "quota");
             }
             let states = [DeviceState::Free(Some(FreeCause::Fragmented))];
-            let nodes = view.facts.nodes.iter().filter(|node| nodes.contains(&*node.node.name));
+            let nodes = view.nodes_named(nodes.into_iter()).into_iter();
             finding.claims =
                 nodes.flat_map(|node| claims_on(node, None, &states, view.facts.period)).collect();
             finding.most_milli = Some(bound.len() as i64 * WHOLE_DEVICE_MILLI);
@@ -353,7 +373,7 @@ pub(super) fn stranded_by(
             }
             jobs += 1;
             most_milli += job.min_gpu_milli();
-            let on = view.facts.nodes.iter().filter(|node| on.contains(&*node.node.name));
+            let on = view.nodes_named(on.into_iter()).into_iter();
             claims.extend(on.flat_map(|node| claims_on(node, None, &states, view.facts.period)));
         }
     }
@@ -457,8 +477,8 @@ fn taken_by(
     for node in on {
         *pods_on.entry(node).or_default() += 1;
     }
-    for node in &view.facts.nodes {
-        let Some(pods) = pods_on.get(&*node.node.name).copied() else { continue };
+    for node in view.nodes_named(pods_on.keys().copied()) {
+        let pods = pods_on[&*node.node.name];
         let units = node.gpus.get(&demand.resource).map_or(0, |gpus| gpus.built_in);
         if units > 0 {
             // A unit may be a part of a GPU.
@@ -533,10 +553,5 @@ fn owner_of_pods(view: &View<'_>, demand: &PendingDemand, job: &Job) -> Option<O
         let owner = pods.find_map(|pod| owners.get(&(namespace, pod.as_str())))?;
         return Some((*owner).clone());
     }
-    let mut of_namespace =
-        view.gpu_workloads().filter(|workload| workload.owner.namespace == namespace);
-    let found = of_namespace.find(|workload| {
-        workload.owner.name == name || workload.pods.iter().any(|pod| pod.name == name)
-    });
-    found.map(|workload| workload.owner.clone())
+    view.workload_names.get(&(namespace, name)).map(|workload| workload.owner.clone())
 }

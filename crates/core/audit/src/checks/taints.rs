@@ -19,12 +19,17 @@ pub(super) fn tolerates(workload: &Workload, taint: &Taint) -> bool {
     workload.template.tolerations.iter().any(|toleration| toleration.accepts(taint))
 }
 
-/// Whether a taint lets a workload have a resource. Where its key is the name of the resource,
-/// Kubernetes may add the toleration to pods whose containers ask for that; a pod without it that
-/// is there and pending was not given it.
+/// Whether a taint lets a workload have a resource.
 pub(super) fn passes(workload: &Workload, resource: &str, taint: &Taint) -> bool {
+    taint.key == resource && is_given_toleration(workload, resource) || tolerates(workload, taint)
+}
+
+/// Whether the pods of a workload tolerate a taint whose key is the name of a resource. Kubernetes
+/// may add the toleration to pods whose containers ask for that; a pod without it that is there and
+/// pending was not given it.
+pub(super) fn is_given_toleration(workload: &Workload, resource: &str) -> bool {
     let is_claimed = workload.template.claimed_gpus.contains_key(resource);
     let is_placed =
         || workload.pods.is_empty() || workload.pods.iter().any(|pod| pod.node.is_some());
-    taint.key == resource && !is_claimed && is_placed() || tolerates(workload, taint)
+    !is_claimed && is_placed()
 }

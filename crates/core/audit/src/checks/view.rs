@@ -9,7 +9,9 @@ use dovetail_model::node::NAME_LABEL;
 use dovetail_model::{FreeCause, NodeAvailability, labels};
 use rustc_hash::FxHashMap;
 
-use super::pending::{Binds, PendingOwners, PendingProbe, owners_of_pending};
+use super::pending::{
+    Binds, PendingOwners, PendingProbe, WorkloadNames, owners_of_pending, workload_names,
+};
 use super::resource_cluster::{Hosts, PodPlaces, Removal, ResourceCluster};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
@@ -34,12 +36,16 @@ pub(super) struct View<'a> {
     /// has any.
     pub(super) unbound: OnceLock<Vec<Binds>>,
     pub(super) pending_owners: PendingOwners<'a>,
+    /// Empty if no world of the moment has a pending job.
+    pub(super) workload_names: WorkloadNames<'a>,
     /// What pending pods lack of MIG instances (SHR-08).
     pub(super) shortages: OnceLock<Vec<Finding>>,
     /// Nodes with pods that can go, by name.
     pub(super) removals: OnceLock<BTreeMap<String, Removal>>,
     /// Nodes by name.
     pub(super) node_of: FxHashMap<&'a str, &'a Node>,
+    /// Their places in the order in which they were read.
+    place_of: FxHashMap<&'a str, usize>,
     places: OnceLock<PodPlaces>,
     /// Which pods are on which nodes, by resource.
     hosts: BTreeMap<&'a str, OnceLock<Hosts>>,
@@ -57,6 +63,8 @@ pub(super) struct View<'a> {
 impl<'a> View<'a> {
     pub(super) fn of(facts: &'a Facts, moment: &'a Moment) -> Self {
         let node_of = facts.nodes.iter().map(|node| (&*node.node.name, node)).collect();
+        let places = facts.nodes.iter().enumerate();
+        let place_of = places.map(|(place, node)| (&*node.node.name, place)).collect();
         let mut most_gpus: BTreeMap<&str, i64> = BTreeMap::new();
         for (resource, gpus) in facts.nodes.iter().flat_map(|node| &node.gpus) {
             let most = most_gpus.entry(resource).or_default();
@@ -70,6 +78,8 @@ impl<'a> View<'a> {
                 by_owner.entry(owner).or_insert(*workload);
             }
         }
+        let asks = moment.demand.iter().any(|demand| !demand.world.jobs.is_empty());
+        let of_names = if asks { &gpu_workloads[..] } else { &[] };
         let offered = most_gpus.keys().copied().chain([labels::NVIDIA_GPU]);
         Self {
             facts,
@@ -78,8 +88,10 @@ impl<'a> View<'a> {
             unbound: OnceLock::new(),
             shortages: OnceLock::new(),
             pending_owners: owners_of_pending(&gpu_workloads),
+            workload_names: workload_names(of_names),
             removals: OnceLock::new(),
             node_of,
+            place_of,
             places: OnceLock::new(),
             hosts: offered.map(|resource| (resource, OnceLock::new())).collect(),
             free: OnceLock::new(),
@@ -118,6 +130,13 @@ impl<'a> View<'a> {
             }
         }
         pieces
+    }
+
+    /// The nodes with these names, in the order in which they were read.
+    pub(super) fn nodes_named<'n>(&self, names: impl Iterator<Item = &'n str>) -> Vec<&'a Node> {
+        let places: BTreeSet<usize> =
+            names.filter_map(|name| self.place_of.get(name).copied()).collect();
+        places.into_iter().map(|place| &self.facts.nodes[place]).collect()
     }
 
     /// Nodes on which pods can ask for GPUs.

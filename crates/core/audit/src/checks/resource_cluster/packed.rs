@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dovetail_model::{HoldingId, Job, JobId, Snapshot};
+use rustc_hash::FxHashMap;
 
 use super::{ResourceCluster, RunningPod, Staying};
 use crate::checks::kept_off::KeptOff;
@@ -98,24 +99,48 @@ impl<'f> ResourceCluster<'f> {
         let mut moves = Vec::new();
         for alike in places.chunk_by(is_alike) {
             let to = alike.iter().filter_map(|place| placed.get(&JobId(*place as u64)));
-            let mut to: Vec<&String> = to.collect();
-            let mut leaving = Vec::new();
-            for of in alike.iter().map(|place| &self.standing[*place]) {
-                match to.iter().position(|node| *node == of.node) {
-                    Some(stays) => {
-                        to.remove(stays);
-                    }
-                    None => leaving.push(of),
+            let to: Vec<&str> = to.map(String::as_str).collect();
+            let from: Vec<&str> = alike.iter().map(|place| self.standing[*place].node).collect();
+            moves.extend(exchanges(&from, &to).into_iter().map(|(number, to)| {
+                let of = &self.standing[alike[number]];
+                Move {
+                    pod: ObjectRef::new("Pod", &of.workload.owner.namespace, &of.pod.name),
+                    from: of.node.to_owned(),
+                    to: to.to_owned(),
                 }
-            }
-            moves.extend(leaving.into_iter().zip(to).map(|(of, to)| Move {
-                pod: ObjectRef::new("Pod", &of.workload.owner.namespace, &of.pod.name),
-                from: of.node.to_owned(),
-                to: to.clone(),
             }));
         }
         moves
     }
+}
+
+/// Which of some pods that are alike leave their nodes so that they are on other nodes, each with
+/// its new one. A pod stays where a node of both has a place for it.
+fn exchanges<'n>(from: &[&'n str], to: &[&'n str]) -> Vec<(usize, &'n str)> {
+    // Places on each node that nobody has taken, and that are taken.
+    let mut places: FxHashMap<&str, (usize, usize)> = FxHashMap::default();
+    for node in to.iter().copied() {
+        places.entry(node).or_default().0 += 1;
+    }
+    let mut leaving = Vec::new();
+    for (number, node) in from.iter().copied().enumerate() {
+        match places.get_mut(node) {
+            Some((left, taken)) if *left > 0 => {
+                *left -= 1;
+                *taken += 1;
+            }
+            _ => leaving.push(number),
+        }
+    }
+    // Of the places on a node, the first are taken.
+    let is_left = |node: &&str| match places.get_mut(*node) {
+        Some((_, taken)) if *taken > 0 => {
+            *taken -= 1;
+            false
+        }
+        _ => true,
+    };
+    leaving.into_iter().zip(to.iter().copied().filter(is_left)).collect()
 }
 
 /// All pods on their nodes, as earlier decisions have it, counted for some rules. Nodes that are
@@ -188,5 +213,40 @@ fn close_kept_off(cluster: &ResourceCluster<'_>, arranged: &Arranged<'_>, world:
     }
     for node in &mut world.nodes {
         node.unschedulable |= kept_off.has(node);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// By one search of all places for each pod.
+    fn by_search<'n>(from: &[&'n str], to: &[&'n str]) -> Vec<(usize, &'n str)> {
+        let mut to = to.to_vec();
+        let mut leaving = Vec::new();
+        for (number, node) in from.iter().enumerate() {
+            match to.iter().position(|one| one == node) {
+                Some(stays) => _ = to.remove(stays),
+                None => leaving.push(number),
+            }
+        }
+        leaving.into_iter().zip(to).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn pods_that_are_alike_exchange_as_few_places_as_a_search_finds(
+            from in vec(0..5_usize, 0..12),
+            to in vec(0..5_usize, 0..12),
+        ) {
+            let named = |nodes: &[usize]| -> Vec<&'static str> {
+                nodes.iter().map(|node| ["a", "b", "c", "d", "e"][*node]).collect()
+            };
+            let (from, to) = (named(&from), named(&to));
+            prop_assert_eq!(exchanges(&from, &to), by_search(&from, &to));
+        }
     }
 }

@@ -131,6 +131,25 @@ fn a_pending_pod_with_a_claim_is_not_said_to_start() {
     assert_eq!(started(&facts), (None, 0, true));
 }
 
+/// Each but the first and the last accepts none of the two half-used nodes.
+#[test]
+fn what_is_free_depends_on_everything_that_pods_ask_of_nodes() {
+    let names = ["fits", "model", "taint", "claim", "given"];
+    let mut facts = halves(2, &names);
+    let first = facts.workloads.len() - names.len();
+    let [_, model, taint, claim, given] = &mut facts.workloads[first..] else { unreachable!() };
+    model.template.node_conditions = vec![model_is("A100")];
+    taint.template.tolerations.clear();
+    claim.template.containers[0].limits.clear();
+    claim.template.claimed_gpus = map(&[(GPU, 8)]);
+    // Kubernetes gave its running pod the toleration.
+    given.template.tolerations.clear();
+    given.pods.push(Pod { name: "given-1".into(), node: Some("c1".into()), ..Pod::default() });
+    let found = audit(&facts);
+    let objects = all_of(&found, "SCH-08").into_iter().map(|of| &*of.object.name);
+    assert_eq!(objects.collect::<BTreeSet<_>>(), BTreeSet::from(["fits", "given"]));
+}
+
 /// The pod that waits for one of two half-used nodes must be in no domain of a label with the pods
 /// that use them; and the world in which its rule is translated.
 fn apart_from_parts(label: &str) -> (Facts, Moment) {
@@ -224,6 +243,25 @@ fn a_command_names_a_cordoned_node_only_if_it_can_accept_pods_again() {
     assert!(command.starts_with("kubectl uncordon NODES  #"), "{command}");
     let command = example("h9", true);
     assert!(!command.contains("uncordon h9"), "{command}");
+}
+
+#[test]
+fn the_first_cordoned_node_with_enough_free_gpus_is_named() {
+    let mut facts = halves(2, &["big", "also"]);
+    for (number, (name, gpus)) in [("six", 6), ("eight", 8), ("more", 8)].into_iter().enumerate() {
+        let mut node = gpu_node(name, "H100");
+        let first = 8 * (number as u32 + 3);
+        node.devices = (first..first + 8).collect();
+        node.gpus.get_mut(GPU).unwrap().allocatable = gpus;
+        node.node.condition = NodeAvailability::Cordoned;
+        node.node.unschedulable = true;
+        add_node(&mut facts, node);
+    }
+    facts.workloads.last_mut().unwrap().template.node_conditions = vec![model_is("H100")];
+    let found = audit(&facts);
+    let evidence = all_of(&found, "SCH-08").into_iter().flat_map(|of| &of.evidence);
+    let named = evidence.filter(|of| of.what == "would start on the cordoned node");
+    assert_eq!(named.map(|of| &*of.value).collect::<Vec<_>>(), ["eight"; 2]);
 }
 
 /// Nothing is drained, and a pod that moves starts again.
