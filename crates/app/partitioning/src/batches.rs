@@ -7,7 +7,7 @@ use dovetail_model::{Layout, MigTable};
 
 use crate::eligible::fits;
 use crate::fleet::Fleet;
-use crate::node_room::NodeRoom;
+use crate::node_room::{NodeRoom, OnNodes};
 use crate::waiting::SeveralInstances;
 
 /// All pods that are placed at once, and those before them, are on so many nodes at most. Each of
@@ -20,8 +20,8 @@ const MOST_NODES: usize = 64;
 pub(crate) struct BatchRoom<'f> {
     fleet: &'f Fleet,
     room: &'f NodeRoom,
-    /// Instances of these pods on each node, by profile.
-    there: Vec<BTreeMap<String, u32>>,
+    /// Instances of these pods on the nodes that have some.
+    there: OnNodes,
     /// CPU, memory, disk and pod slots that these pods leave on each node.
     free: Vec<Vec<i64>>,
     /// How many nodes without instances of these pods may get some.
@@ -37,8 +37,7 @@ impl<'f> BatchRoom<'f> {
             take(&mut free[node], &pods.each, count);
         }
         let there = room.pinned.clone();
-        let nodes = there.iter().filter(|instances| !instances.is_empty()).count();
-        let nodes_left = MOST_NODES.saturating_sub(nodes);
+        let nodes_left = MOST_NODES.saturating_sub(there.len());
         Self { fleet, room, there, free, nodes_left, known: BTreeMap::new() }
     }
 
@@ -46,10 +45,8 @@ impl<'f> BatchRoom<'f> {
     /// their instances, then on the next.
     pub(crate) fn place(&mut self, pod: &SeveralInstances, most: usize) -> Vec<usize> {
         let mut nodes = Vec::new();
-        let may_be_new = self.nodes_left > 0;
-        let open = self.there.iter().enumerate();
-        let open = open.filter(|(_, instances)| may_be_new || !instances.is_empty());
-        for node in self.room.candidates_of(self.fleet, pod, open) {
+        let (room, may_be_new) = (self.room, self.nodes_left > 0);
+        for node in room.candidates_beside(self.fleet, pod, &self.there, may_be_new) {
             if nodes.len() >= most {
                 break;
             }
@@ -62,14 +59,14 @@ impl<'f> BatchRoom<'f> {
 
     /// Takes what one pod needs from a node; false if it does not fit there.
     fn takes(&mut self, pod: &SeveralInstances, node: usize) -> bool {
-        let is_new = self.there[node].is_empty();
+        let is_new = !self.there.contains_key(&node);
         if is_new && self.nodes_left == 0 {
             return false;
         }
         if !fits(&pod.each, &self.free[node]) {
             return false;
         }
-        let mut all = self.there[node].clone();
+        let mut all = self.there.get(&node).cloned().unwrap_or_default();
         for (profile, count) in &pod.instances {
             let known = all.entry(profile.clone()).or_default();
             *known = known.saturating_add(*count);
@@ -77,7 +74,7 @@ impl<'f> BatchRoom<'f> {
         if !self.room.has_idle(node, &all) && !self.has_layouts(node, &all) {
             return false;
         }
-        self.there[node] = all;
+        self.there.insert(node, all);
         self.nodes_left -= usize::from(is_new);
         take(&mut self.free[node], &pod.each, 1);
         true

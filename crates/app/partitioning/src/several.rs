@@ -198,9 +198,10 @@ impl NodeSearch<'_> {
         let own_slices = slices_of(self.base, &self.pods[pod]);
         let all_slices = before.plan.accepted_compute_slices + own_slices;
         let compared = share.clamp(1, MOST_COMPARED);
-        let nodes = before.room.candidates(&before.fleet, &self.pods[pod]);
+        let pods = self.pods;
+        let nodes = before.room.candidates(&before.fleet, &pods[pod]);
         let mut best: Option<Trial> = None;
-        for (tried, node) in nodes.into_iter().take(share.max(LEAST_TRIED)).enumerate() {
+        for (tried, node) in nodes.take(share.max(LEAST_TRIED)).enumerate() {
             if self.plans_left == 0 || best.is_some() && tried >= compared {
                 break;
             }
@@ -275,11 +276,15 @@ impl NodeSearch<'_> {
         Ok(best)
     }
 
-    /// How many pods in a row request the same, and which nodes could provide their instances.
+    /// How many pods in a row request the same, and which nodes could provide their instances: if
+    /// they are more than the plans that are left, only the first of them.
     fn options(&self) -> Vec<(usize, Vec<usize>)> {
         let room = NodeRoom::of(self.base);
+        let nodes_of = |pod: &SeveralInstances| -> Vec<usize> {
+            room.candidates(self.base, pod).take(self.plans_left + 1).collect()
+        };
         let alike = self.pods.chunk_by(|one, other| one == other);
-        alike.map(|pods| (pods.len(), room.candidates(self.base, &pods[0]))).collect()
+        alike.map(|pods| (pods.len(), nodes_of(&pods[0]))).collect()
     }
 
     /// A better plan in which one of the pods leaves its node: those that have none are tried

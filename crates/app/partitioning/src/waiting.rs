@@ -104,11 +104,12 @@ impl PinnedPods {
         })
     }
 
-    /// How many instances of each profile it is to serve on each of so many nodes.
-    pub(crate) fn by_node(&self, nodes: usize) -> Vec<BTreeMap<String, u32>> {
-        let mut by_node: Vec<BTreeMap<String, u32>> = vec![BTreeMap::new(); nodes];
+    /// How many instances of each profile it is to serve on the nodes on which it serves some.
+    pub(crate) fn by_node(&self) -> BTreeMap<usize, BTreeMap<String, u32>> {
+        let mut by_node: BTreeMap<usize, BTreeMap<String, u32>> = BTreeMap::new();
         for (node, pods, count) in self.instances() {
-            let known = by_node[node].entry(pods.profile.clone()).or_default();
+            let of_node = by_node.entry(node).or_default();
+            let known = of_node.entry(pods.profile.clone()).or_default();
             *known = known.saturating_add(count);
         }
         by_node
