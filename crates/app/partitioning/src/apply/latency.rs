@@ -73,7 +73,7 @@ impl Apply<'_> {
             }
             if self.options.is_dry_run {
                 let about = (node.as_str(), seen, &record);
-                let record = self.would_send_back(about, given.as_ref(), document).await?;
+                let record = would_send_back(self, about, given.as_ref(), document).await?;
                 judged.extend(record.map(|record| (node.clone(), record)));
             } else {
                 self.send_back(policy, node, seen, document).await?;
@@ -233,34 +233,34 @@ impl Apply<'_> {
         document.nodes.push(NodeRow::ended(node, &record));
         Ok(())
     }
+}
 
-    /// Reports what [`Self::send_back`] would do with a node that has a record, once a verdict on
-    /// it is given; answers with the record that has the verdict.
-    async fn would_send_back(
-        &self,
-        (node, seen, record): (&str, &SeenNode, &Record),
-        given: Option<&NodeVerdict>,
-        document: &mut Document,
-    ) -> Result<Option<Record>> {
-        let is_worse = record.watch.as_ref().is_some_and(|of| of.outcome == Outcome::Worse);
-        if given.is_none() && !is_worse {
-            return Ok(None);
-        }
-        let mut now = self.seen(node, self.table(seen)).await?;
-        let write = given.and_then(|of| conclude(&now, of.outcome, &of.why, now_ms()));
-        let judged = write.map(|write| write.record);
-        if judged.is_some() {
-            now.record.clone_from(&judged);
-        }
-        if let Some(write) = give_back(&now, now_ms()) {
-            self.check(write.record.by).await?;
-            document.nodes.push(NodeRow::would_return(node, &write.record));
-        } else {
-            let why = why_not_rolled_back(&now);
-            document.nodes.extend(why.map(|why| NodeRow::stays(node.to_owned(), why)));
-        }
-        Ok(judged)
+/// Reports what [`Apply::send_back`] would do with a node that has a record, once a verdict on it is
+/// given; answers with the record that has the verdict.
+async fn would_send_back(
+    this: &Apply<'_>,
+    (node, seen, record): (&str, &SeenNode, &Record),
+    given: Option<&NodeVerdict>,
+    document: &mut Document,
+) -> Result<Option<Record>> {
+    let is_worse = record.watch.as_ref().is_some_and(|of| of.outcome == Outcome::Worse);
+    if given.is_none() && !is_worse {
+        return Ok(None);
     }
+    let mut now = this.seen(node, this.table(seen)).await?;
+    let write = given.and_then(|of| conclude(&now, of.outcome, &of.why, now_ms()));
+    let judged = write.map(|write| write.record);
+    if judged.is_some() {
+        now.record.clone_from(&judged);
+    }
+    if let Some(write) = give_back(&now, now_ms()) {
+        this.check(write.record.by).await?;
+        document.nodes.push(NodeRow::would_return(node, &write.record));
+    } else {
+        let why = why_not_rolled_back(&now);
+        document.nodes.extend(why.map(|why| NodeRow::stays(node.to_owned(), why)));
+    }
+    Ok(judged)
 }
 
 /// If a node whose latency got worse is not rolled back, reports it on the node, on the policy
