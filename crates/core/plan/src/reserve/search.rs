@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_model::{Bounds, HoldingId, JobId, Owner, Place, PodId};
+use dovetail_model::device::WHOLE_DEVICE_MILLI;
+use dovetail_model::{Bounds, DeviceRequest, HoldingId, JobId, Owner, Place, PodId};
 
-use crate::engine::Books;
+use crate::engine::{Books, NodeSearch};
 use crate::gang::Gang;
 use dovetail_state::Mark;
 use dovetail_state::view::View;
@@ -71,24 +72,78 @@ impl<'b> Search<'b> {
     /// follow this is found late, never wrong.
     pub(super) fn earliest(mut self, before_ms: u64) -> Option<FoundStart> {
         let ends = self.ends(before_ms);
+        // Most that have a time do not find an earlier one.
+        if before_ms < u64::MAX && self.fails_at_all(&ends) {
+            return None;
+        }
         let mut found = None;
-        // The last end at which it fails; the first at which it succeeds.
-        let (mut fails, mut step) = (None::<usize>, 1);
-        let mut good = ends.len();
-        while good > fails.map_or(0, |last| last + 1) && *self.operations_left > 0 {
-            let from = fails.map_or(0, |last| last + 1);
-            // Ever farther until it succeeds, then in the middle.
-            let probe = match good < ends.len() {
-                true => from + (good - from) / 2,
-                false => (from + step - 1).min(ends.len() - 1),
-            };
-            step *= 2;
-            match self.place_at(ends[probe]) {
-                Some(at) => (good, found) = (probe, Some(at)),
-                None => fails = Some(probe),
-            }
+        let mut probes = Probes::of(ends.len());
+        while *self.operations_left > 0
+            && let Some(probe) = probes.ask()
+        {
+            let at = self.place_at(ends[probe]);
+            probes.note(probe, at.is_some());
+            found = at.or(found);
         }
         found
+    }
+
+    /// Whether the job would be placed at none of these times, where it is enough to ask about the
+    /// last one. If so, as many operations are counted as all probes take.
+    fn fails_at_all(&mut self, ends: &[u64]) -> bool {
+        let [_, .., last_ms] = *ends else { return false };
+        let left = *self.operations_left;
+        if left == 0 || !self.is_easier_later() {
+            return false;
+        }
+        let fails = self.place_at(last_ms).is_none();
+        *self.operations_left = left;
+        if fails {
+            self.count_failing(ends, last_ms);
+        }
+        fails
+    }
+
+    /// Whether it is proven that the job would be placed at each time after one at which it would
+    /// be. It asks for whole devices at most, on any nodes, and nothing but whole ones is kept: a
+    /// device that is empty with all that is kept stays so when others end. The exhaustive search
+    /// asks about each time.
+    fn is_easier_later(&self) -> bool {
+        let Books { placement, kept, .. } = &*self.books;
+        let [set] = self.gang.sets.as_slice() else { return false };
+        let shape = placement.state.shapes.get(set.shape);
+        let is_anywhere =
+            self.gang.required.is_none() && self.gang.preferred.is_none() && !set.has_topology();
+        let asks_whole = matches!(
+            shape.requirement.device,
+            DeviceRequest::None | DeviceRequest::Whole { same_island: false, .. }
+        );
+        let claims = kept.claims.iter().chain(kept.reserved.iter());
+        let mut kept_devices =
+            claims.flat_map(|claim| &claim.places).flat_map(|place| &place.devices);
+        matches!(self.of, Of::Job(_))
+            && matches!(placement.finder, NodeSearch::Indexed(_))
+            && is_anywhere
+            && asks_whole
+            && shape.demand.is_plain()
+            && kept.bookings.is_empty()
+            && kept_devices.all(|(_, amount)| amount.compute_milli == WHOLE_DEVICE_MILLI)
+    }
+
+    /// Counts what it takes to ask about these times if the job is placed at none of them.
+    fn count_failing(&mut self, ends: &[u64], last_ms: u64) {
+        let holdings = &self.books.placement.state.holdings;
+        let all = holdings.ending_by(last_ms);
+        let all = all.filter_map(|id| holdings.get(id).phase.expected_end_ms());
+        let all: Vec<u64> = all.filter(|end_ms| *end_ms > self.after_ms).collect();
+        let mut probes = Probes::of(ends.len());
+        while *self.operations_left > 0
+            && let Some(probe) = probes.ask()
+        {
+            let ending = all.partition_point(|end_ms| *end_ms <= ends[probe]);
+            *self.operations_left = self.operations_left.saturating_sub(operations(ending));
+            probes.note(probe, false);
+        }
     }
 
     /// Expected ends from now until then, each once.
@@ -122,8 +177,7 @@ impl<'b> Search<'b> {
         let ending = ending.into_iter().filter(leaving);
         let ending: Vec<_> =
             ending.map(|id| (holdings.get(id).node, holdings.get(id).owner.clone())).collect();
-        let operations = 2 * ending.len() as u64 + 1;
-        *self.operations_left = self.operations_left.saturating_sub(operations);
+        *self.operations_left = self.operations_left.saturating_sub(operations(ending.len()));
         let mark: Mark = View::At { time_ms }.open(&mut placement.state, placement.now_ms);
         let (job, but, gone_by_ms) = match &self.of {
             Of::Job(job) => (Some(*job), None, None),
@@ -159,5 +213,66 @@ impl<'b> Search<'b> {
             places: placed.into_iter().map(place).collect(),
             awaited: awaited.map(|(_, owner)| owner).collect(),
         })
+    }
+}
+
+/// What it takes to place a job where so many holdings are gone.
+fn operations(ending: usize) -> u64 {
+    2 * ending as u64 + 1
+}
+
+/// Which of some times is asked about next, until the first good one is known: ever later ones
+/// until one is good, then the one in the middle.
+struct Probes {
+    all: usize,
+    /// So many of the earliest are bad.
+    bad: usize,
+    /// The earliest that is known to be good; `all` if none is.
+    good: usize,
+    step: usize,
+}
+
+impl Probes {
+    fn of(all: usize) -> Self {
+        Self { all, bad: 0, good: all, step: 1 }
+    }
+
+    fn ask(&mut self) -> Option<usize> {
+        if self.good <= self.bad {
+            return None;
+        }
+        let probe = match self.good < self.all {
+            true => self.bad + (self.good - self.bad) / 2,
+            false => (self.bad + self.step - 1).min(self.all - 1),
+        };
+        self.step *= 2;
+        Some(probe)
+    }
+
+    fn note(&mut self, probe: usize, is_good: bool) {
+        match is_good {
+            true => self.good = probe,
+            false => self.bad = probe + 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Probes;
+
+    #[test]
+    fn probes_find_the_first_good_time() {
+        for all in 0..40 {
+            for first_good in 0..=all {
+                let (mut probes, mut asked) = (Probes::of(all), Vec::new());
+                while let Some(probe) = probes.ask() {
+                    asked.push(probe);
+                    probes.note(probe, probe >= first_good);
+                }
+                assert_eq!(probes.good, first_good);
+                assert!(asked.len() <= 14, "{all} {first_good} {asked:?}");
+            }
+        }
     }
 }
