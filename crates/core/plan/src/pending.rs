@@ -5,6 +5,7 @@
 //! them leaves it asleep.
 
 mod heads;
+mod ranked;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,11 +17,13 @@ use dovetail_order::Order;
 pub(crate) use dovetail_order::line::OrderKey;
 use dovetail_order::line::{Line, Moved};
 use dovetail_order::queues::quota::Rank;
+use dovetail_order::queues::usage::ChangedRanks;
 use rustc_hash::FxHashMap;
 
 use crate::gang::Gang;
 use dovetail_state::cause::Help;
 use heads::Heads;
+use ranked::RankedHeads;
 
 /// Jobs that are placeable together or not at all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -113,6 +116,8 @@ pub(crate) struct Pending {
     heads: Heads,
     /// First job of every class that is awake; by queue for orders that look at queues.
     pub(crate) awake: Heads,
+    /// The same for orders that look at queues and say which ranks change.
+    ranked: RankedHeads,
     waiting: usize,
     /// When sleeping classes wake in any case.
     due: BTreeSet<(u64, usize)>,
@@ -228,21 +233,25 @@ impl Pending {
     }
 
     /// The job to try next: of those of the highest priority, where that counts before queues, the
-    /// one whose queue has the smallest rank.
+    /// one whose queue has the smallest rank. Ranks have `changed` since they were asked for last;
+    /// `None` where nobody knows which.
     pub(crate) fn next_by(
-        &self,
+        &mut self,
+        changed: Option<ChangedRanks>,
         mut rank: impl FnMut(&str, JobId) -> Rank,
     ) -> Option<(JobId, usize)> {
-        let heads = || {
-            self.awake
-                .by_queue
-                .iter()
-                .filter_map(|(queue, awake)| Some((queue, awake.first_key_value()?)))
-        };
-        let priority = |place: &OrderKey| self.by_queues.priority_of(*place);
-        let first = heads().map(|(_, (place, _))| priority(place)).min()?;
-        let among = heads().filter(|(_, (place, _))| priority(place) == first);
-        let next = match self.awake.by_queue.len() {
+        let by_queues = self.by_queues;
+        let priority = |place: OrderKey| by_queues.priority_of(place);
+        let is_known = changed.is_some();
+        self.ranked.note_ranks(changed.unwrap_or_default());
+        let awake = &self.awake.by_queue;
+        if is_known && awake.len() > 1 {
+            return self.ranked.first(awake, priority, rank);
+        }
+        let heads = || awake.iter().filter_map(|(queue, of)| Some((queue, of.first_key_value()?)));
+        let first = heads().map(|(_, (place, _))| priority(*place)).min()?;
+        let among = heads().filter(|(_, (place, _))| priority(**place) == first);
+        let next = match awake.len() {
             1 => among.map(|(_, head)| head).next(),
             _ => {
                 let turn = |(queue, (place, _)): &(&String, (&OrderKey, &usize))| {
@@ -387,6 +396,9 @@ impl Pending {
         let queue = &self.classes[number].key.queue;
         let of_heads = (by_queues || self.backfills).then_some(queue);
         self.heads.change(number, of_heads, (before.0, after.0));
+        if by_queues && before.1 != after.1 {
+            self.ranked.note_head(queue);
+        }
         self.awake.change(number, by_queues.then_some(queue), (before.1, after.1));
     }
 }

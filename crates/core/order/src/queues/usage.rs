@@ -36,6 +36,17 @@ pub struct Usage {
     now_ms: u64,
     /// Ranks that are known, of queues that wait.
     ranks: BTreeMap<QueueName, Rank>,
+    /// Of which queues a rank was known that is not any more.
+    changed: ChangedRanks,
+}
+
+/// Queues that may have another rank than when it was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct ChangedRanks {
+    /// All may, whichever are named.
+    pub all: bool,
+    /// These may.
+    pub queues: BTreeSet<QueueName>,
 }
 
 /// Usage after a time in which the rate was the same; times in the same unit.
@@ -102,7 +113,7 @@ impl Usage {
         if elapsed_s == 0.0 {
             return;
         }
-        self.ranks.clear();
+        self.note_all();
         let rivals = Rivals::of(quota, waiting);
         let capacity = &*self.models.weighed(capacity);
         for queue in quota.all() {
@@ -162,13 +173,26 @@ impl Usage {
     /// A queue holds more or less: what it and those beside it come to is to be computed again.
     pub fn note(&mut self, queue: &str, quota: &Quota) {
         let root = |name: &str| quota.way_up(name).last().map(|queue| queue.name.clone());
-        let changed = root(queue);
-        self.ranks.retain(|name, _| root(name) != changed);
+        let above = root(queue);
+        let Self { ranks, changed, .. } = self;
+        ranks.retain(|name, _| {
+            let is_known = root(name) != above;
+            if !is_known {
+                changed.queues.insert(name.clone());
+            }
+            is_known
+        });
     }
 
     /// Everything is to be computed again.
     pub fn note_all(&mut self) {
         self.ranks.clear();
+        self.changed = ChangedRanks { all: true, queues: BTreeSet::new() };
+    }
+
+    /// Which queues may have another rank, since the last call.
+    pub fn take_changed_ranks(&mut self) -> ChangedRanks {
+        std::mem::take(&mut self.changed)
     }
 
     /// The part of the cluster, whose GPUs are weighed, that a queue is charged for: what it holds

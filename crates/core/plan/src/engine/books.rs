@@ -69,8 +69,10 @@ impl Books {
         self.capacity.refresh(&self.placement.state);
         let Self { jobs, quota, capacity, usage, .. } = self;
         let state = &self.placement.state;
-        jobs.pending.next_by(|queue, job| {
-            let asked = || jobs.records[&job].gang.smallest(state);
+        let Jobs { pending, records, .. } = jobs;
+        let changed = usage.as_mut().map(Usage::take_changed_ranks);
+        pending.next_by(changed, |queue, job| {
+            let asked = || records[&job].gang.smallest(state);
             rank(queue, quota, capacity.total(), usage, asked)
         })
     }
