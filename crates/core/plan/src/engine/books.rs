@@ -18,6 +18,7 @@ use super::relations;
 use crate::gang::{Gang, PlacedPod};
 use crate::pending::{ClassKey, OrderKey};
 use crate::preemption::{Bounded, KeptQuota, OutlookSurvey, Relation, ReservedCapacity};
+use crate::reserve::end_reservation;
 use dovetail_order::book::TurnBook;
 use dovetail_order::estimate::{Bursts, RunTimes, bucket_ms};
 use dovetail_order::queues::quota::{Quota, Rank};
@@ -215,11 +216,11 @@ impl Books {
         reason: PreemptReason,
         plan: &mut Plan,
     ) {
-        let Self { placement: Placement { state, .. }, kept, jobs, survey, .. } = self;
-        if let Some(record) = jobs.records.get(&job) {
-            kept.end_room_for(state, survey, record);
+        if let Some(record) = self.jobs.records.get(&job) {
+            self.kept.end_room_for(&mut self.placement.state, &mut self.survey, record);
         }
-        kept.release(state, survey, job);
+        end_reservation(job, self);
+        let Self { placement: Placement { state, .. }, kept, jobs, .. } = self;
         let reservation = kept.claims.unused();
         let is_reclaimed = reason == PreemptReason::Reclaim;
         let claim =
@@ -247,7 +248,7 @@ impl Books {
 
     /// What is kept for a job is free again, and the job is one among others.
     pub(crate) fn give_back(&mut self, job: JobId, plan: &mut Plan) {
-        self.kept.release(&mut self.placement.state, &mut self.survey, job);
+        end_reservation(job, self);
         let Some(claim) = self.kept.claims.remove(job) else { return };
         self.survey.clear();
         for id in self.placement.state.holdings.kept_by(claim.reservation) {

@@ -13,6 +13,7 @@ use crate::explain::DecisionRecord;
 use crate::gang::Gang;
 use crate::pending::{OrderKey, Pending, Sleep};
 use crate::preemption::{KeptQuota, PreemptOutcome};
+use crate::reserve;
 use dovetail_state::cause::Help;
 
 /// Why a job that was tried has not started.
@@ -74,8 +75,10 @@ impl Engine {
                 continue;
             }
             let next = next.map(|next| reclaiming::in_its_stead(next, &mut self.books));
-            if self.reserve.before(&mut self.books, next.map(|(job, _)| job), plan) {
-                // The room of a reservation that ended may be anybody's.
+            let has_ended = self.reserve.before(&mut self.books, next.map(|(job, _)| job), plan);
+            if has_ended || self.books.placement.state.helped != Help::NONE {
+                // The room of a reservation that ended may be anybody's, and is offered to all
+                // before one of them is tried.
                 self.wake(&mut woken);
                 after = None;
                 continue;
@@ -186,19 +189,20 @@ impl Engine {
             let own = books.room_held_for(job);
             books.placement.as_if_free(own, |placement| placement.record_alternatives(&gang))
         });
+        let awaited = reserve::awaited_jobs(books, job);
         let Books { placement, jobs, kept, survey, .. } = &mut *books;
         let record = &jobs.records[&job];
         let has_claim = kept.claims.get(job).is_some();
         let own = (placement, survey);
         let mut in_own = kept.place_in_own(own, record, &gang, growth_limit.clone());
-        let reserve = &mut self.reserve;
+        let reserved = &mut self.reserve;
         let in_claimed = in_own.as_mut().filter(|_| has_claim);
         let is_lent = match in_claimed {
-            Some(placed) => reserve.note_start(books, job, placed),
+            Some(placed) => reserved.note_start(books, job, placed),
             None => in_own.is_none(),
         };
         let placed =
-            in_own.or_else(|| reserve.place_in_lent(books, job, &gang, growth_limit, plan));
+            in_own.or_else(|| reserved.place_in_lent(books, job, &gang, growth_limit, plan));
         let Some(placed) = placed else {
             if !is_limited {
                 return self.make_room(job, &gang, PendingReason::Unschedulable, plan);
@@ -211,6 +215,7 @@ impl Engine {
             self.decisions.push(record);
         }
         books.start(job, placed, plan);
+        reserve::note_no_longer_awaited(&awaited, books);
         self.reserve.forget_waiting(job);
         if is_lent || !books.kept.bookings.is_empty() {
             self.reserve.keep_after_start(books);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{JobId, Plan, PreemptionReservation, Reserved};
 
+use super::awaited::note_no_longer_awaited;
 use super::calendar::Calendar;
 use super::{LentRooms, ReserveConfig};
 use crate::engine::Books;
@@ -85,11 +86,15 @@ impl Reservations {
         }
         self.operations_left = self.config.max_operations;
         let helped = books.placement.state.helped;
+        let spared = bookings.spared.clone();
         Calendar::of(books).advance(raised, &mut self.operations_left);
         let is_changed = std::mem::take(&mut books.kept.bookings.is_changed);
         if is_changed || raised || helped != Help::NONE {
             self.keep_all(books);
         }
+        // Also where no booking is left.
+        books.kept.bookings.count_spared();
+        note_no_longer_awaited(&spared, books);
         if is_changed {
             self.hopeless.clear();
             books.kept.news.is_unsettled = true;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use dovetail_model::{JobId, NodeName, Owner, PendingReason, Plan, PreemptionReservation};
 
 use super::Reservations;
+use super::awaited::{awaited_jobs, end_reservation, note_no_longer_awaited};
 use super::search::{FoundStart, Search};
 use super::share::beyond_share;
 use crate::engine::Books;
@@ -73,9 +74,7 @@ impl Reservations {
         let mut has_ended = false;
         for job in reserved_jobs(books) {
             if !heads.contains(&job) {
-                let awaited = awaited_jobs(books, job);
                 self.end(books, job, plan);
-                note_no_longer_awaited(&awaited, job, books);
                 has_ended = true;
             } else if fewer_reserved {
                 // Room that is reserved for others counts as taken for ever: only when their jobs
@@ -144,8 +143,7 @@ impl Reservations {
         let search = Search::of(books, job, &yielding, &mut self.operations_left);
         match search.earliest(u64::MAX) {
             Some(found) => {
-                self.end_on(books, &yielding, &found, plan);
-                self.reserve(books, job, found, plan);
+                self.reserve_instead(books, job, (&yielding, found), plan);
                 (self.is_turn_open, books.kept.news.is_unsettled) = (true, true);
                 PendingReason::WaitingForReservation
             }
@@ -208,53 +206,49 @@ impl Reservations {
         plan: &mut Plan,
     ) -> bool {
         let before = books.kept.reserved.get(job).map(|claim| claim.until_ms);
-        let awaited = awaited_jobs(books, job);
         let yielding = self.yield_to(books, job);
         let search = Search::of(books, job, &yielding, &mut self.operations_left);
         let found = search.earliest(before_ms);
         let is_other = found.is_some() || before_ms == u64::MAX;
         match found {
             Some(found) => {
-                self.end_on(books, &yielding, &found, plan);
                 if before.is_some_and(|before_ms| before_ms < found.start_ms) {
                     books.placement.state.helped |= Help::LENT;
                 }
-                books.kept.release(&mut books.placement.state, &mut books.survey, job);
-                self.reserve(books, job, found, plan);
+                self.reserve_instead(books, job, (&yielding, found), plan);
             }
             None if before_ms == u64::MAX => self.end(books, job, plan),
             None => {}
         }
-        if is_other {
-            note_no_longer_awaited(&awaited, job, books);
-        }
         is_other
     }
 
-    /// Ends the reservations of those that yield what was found for another; what they need then is
-    /// searched for again, in the order of jobs.
-    fn end_on(
-        &self,
+    /// Reserves what was found for a job in the stead of what was reserved for it, and of what was
+    /// there for those that yield it; what these need then is searched for again, in the order of
+    /// jobs.
+    fn reserve_instead(
+        &mut self,
         books: &mut Books,
-        yielding: &BTreeSet<JobId>,
-        found: &FoundStart,
+        job: JobId,
+        (yielding, found): (&BTreeSet<JobId>, FoundStart),
         plan: &mut Plan,
     ) {
-        let nodes: BTreeSet<&NodeName> = found.places.iter().map(|place| &place.node).collect();
-        let is_there = |claim: &PreemptionReservation| {
-            yielding.contains(&claim.job)
-                && claim.places.iter().any(|place| nodes.contains(&place.node))
-        };
-        let claims = books.kept.reserved.iter().filter(|claim| is_there(claim));
-        let ending: Vec<JobId> = claims.map(|claim| claim.job).collect();
+        let ending = that_yield(books, yielding, &found);
+        // On whom the new one counts as well is known when it is there.
+        let mut awaited = awaited_jobs(books, job);
         for other in ending {
-            self.end(books, other, plan);
+            awaited.append(&mut awaited_jobs(books, other));
+            books.kept.release(&mut books.placement.state, &mut books.survey, other);
+            books.change_class(other, plan);
         }
+        books.kept.release(&mut books.placement.state, &mut books.survey, job);
+        self.reserve(books, job, found, plan);
+        note_no_longer_awaited(&awaited, books);
     }
 
     /// Ends the reservation of a job, which waits on.
     pub(super) fn end(&self, books: &mut Books, job: JobId, plan: &mut Plan) {
-        books.kept.release(&mut books.placement.state, &mut books.survey, job);
+        end_reservation(job, books);
         books.change_class(job, plan);
     }
 
@@ -318,30 +312,14 @@ fn counts_on_raised(books: &Books, job: JobId) -> bool {
     })
 }
 
-/// Jobs on whose ends what is reserved for a job counts.
-fn awaited_jobs(books: &Books, job: JobId) -> BTreeSet<JobId> {
-    let claim = books.kept.reserved.get(job).into_iter();
-    let jobs = claim.flat_map(|claim| &claim.awaited).filter_map(|owner| match owner {
-        Owner::Pod(pod) => Some(pod.job),
-        Owner::Foreign(_) | Owner::Reservation => None,
-    });
-    jobs.collect()
-}
-
-/// Of the jobs on whose ends what was reserved for a job counted, those may be preempted for others
-/// by now on whose ends nothing reserved counts any more.
-fn note_no_longer_awaited(before: &BTreeSet<JobId>, job: JobId, books: &mut Books) {
-    if !books.preempts {
-        return;
-    }
-    let mut awaited = books.kept.promised_to_others(job, &BTreeSet::new());
-    awaited.extend(awaited_jobs(books, job));
-    let Books { placement, jobs, .. } = books;
-    for other in before.difference(&awaited) {
-        if jobs.records.contains_key(other) {
-            jobs.note_others_of(&mut placement.state, *other);
-        }
-    }
+/// Of those that yield, whose reserved places are on nodes of what was found for another.
+fn that_yield(books: &Books, yielding: &BTreeSet<JobId>, found: &FoundStart) -> Vec<JobId> {
+    let nodes: BTreeSet<&NodeName> = found.places.iter().map(|place| &place.node).collect();
+    let is_there = |claim: &&PreemptionReservation| {
+        yielding.contains(&claim.job)
+            && claim.places.iter().any(|place| nodes.contains(&place.node))
+    };
+    books.kept.reserved.iter().filter(is_there).map(|claim| claim.job).collect()
 }
 
 /// Whether all nodes are there and take pods on which a job has its places.

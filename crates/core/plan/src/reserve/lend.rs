@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use dovetail_model::{Bounds, Job, JobId, NodeId, Owner, Plan};
 
+use super::awaited::end_reservation;
 use super::bound::{expected_end_ms, is_within_share};
 use super::heads::reserved_jobs;
 use super::share::{exceeds_share, lent_milli, most_pods, of_placed};
@@ -57,16 +58,15 @@ impl Lenders {
     ) -> bool {
         let mut is_lent = false;
         for lender in &self.all {
-            let Books { placement, kept, survey, .. } = &mut *books;
-            let state = &mut placement.state;
-            if !kept.holds_reserved_on(state, *lender, nodes) {
+            if !books.kept.holds_reserved_on(&books.placement.state, *lender, nodes) {
                 continue;
             }
             if self.yielding.contains(lender) {
-                kept.release(state, survey, *lender);
+                end_reservation(*lender, books);
                 books.change_class(*lender, plan);
             } else {
-                kept.lift_reserved(state, survey, *lender);
+                let Books { placement, kept, survey, .. } = &mut *books;
+                kept.lift_reserved(&mut placement.state, survey, *lender);
                 reserve.lent.lend(*lender, job);
                 is_lent = true;
             }

@@ -19,6 +19,7 @@
 //! | file | what |
 //! |---|---|
 //! | `book` | all reservations, and to whom their room is lent |
+//! | `awaited` | on whose ends reservations count, and what follows when one is over |
 //! | `heads` | which jobs get one, and when it is searched for again |
 //! | `search` | the earliest time at which a job can start |
 //! | `lend`, `bound` | which jobs start in the room of others, and how much room may be lent |
@@ -27,6 +28,7 @@
 //! | `bookings` | what is reserved from one time to another, and who may use it |
 //! | `calendar` | bookings as time goes on: admitted or refused, in force, over |
 
+mod awaited;
 mod book;
 mod bookings;
 mod bound;
@@ -39,6 +41,7 @@ mod share;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use awaited::{awaited_jobs, end_reservation, note_no_longer_awaited};
 pub(crate) use book::{Reservations, that_lend};
 pub(crate) use bookings::{Bookings, Opened};
 pub(crate) use calendar::{Calendar, gang_of};

@@ -4,6 +4,7 @@
 //! failing world shrinks to few records with few features. [`drive`] turns a recipe into steps of
 //! any number of engines.
 
+mod awaited;
 mod by_hand;
 mod change_log;
 mod conservation;
