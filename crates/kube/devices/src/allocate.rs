@@ -101,10 +101,18 @@ pub fn allocate(
 impl Reached<'_> {
     /// What claims get together of what is left. At most `steps` states are looked at.
     pub fn allocate(&self, claims: &[&ResourceClaim], steps: u64) -> AllocationOutcome {
+        let whole = || Reached::of(self.catalog, self.held, self.place).allocate(claims, steps);
+        if !self.is_whole && !claims.iter().all(|claim| asks_for_what_is_left(claim)) {
+            return whole();
+        }
         let question = match question(self, claims) {
             Ok(question) => question,
             Err(problem) => return AllocationOutcome::Error(problem),
         };
+        // Which device is the first that it goes wrong with, only all of them show.
+        if !self.is_whole && question.fails_somewhere {
+            return whole();
+        }
         match search(&self.supply, &question.demand, steps) {
             SearchResult::Fits(choice) => self.given(&question, &choice, claims),
             SearchResult::Undecided => AllocationOutcome::Undecided,
@@ -246,6 +254,16 @@ fn contradiction(
         }
     }
     None
+}
+
+/// Whether devices that no claim can get make no difference to a claim: it wants a number of
+/// devices for itself, and states no amounts.
+fn asks_for_what_is_left(claim: &ResourceClaim) -> bool {
+    let mut asked = claim.asked.requests.iter().flat_map(|request| &request.alternatives);
+    asked.all(|asked| {
+        let is_counted = matches!(asked.count, AskedCount::Exactly(_));
+        is_counted && !asked.is_admin() && asked.capacity.is_none()
+    })
 }
 
 fn is_for_all(asked: &DeviceAsked) -> bool {

@@ -35,6 +35,9 @@ pub(crate) struct FoundAlternative {
     pub(crate) look: RequestLook,
     /// The first thing that went wrong with a device, in upstream's words.
     pub(crate) failure: Option<String>,
+    /// Whether something goes wrong with a device of the node, be it among those that are looked
+    /// at or not.
+    pub(crate) fails_somewhere: bool,
 }
 
 /// The first device, in the order of its driver, whose policy cannot represent what a request asks
@@ -101,7 +104,8 @@ pub(crate) fn candidates(
         only_looks_on: asked.is_admin(),
         candidates,
     };
-    Ok(FoundAlternative { alternative, look, failure })
+    let fails_somewhere = asking.fails_somewhere(&selectors);
+    Ok(FoundAlternative { alternative, look, failure, fails_somewhere })
 }
 
 impl Asking<'_> {
@@ -178,7 +182,7 @@ impl Asking<'_> {
     ) -> Result<(), Exclusion> {
         for selector in selectors {
             let number = selector.number;
-            match &selector.by_slice[one.slice_number][one.at] {
+            match &selector.by_slice[one.slice_number].each[one.at] {
                 Ok(true) => {}
                 Ok(false) if selector.is_of_class => return Err(Exclusion::Class),
                 Ok(false) => return Err(Exclusion::Selector(number)),
@@ -196,6 +200,18 @@ impl Asking<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a selector cannot be evaluated for a device of the node that meets those before it.
+    fn fails_somewhere(&self, selectors: &[EvaluatedSelector]) -> bool {
+        let has_failed = |one: &EvaluatedSelector| one.by_slice.iter().any(|of| of.has_failed);
+        let fails = |slice: usize, at: usize| {
+            let mut answers = selectors.iter().map(|one| &one.by_slice[slice].each[at]);
+            matches!(answers.find(|answer| !matches!(answer, Ok(true))), Some(Err(_)))
+        };
+        let mut slices = self.reached.slices.iter().enumerate();
+        selectors.iter().any(has_failed)
+            && slices.any(|(number, slice)| (0..slice.devices.len()).any(|at| fails(number, at)))
     }
 
     /// Whether several claims can have a device.

@@ -57,13 +57,19 @@ struct Remembered {
 }
 
 /// Whether a device meets a selector, or what went wrong.
-type DeviceAnswer = Result<bool, Box<str>>;
+pub(crate) type DeviceAnswer = Result<bool, Box<str>>;
 
 #[derive(Debug)]
 struct KnownSelector(Result<CelSelector, String>);
 
-/// For each device of a slice whether it meets a selector, or what went wrong.
-pub(crate) type Answers = Arc<[DeviceAnswer]>;
+/// What a selector says of the devices of a slice.
+#[derive(Clone, Debug)]
+pub(crate) struct Answers {
+    /// For each device whether it meets the selector, or what went wrong.
+    pub(crate) each: Arc<[DeviceAnswer]>,
+    /// Whether anything went wrong.
+    pub(crate) has_failed: bool,
+}
 
 /// Selectors that are remembered at once; then all are forgotten.
 const MOST_SELECTORS: usize = 4_096;
@@ -237,7 +243,7 @@ impl Catalog {
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         let of_slice = remembered.by_slice.get(&slice.meta.name);
         if let Some(known) = of_slice.and_then(|answers| answers.get(selector)) {
-            return Arc::clone(known);
+            return known.clone();
         }
         if remembered.selectors.len() >= MOST_SELECTORS {
             *remembered = Remembered::default();
@@ -248,7 +254,7 @@ impl Catalog {
         remembered.selectors.insert(selector.into(), Arc::clone(&known));
         let mut by_content = remembered.by_content.remove(selector).unwrap_or_default();
         let devices = slice.devices.iter();
-        let answers: Answers = match &known.0 {
+        let each: Arc<[DeviceAnswer]> = match &known.0 {
             Err(problem) => devices.map(|_| Err(problem.as_str().into())).collect(),
             Ok(selector) => {
                 let known = &mut by_content;
@@ -256,8 +262,9 @@ impl Catalog {
             }
         };
         remembered.by_content.insert(selector.into(), by_content);
+        let answers = Answers { has_failed: each.iter().any(Result::is_err), each };
         let of_slice = remembered.by_slice.entry(slice.meta.name.clone()).or_default();
-        of_slice.insert(selector.into(), Arc::clone(&answers));
+        of_slice.insert(selector.into(), answers.clone());
         answers
     }
 

@@ -18,7 +18,7 @@ pub fn free_of_class(
     if catalog.class(class).is_none() {
         return 0;
     }
-    let reached = Reached::of(catalog, held, place);
+    let reached = Reached::left_of(catalog, held, place);
     let asked = DeviceAsked { class: class.into(), ..DeviceAsked::default() };
     let alternatives = vec![asked.clone()];
     let request = ClaimRequest { alternatives, ..ClaimRequest::default() };

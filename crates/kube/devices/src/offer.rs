@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use dovetail_claims::Draw;
-use dovetail_objects::{CounterSet, OfferedDevice};
+use dovetail_objects::{CounterSet, DeviceCapacity, OfferedDevice};
 
 use crate::catalog::{CandidateNode, Catalog};
 use crate::pools::{PoolState, ReachablePool, gather};
@@ -18,6 +18,8 @@ pub(crate) struct NodeOffer {
     pub(crate) slices: Vec<Box<str>>,
     /// Devices of its pools that other nodes have, and that draw from its counters.
     pub(crate) elsewhere: Vec<DeviceElsewhere>,
+    /// Its devices by number, those of each pool by name.
+    pub(crate) by_name: Vec<u32>,
     pub(crate) shape: Arc<OfferShape>,
 }
 
@@ -46,6 +48,8 @@ pub(crate) struct OfferShape {
     pub(crate) counters: Vec<i128>,
     /// For each pool the counters that its devices share.
     pub(crate) shared: Vec<Range<usize>>,
+    /// For each pool the numbers of its devices.
+    pub(crate) numbers: Vec<Range<usize>>,
 }
 
 /// A device of a node.
@@ -61,6 +65,9 @@ pub(crate) struct NumberedDevice {
     /// The counter of the first of its capacities, where it can be shared; the others follow by
     /// name.
     pub(crate) first_capacity: usize,
+    /// Whether one claim at most can have it, and a request that states no amounts always takes
+    /// what it has: where it is taken, it makes no difference to what is asked.
+    pub(crate) is_plain: bool,
 }
 
 impl NodeOffer {
@@ -68,16 +75,20 @@ impl NodeOffer {
     pub(crate) fn of(catalog: &Catalog, place: CandidateNode<'_>) -> Self {
         let (mut slices, mut elsewhere) = (Vec::new(), Vec::new());
         let (mut pools, mut shape) = (Vec::new(), OfferShape::default());
+        let mut names: Vec<&str> = Vec::new();
         for (number, pool) in gather(catalog, place).into_iter().enumerate() {
             let first = shape.counters.len();
             let sets = if pool.is_usable() { shape.add_counters(&pool) } else { Vec::new() };
             shape.shared.push(first..shape.counters.len());
+            let first = shape.devices.len();
             for slice in pool.slices.iter().filter(|_| pool.is_usable()) {
                 for (at, device) in slice.devices.iter().enumerate() {
                     shape.add_device((number, slices.len(), at), device, &sets);
+                    names.push(&device.name);
                 }
                 slices.push(slice.meta.name.clone());
             }
+            shape.numbers.push(first..shape.devices.len());
             for device in pool.devices_elsewhere().filter(|_| pool.is_usable()) {
                 let (name, draws) = (device.name.clone(), drawn(device, &sets));
                 elsewhere.push(DeviceElsewhere { pool: number, name, draws });
@@ -85,7 +96,11 @@ impl NodeOffer {
             let ReachablePool { driver, name, state, .. } = pool;
             pools.push(OfferedPool { driver: driver.into(), name: name.into(), state });
         }
-        Self { pools, slices, elsewhere, shape: Arc::new(shape) }
+        let mut by_name: Vec<u32> = (0..names.len() as u32).collect();
+        for numbers in &shape.numbers {
+            by_name[numbers.clone()].sort_unstable_by_key(|number| names[*number as usize]);
+        }
+        Self { pools, slices, elsewhere, by_name, shape: Arc::new(shape) }
     }
 }
 
@@ -118,7 +133,9 @@ impl OfferShape {
         if device.is_for_several {
             self.counters.extend(device.capacity.values().map(|of| of.value.to_billionths()));
         }
-        self.devices.push(NumberedDevice { pool, slice, at, draws, first_capacity });
+        let is_fixed = |of: &DeviceCapacity| of.policy.is_none() && of.value.to_billionths() >= 0;
+        let is_plain = !device.is_for_several && device.capacity.values().all(is_fixed);
+        self.devices.push(NumberedDevice { pool, slice, at, draws, first_capacity, is_plain });
     }
 }
 

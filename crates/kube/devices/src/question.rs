@@ -28,8 +28,12 @@ const MOST_WEIGHED: usize = 256;
 /// The devices that a node reaches, and what is left of them.
 pub struct Reached<'c> {
     pub(crate) catalog: &'c Catalog,
+    /// What claims have.
+    pub(crate) held: &'c ClaimedDevices,
     pub(crate) place: CandidateNode<'c>,
     pub(crate) offer: Arc<NodeOffer>,
+    /// Whether `devices` are all of them, and not just what is left.
+    pub(crate) is_whole: bool,
     /// Slices with devices.
     pub(crate) slices: Vec<&'c ResourceSlice>,
     pub(crate) devices: Vec<ReachedDevice<'c>>,
@@ -73,27 +77,53 @@ pub(crate) struct AllocationQuestion {
     pub(crate) constraints: Vec<Option<(usize, usize)>>,
     /// The first thing that went wrong with a device, in upstream's words.
     pub(crate) failure: Option<String>,
+    /// Whether something goes wrong with a device of the node, be it among those that are looked
+    /// at or not.
+    pub(crate) fails_somewhere: bool,
 }
 
 impl<'c> Reached<'c> {
     /// What a node reaches when `held` is what claims have, in the order in which devices are taken
     /// where several fit: those first that leave most of the others free.
     pub fn of(catalog: &'c Catalog, held: &'c ClaimedDevices, place: CandidateNode<'c>) -> Self {
+        Self::new(catalog, held, place, true)
+    }
+
+    /// The same without the devices that a claim cannot get, because another has them or shared
+    /// counters have too little left. [`Reached::allocate`] gives the same answers, but its looks
+    /// count only the devices that are left. On a node that is nearly full, there are few to look
+    /// at.
+    pub fn left_of(
+        catalog: &'c Catalog,
+        held: &'c ClaimedDevices,
+        place: CandidateNode<'c>,
+    ) -> Self {
+        Self::new(catalog, held, place, false)
+    }
+
+    fn new(
+        catalog: &'c Catalog,
+        held: &'c ClaimedDevices,
+        place: CandidateNode<'c>,
+        is_whole: bool,
+    ) -> Self {
         let offer = catalog.offer(place);
         // A slice that is gone or different has another offer.
         let slices = offer.slices.iter().filter_map(|name| catalog.slice(name)).collect();
         let mut reached = Self {
             catalog,
+            held,
             place,
+            is_whole,
             overdrawn: Vec::new(),
             names_counters: false,
             slices,
-            devices: Vec::with_capacity(offer.shape.devices.len()),
+            devices: Vec::new(),
             counters: offer.shape.counters.clone(),
             supply: DeviceSupply::default(),
             offer,
         };
-        reached.add_devices(held);
+        reached.add_devices();
         let shared = reached.offer.shape.shared.iter();
         let is_overdrawn =
             |of: &Range<usize>| reached.counters[of.clone()].iter().any(|left| *left < 0);
@@ -108,52 +138,116 @@ impl<'c> Reached<'c> {
         self.place
     }
 
-    /// Adds the devices of all pools, and takes what is held from the counters.
-    fn add_devices(&mut self, held: &'c ClaimedDevices) {
+    /// Takes what is held from the counters, and adds the devices of all pools.
+    fn add_devices(&mut self) {
         let offer = Arc::clone(&self.offer);
         let catalog = self.catalog;
-        let of_pool = |pool: &OfferedPool| {
-            let rules = catalog.taint_rules_of(&pool.driver, &pool.name);
-            (held.pool(&pool.driver, &pool.name), rules)
-        };
-        let pools: Vec<(Option<&'c HeldPool>, Vec<&'c DeviceTaintRule>)> =
-            offer.pools.iter().map(of_pool).collect();
-        let held = |pool: usize, device: &str| pools[pool].0.and_then(|held| held.get(device));
+        let rules = |pool: &OfferedPool| catalog.taint_rules_of(&pool.driver, &pool.name);
+        let rules: Vec<Vec<&'c DeviceTaintRule>> = offer.pools.iter().map(rules).collect();
+        let held = self.take_held();
+        for (numbered, held) in offer.shape.devices.iter().zip(held) {
+            if self.is_whole || self.is_left(numbered, held) {
+                let device = self.device(numbered, held, &rules[numbered.pool]);
+                self.devices.push(device);
+            }
+        }
+    }
+
+    /// Takes what claims have from the counters; who has each device, by its number.
+    fn take_held(&mut self) -> Vec<Option<&'c HeldDevice>> {
+        let offer = Arc::clone(&self.offer);
+        let held = self.held;
+        let of_pool = |pool: &OfferedPool| held.pool(&pool.driver, &pool.name);
+        let pools: Vec<Option<&'c HeldPool>> = offer.pools.iter().map(of_pool).collect();
         for other in &offer.elsewhere {
-            if held(other.pool, &other.name).is_some() {
+            if pools[other.pool].is_some_and(|held| held.contains_key(&other.name)) {
                 self.draw(&other.draws);
             }
         }
-        for NumberedDevice { pool, slice: slice_number, at, draws, first_capacity } in
-            &offer.shape.devices
-        {
-            let slice = self.slices[*slice_number];
-            let device = &slice.devices[*at];
-            let held = held(*pool, &device.name);
-            let mut capacity = BTreeMap::new();
-            if held.is_some() {
-                self.draw(draws);
+        let mut by_number = vec![None; offer.shape.devices.len()];
+        for (pool, numbers) in pools.into_iter().zip(&offer.shape.numbers) {
+            for (number, held) in self.held_of(pool, numbers) {
+                self.take(&offer.shape.devices[number], held);
+                by_number[number] = Some(held);
             }
-            if device.is_for_several {
-                capacity.extend(device.capacity.keys().map(|name| &**name).zip(*first_capacity..));
-            }
-            for (name, counter) in &capacity {
-                let consumed = held.and_then(|held| held.consumed.get(*name)).copied();
-                self.counters[*counter] -= consumed.unwrap_or(0);
-            }
-            self.devices.push(ReachedDevice {
-                pool: *pool,
-                driver: &slice.driver,
-                pool_name: &slice.pool.name,
-                slice,
-                slice_number: *slice_number,
-                at: *at,
-                device,
-                taint_rules: tainting(&pools[*pool].1, &device.name),
-                held,
-                draws: Arc::clone(draws),
-                capacity,
-            });
+        }
+        by_number
+    }
+
+    /// The devices of a pool that claims have, of which it has these numbers: looked for from the
+    /// side on which there are fewer.
+    fn held_of(
+        &self,
+        pool: Option<&'c HeldPool>,
+        numbers: &Range<usize>,
+    ) -> Vec<(usize, &'c HeldDevice)> {
+        let Some(held) = pool else { return Vec::new() };
+        let shape = &self.offer.shape;
+        let name = |number: usize| &*self.offered(&shape.devices[number]).name;
+        if held.len() > numbers.len() {
+            let of_number = |number| Some((number, held.get(name(number))?));
+            return numbers.clone().filter_map(of_number).collect();
+        }
+        let by_name = &self.offer.by_name[numbers.clone()];
+        let number_of = |wanted: &str| {
+            let found = by_name.binary_search_by(|number| name(*number as usize).cmp(wanted));
+            found.ok().map(|at| by_name[at] as usize)
+        };
+        held.iter().filter_map(|(name, held)| Some((number_of(name)?, held))).collect()
+    }
+
+    /// Takes from the counters what who has a device takes of it.
+    fn take(&mut self, numbered: &NumberedDevice, held: &HeldDevice) {
+        self.draw(&numbered.draws);
+        let device = self.offered(numbered);
+        if !device.is_for_several {
+            return;
+        }
+        for (name, counter) in device.capacity.keys().zip(numbered.first_capacity..) {
+            self.counters[counter] -= held.consumed.get(name).copied().unwrap_or(0);
+        }
+    }
+
+    /// What its driver says of a device.
+    fn offered(&self, numbered: &NumberedDevice) -> &'c OfferedDevice {
+        &self.slices[numbered.slice].devices[numbered.at]
+    }
+
+    /// Whether a claim may get a device, or it matters to what is asked all the same.
+    fn is_left(&self, numbered: &NumberedDevice, held: Option<&HeldDevice>) -> bool {
+        !numbered.is_plain || (held.is_none() && self.have_left(&numbered.draws))
+    }
+
+    /// Whether counters have as much left.
+    fn have_left(&self, draws: &[Draw]) -> bool {
+        draws.iter().all(|draw| self.counters[draw.counter] >= draw.amount)
+    }
+
+    fn device(
+        &self,
+        numbered: &NumberedDevice,
+        held: Option<&'c HeldDevice>,
+        rules: &[&'c DeviceTaintRule],
+    ) -> ReachedDevice<'c> {
+        let NumberedDevice { pool, slice: slice_number, at, draws, first_capacity, .. } = numbered;
+        let slice = self.slices[*slice_number];
+        let device = &slice.devices[*at];
+        let mut capacity = BTreeMap::new();
+        if device.is_for_several {
+            capacity.extend(device.capacity.keys().map(|name| &**name).zip(*first_capacity..));
+        }
+        ReachedDevice {
+            pool: *pool,
+            driver: &slice.driver,
+            pool_name: &slice.pool.name,
+            slice,
+            slice_number: *slice_number,
+            at: *at,
+            device,
+            taint_rules: tainting(rules, &device.name),
+            held,
+            draws: Arc::clone(draws),
+            capacity,
         }
     }
 
@@ -265,6 +359,7 @@ pub(crate) fn question(
         requests: Vec::new(),
         constraints: Vec::new(),
         failure: None,
+        fails_somewhere: false,
     };
     for (number, claim) in claims.iter().enumerate() {
         let first = question.demand.requests.len();
@@ -278,6 +373,7 @@ pub(crate) fn question(
                 let count = count(&asking)?;
                 let found = candidates(&asking, count)?;
                 question.failure = question.failure.take().or(found.failure);
+                question.fails_somewhere |= found.fails_somewhere;
                 looks.push(found.look);
                 alternatives.push(found.alternative);
             }

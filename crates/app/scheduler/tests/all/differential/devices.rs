@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use dovetail_check::check_claims;
-use dovetail_devices::{CandidateNode, Catalog, ClaimedDevices, Features, Reached};
+use dovetail_devices::{
+    AllocationOutcome, CandidateNode, Catalog, ClaimedDevices, Features, Reached,
+};
 use dovetail_objects::{Node, ResourceClaim};
 use dovetail_testkit::world::{
     Coverage, GeneratedCluster, NodeAnswer, OracleAnswer, Release, generate_devices,
@@ -129,8 +131,20 @@ fn read<T: DeserializeOwned>(object: &Value) -> T {
     serde_json::from_str(&object.to_string()).expect("an object of the API")
 }
 
+/// What an answer says: of a refusal how many devices each request wants and may have.
+fn said(outcome: &AllocationOutcome) -> String {
+    match outcome {
+        AllocationOutcome::No(looks) => {
+            let counts = looks.iter().map(|look| (look.wanted, look.left()));
+            format!("No {:?}", counts.collect::<Vec<_>>())
+        }
+        other => format!("{other:?}"),
+    }
+}
+
 /// Devices that nodes give to the claims of pending pods: how many times, and for which pods and
-/// nodes the judge of claims finds something wrong with them.
+/// nodes the judge of claims finds something wrong with them, or the answer is another where only
+/// what is left is looked at.
 fn judged_choices(world: &GeneratedCluster) -> (usize, Vec<String>) {
     let mut catalog = Catalog::new(Features::ALL);
     world.device_classes.iter().for_each(|class| catalog.put_class(read(class)));
@@ -146,7 +160,13 @@ fn judged_choices(world: &GeneratedCluster) -> (usize, Vec<String>) {
         let node: Node = read(node);
         let place = CandidateNode { node: &node.meta.name, labels: &node.meta.labels };
         let reached = Reached::of(&catalog, &held, place);
+        let left = Reached::left_of(&catalog, &held, place);
         for (pod, claims) in of_pods.iter().filter(|(_, claims)| !claims.is_empty()) {
+            let [whole, part] = [&reached, &left].map(|one| said(&one.allocate(claims, STEPS)));
+            if whole != part {
+                let name = &pod["metadata"]["name"];
+                wrong.push(format!("{name} on {}: {whole}, but {part}", node.meta.name));
+            }
             let Some((demand, choice)) = reached.choice(claims, STEPS) else { continue };
             choices += 1;
             let found = check_claims(reached.supply(), &demand, &choice);

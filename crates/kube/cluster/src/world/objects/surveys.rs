@@ -109,6 +109,9 @@ struct KeptSurvey {
     /// That of the nodes which have devices by it; `None` where no pod asks for one.
     label: Option<Arc<str>>,
     survey: Arc<ClaimSurvey>,
+    /// Why no node has devices by it; `None` where one has. Finding that out takes a look at the
+    /// answers of all nodes.
+    refusal: Option<ClaimRefusal>,
 }
 
 /// Nodes whose answers are to be asked for again.
@@ -255,7 +258,7 @@ impl Surveys {
         // Users who may create claims must not be able to make two that share a label.
         let digest = || hex(&Sha256::digest(key.as_bytes()));
         let label: Option<Arc<str>> = asked.is_condition().then(|| devices_label(&digest()).into());
-        let new = KeptSurvey { asked, label, survey };
+        let new = KeptSurvey { asked, label, refusal: survey.refusal(), survey };
         kept.to_label.extend(new.labelled());
         let found = new.found();
         kept.by_asked.insert(key, new);
@@ -292,7 +295,6 @@ impl Surveys {
             let gone = std::mem::take(by_asked).into_values();
             gone.for_each(|gone| to_label.extend(gone.labelled()));
         }
-        let before: Vec<_> = by_asked.values().map(|one| one.survey.refusal()).collect();
         let mut changed = vec![false; by_asked.len()];
         let known = || by_asked.values().flat_map(|one| one.survey.answers.keys()).cloned();
         let names: BTreeSet<Box<str>> = match &forgotten {
@@ -300,7 +302,7 @@ impl Surveys {
             Forgotten::Nodes(names) => names.clone(),
         };
         for node in names {
-            for (KeptSurvey { asked, label, survey }, is_changed) in
+            for (KeptSurvey { asked, label, survey, .. }, is_changed) in
                 by_asked.values_mut().zip(&mut changed)
             {
                 let survey = Arc::make_mut(survey);
@@ -312,13 +314,16 @@ impl Surveys {
                 }
             }
         }
-        let of_each = by_asked.values().zip(before).zip(changed);
-        for ((KeptSurvey { asked, survey, .. }, refusal), is_changed) in of_each {
-            let now = survey.refusal();
-            let is_said_again =
-                now.as_ref().is_some_and(|now| forgotten.has(now.telling.as_deref()));
-            let is_counted = is_changed && asked.counted.is_some();
-            differs |= is_counted || is_said_again || now != refusal;
+        for (KeptSurvey { asked, survey, refusal, .. }, is_changed) in
+            by_asked.values_mut().zip(changed)
+        {
+            // It follows from the answers alone.
+            if is_changed {
+                let before = std::mem::replace(refusal, survey.refusal());
+                differs |= asked.counted.is_some() || *refusal != before;
+            }
+            let telling = refusal.as_ref().map(|now| now.telling.as_deref());
+            differs |= telling.is_some_and(|node| forgotten.has(node));
         }
         differs
     }

@@ -4,8 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use dovetail_devices::{
-    AllocationOutcome, Allotment, CandidateNode, ClaimedDevices, Reached, RequestLook, allocate,
-    explain,
+    AllocationOutcome, Allotment, CandidateNode, ClaimedDevices, Reached, RequestLook, explain,
 };
 use dovetail_model::node::NAME_LABEL;
 use dovetail_model::requirement::Operator;
@@ -178,7 +177,7 @@ fn survey(
 fn reached<'o>(objects: &'o Objects, held: &'o ClaimedDevices, node: &str) -> Option<Reached<'o>> {
     let object = objects.nodes.get(node).filter(|_| objects.device_claims.may_reach(node))?;
     let place = CandidateNode { node: &object.meta.name, labels: &object.meta.labels };
-    Some(Reached::of(&objects.device_claims.catalog, held, place))
+    Some(Reached::left_of(&objects.device_claims.catalog, held, place))
 }
 
 /// What a node answers. `held` is what others have, as in `reached`, and is so again in the end.
@@ -230,7 +229,8 @@ fn more_units(
     let mut given = vec![first];
     while let Some(last) = given.last().filter(|_| given.len() <= MOST_COPIES) {
         last.iter().for_each(|allotment| held.add(&allotment.allocation()));
-        match allocate(&objects.device_claims.catalog, held, place, &unit, STEPS) {
+        let reached = Reached::left_of(&objects.device_claims.catalog, held, place);
+        match reached.allocate(&unit, STEPS) {
             AllocationOutcome::Fits(next) => given.push(next),
             _ => break,
         }
@@ -279,7 +279,7 @@ pub(crate) fn on_node(
     let catalog = &objects.device_claims.catalog;
     beside_kept(held, place, claims, |held, open| match open.is_empty() {
         true => AllocationOutcome::Fits(Vec::new()),
-        false => allocate(catalog, held, place, open, STEPS),
+        false => Reached::left_of(catalog, held, place).allocate(open, STEPS),
     })
 }
 
