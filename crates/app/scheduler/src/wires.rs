@@ -18,8 +18,11 @@ use crate::lead::Leadership;
 
 /// Bind requests at the server at any time.
 pub(crate) const BINDS_AT_ONCE: usize = 64;
-/// Requests about pods, and as many about claims, on their way at once.
+/// Requests about pods other than binds on their way at once.
 const ORDERS_AT_ONCE: usize = 32;
+/// Requests about claims on their way at once: as many as binds, for two of them come before each
+/// bind of a pod with a claim.
+const CLAIMS_AT_ONCE: usize = 64;
 /// Announcements on their way at once.
 const ANNOUNCEMENTS_AT_ONCE: usize = 32;
 /// A read is given up after this time.
@@ -57,7 +60,7 @@ impl Wires {
         let credits = Credits {
             binds: 2 * binds_at_once,
             orders: ORDERS_AT_ONCE,
-            claims: ORDERS_AT_ONCE,
+            claims: CLAIMS_AT_ONCE,
             announcements: ANNOUNCEMENTS_AT_ONCE,
         };
         let shared = Shared {

@@ -87,6 +87,11 @@ impl Writes {
         self.binds.on_their_way()
     }
 
+    /// Whether a write of a claim has no answer yet.
+    pub fn are_claims_on_their_way(&self) -> bool {
+        self.sent.values().any(|sent| matches!(sent, Sent::Claim(_)))
+    }
+
     /// A bind goes out.
     pub fn bind(&mut self, bind: Arc<Bind>) {
         let decision = bind.decision;

@@ -93,7 +93,7 @@ fn is_carried_out(cluster: &mut Cluster, write: &ClaimWrite) -> bool {
 }
 
 /// RFC 7386.
-fn merge(target: &mut Value, patch: &Value) {
+pub(crate) fn merge(target: &mut Value, patch: &Value) {
     let Some(patch) = patch.as_object() else {
         *target = patch.clone();
         return;

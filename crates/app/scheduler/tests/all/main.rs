@@ -4,6 +4,7 @@ mod agree;
 mod announce;
 mod bind;
 mod blocked;
+mod claim_events;
 mod cohorts;
 mod device_claims;
 mod device_driver;

@@ -43,7 +43,7 @@ pub(crate) struct Announcing {
     queues_ms: Option<u64>,
     rechecks: Rechecks,
     on_their_way: usize,
-    /// Since when binds go out without a break.
+    /// Since when binds go out, or claims are written before them, without a break.
     busy_since_ms: Option<u64>,
     /// Refusals that were logged: of what, and the code.
     warned: BTreeSet<(Announced, u16)>,
@@ -189,8 +189,8 @@ impl Announcing {
         self.book.note(note);
     }
 
-    /// Does as much as there is time for. `is_busy`: binds go out. `room`: writes that may be on
-    /// their way at once.
+    /// Does as much as there is time for. `is_busy`: binds go out, or claims are written before
+    /// them. `room`: writes that may be on their way at once.
     pub(crate) fn go_on(
         &mut self,
         scheduler: &mut Scheduler,

@@ -205,9 +205,11 @@ impl LeaderState {
         output.wait_ms = waits.chain(own_ms).min();
     }
 
-    /// Whether binds go out.
+    /// Whether binds go out, or claims are written for binds that follow.
     fn is_busy(&self) -> bool {
-        self.writes.binds_on_their_way() > 0 || self.scheduler.counts().to_send > 0
+        self.writes.binds_on_their_way() > 0
+            || self.writes.are_claims_on_their_way()
+            || self.scheduler.counts().to_send > 0
     }
 
     /// Sends as much as may be sent.
