@@ -17,6 +17,8 @@ enum Layer {
     /// What joins lab with edge or kube.
     App,
     Binary,
+    /// How many cases a property has: tests of core see it, so that it sees no other crate of ours.
+    Cases,
     /// Builders and fakes that only tests see.
     Testkit,
     /// Chores: this crate.
@@ -59,7 +61,9 @@ fn violations_of(krate: &Crate, all: &[Crate], manifest: &str) -> Vec<Violation>
         let Some(other) = all.iter().find(|other| other.name == dependency.name) else { continue };
         let Some(theirs) = self::layer(other) else { continue };
         let for_tests = dependency.kind == cargo_metadata::DependencyKind::Development;
-        if !(may_see(layer, theirs) || for_tests && theirs == Layer::Testkit) {
+        let is_test_code = matches!(theirs, Layer::Cases | Layer::Testkit);
+        let tests_it = for_tests && is_test_code && layer != Layer::Cases;
+        if !(may_see(layer, theirs) || tests_it) {
             violations.push(Violation {
                 path: path.clone(),
                 line: line_of_key(manifest, &dependency.name),
@@ -82,20 +86,22 @@ fn layer(krate: &Crate) -> Option<Layer> {
         ("crates", Some("lab")) => Some(Layer::Lab),
         ("crates", Some("edge")) => Some(Layer::Edge),
         ("crates", Some("dovetail")) => Some(Layer::Binary),
+        ("crates", Some("cases")) => Some(Layer::Cases),
         ("crates", Some("testkit")) => Some(Layer::Testkit),
         _ => None,
     }
 }
 
 fn may_see(from: Layer, to: Layer) -> bool {
-    use Layer::{App, Binary, Chores, Core, Edge, Kube, Lab, Testkit};
+    use Layer::{App, Binary, Cases, Chores, Core, Edge, Kube, Lab, Testkit};
     match from {
         Core => to == Core,
         Kube => matches!(to, Core | Kube),
         Lab => matches!(to, Core | Kube | Lab),
         Edge => matches!(to, Core | Kube | Edge),
         App => matches!(to, Core | Kube | Lab | Edge | App),
-        Binary => !matches!(to, Binary | Testkit | Chores),
+        Binary => !matches!(to, Binary | Cases | Testkit | Chores),
+        Cases => false,
         Testkit | Chores => !matches!(to, Binary | Chores),
     }
 }
@@ -127,6 +133,7 @@ mod tests {
             "edge/price",
             "app/costing",
             "dovetail",
+            "cases",
             "testkit",
         ]
         .map(|folder| krate(&format!("crates/{folder}"), &[]));
@@ -142,6 +149,11 @@ mod tests {
         assert_eq!(count("crates/core/plan", ("sim", DEV)), 1);
         assert_eq!(count("crates/core/plan", ("testkit", DEV)), 0);
         assert_eq!(count("crates/core/plan", ("testkit", NORMAL)), 1);
+        assert_eq!(count("crates/core/plan", ("cases", DEV)), 0);
+        assert_eq!(count("crates/core/plan", ("cases", NORMAL)), 1);
+        assert_eq!(count("crates/dovetail", ("cases", NORMAL)), 1);
+        assert_eq!(count("crates/cases", ("model", NORMAL)), 1);
+        assert_eq!(count("crates/cases", ("testkit", DEV)), 1);
         assert_eq!(count("crates/kube/cluster", ("objects", NORMAL)), 0);
         assert_eq!(count("crates/kube/cluster", ("price", NORMAL)), 1);
         assert_eq!(count("crates/kube/cluster", ("tokio", NORMAL)), 1);

@@ -174,6 +174,7 @@ fn for_each_run(
 
 #[cfg(test)]
 mod tests {
+    use dovetail_cases::cases;
     use proptest::prelude::*;
 
     use super::*;
@@ -279,6 +280,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn it_finds_what_the_definitions_say(
             series in prop::collection::vec(some_series(), 0..5),

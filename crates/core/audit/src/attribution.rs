@@ -156,6 +156,7 @@ fn serve(
 #[cfg(test)]
 mod tests {
     use dovetail_account::device_time::DeviceState;
+    use dovetail_cases::cases;
     use dovetail_model::{FreeCause, Money};
     use proptest::prelude::*;
 
@@ -256,6 +257,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn no_second_is_sold_twice(
             lengths in prop::collection::vec((1u64..8, 0usize..3, 0u32..2), 0..8),

@@ -203,6 +203,7 @@ fn counted(jobs: &[Job]) -> BTreeSet<&str> {
 mod tests {
     use std::sync::Arc;
 
+    use dovetail_cases::cases;
     use dovetail_model::device::WHOLE_DEVICE_MILLI;
     use dovetail_model::{
         DeviceAmount, HoldingId, HoldingPhase, Requirement, Resources, RuleCause, labels,
@@ -257,6 +258,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         /// The order of nodes decides between those that are alike, never what they are called.
         #[test]
         fn what_starts_where_does_not_depend_on_names_of_nodes(

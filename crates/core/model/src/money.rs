@@ -144,6 +144,7 @@ fn share(amount: i128, weight: i128, sum: i128) -> (i128, i128) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dovetail_cases::cases;
     use proptest::prelude::*;
 
     #[test]
@@ -169,6 +170,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn parts_sum_to_the_total(
             total in -1_000_000_000_000i64..1_000_000_000_000,

@@ -27,9 +27,12 @@ pub fn in_proportion(total: i128, weights: &[i128]) -> Vec<i128> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dovetail_cases::cases;
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn nothing_is_lost_and_nobody_is_off_by_a_unit(
             total in 0i128..1_000_000_000_000_000_000_000_000,

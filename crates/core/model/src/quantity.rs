@@ -244,6 +244,7 @@ impl fmt::Display for Quantity {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dovetail_cases::cases;
     use proptest::prelude::*;
 
     #[test]
@@ -293,6 +294,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn printing_keeps_the_value(milli in any::<i64>(), bytes in any::<i64>()) {
             for quantity in [Quantity::milli(milli), Quantity::bytes(bytes)] {

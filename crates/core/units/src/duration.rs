@@ -78,6 +78,7 @@ pub fn parse_duration(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
+    use dovetail_cases::cases;
     use proptest::prelude::*;
 
     use super::*;
@@ -125,6 +126,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         /// Half a tenth, or half a unit from a hundred on, is all that is lost, and longer is never
         /// said shorter.
         #[test]

@@ -179,6 +179,7 @@ fn has_huge_exponent(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use dovetail_cases::cases;
     use proptest::prelude::*;
 
     use super::*;
@@ -251,6 +252,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn units_are_those_that_were_written(
             whole in 0i128..1_000_000_000_000,

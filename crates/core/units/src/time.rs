@@ -42,6 +42,7 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
 
 #[cfg(test)]
 mod tests {
+    use dovetail_cases::cases;
     use jiff::Timestamp;
     use proptest::prelude::*;
 
@@ -58,6 +59,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn any_moment_is_the_one_that_another_calendar_writes(ms in 0..YEAR_10000_MS - 2 * DAY_MS) {
             let other = Timestamp::from_millisecond(ms.cast_signed()).expect("before the year 10000");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_cases::cases;
 use dovetail_price::{
     Exchange, KnownPrice, LabelPairs, MAX_USD_MICROS_PER_GPU_HOUR, OwnedMachine, OwnedNodes, Price,
     PriceBook, PriceOrigin, PriceQuery, Purchase, format_usd_micros, parse_usd_micros,
@@ -529,7 +530,7 @@ fn place() -> impl Strategy<Value = (Option<&'static str>, Option<&'static str>)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(cases(512))]
 
     #[test]
     fn amounts_survive_printing_and_reading(usd_micros in usd_micros()) {

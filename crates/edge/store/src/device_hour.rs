@@ -102,6 +102,7 @@ fn pull(bytes: &mut &[u8]) -> Option<u64> {
 mod tests {
     use dovetail_account::device_time::{ActiveWork, DeviceState};
     use dovetail_account::signal::Signal;
+    use dovetail_cases::cases;
     use dovetail_model::FreeCause;
     use proptest::prelude::*;
 
@@ -132,6 +133,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn what_is_written_is_read_and_what_is_cut_is_refused(
             mut intervals in prop::collection::vec(some_interval(), 0..8),

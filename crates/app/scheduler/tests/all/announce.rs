@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use dovetail_apiserver::client::Clients;
+use dovetail_cases::cases;
 use dovetail_cluster::world::{self, Patience, PodKey};
 use dovetail_control::announce::{
     AnnouncedWrite, Announcements, Limits, Note, WatchedPod, WriteOutcome, WriteResult,
@@ -27,9 +28,7 @@ use kube::{Api, Client};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::schedule::{
-    PATIENCE, Running, cases, config, create_nodes, fake_cluster, pause, pod, until,
-};
+use crate::schedule::{PATIENCE, Running, config, create_nodes, fake_cluster, pause, pod, until};
 use crate::sender::{Given, Sender};
 
 fn identity(uid: u32) -> PodKey {

@@ -187,7 +187,7 @@ fn faults() -> impl Strategy<Value = Vec<FaultRule>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(fault_runs(8)))]
+    #![proptest_config(fault_runs(8))]
 
     #[test]
     fn no_pod_is_bound_twice_and_every_outcome_is_true(

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_cases::cases;
 use dovetail_model::Node;
 use dovetail_objects::Kind;
 use proptest::prelude::*;
@@ -10,7 +11,6 @@ use serde_json::{Value, json};
 
 use crate::device_claims::{run, slice, with_own_claim};
 use crate::gangs::{Cluster, member, node, pod};
-use crate::schedule::cases;
 use crate::server::Server;
 
 const NODES: usize = 4;

@@ -218,7 +218,7 @@ fn write_faults() -> impl Strategy<Value = Vec<FaultRule>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(fault_runs(4)))]
+    #![proptest_config(fault_runs(4))]
 
     /// Eight full nodes, and three pods of a higher priority: exactly three of those that run are
     /// stopped.

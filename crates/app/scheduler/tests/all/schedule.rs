@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dovetail_cases::cases;
 use dovetail_control::lead::LeaseTimes;
 use dovetail_scheduler::lead::LeaseName;
 use dovetail_scheduler::{
@@ -312,18 +313,11 @@ async fn who_gave_the_lease_up_runs_again_after_a_pause() {
     scheduler.stop().await;
 }
 
-/// So many cases of a property, or as many as `PROPTEST_CASES` says.
-pub(crate) fn cases(unless_set: u32) -> ProptestConfig {
-    let config = ProptestConfig::default();
-    let is_set = std::env::var_os("PROPTEST_CASES").is_some();
-    ProptestConfig { cases: if is_set { config.cases } else { unless_set }, ..config }
-}
-
-/// How many runs with faults there are: `DOVETAIL_FAULT_SEEDS`, or what a test takes where it is
-/// not set.
-pub(crate) fn fault_runs(unless_set: u32) -> u32 {
-    let set = std::env::var("DOVETAIL_FAULT_SEEDS").ok();
-    set.map_or(unless_set, |text| text.parse().expect("DOVETAIL_FAULT_SEEDS is a number"))
+/// A property with faults: as many runs as `DOVETAIL_FAULT_SEEDS` says, or what a test takes where
+/// it is not set.
+pub(crate) fn fault_runs(unless_set: u32) -> ProptestConfig {
+    let Ok(text) = std::env::var("DOVETAIL_FAULT_SEEDS") else { return cases(unless_set) };
+    ProptestConfig::with_cases(text.parse().expect("DOVETAIL_FAULT_SEEDS is a number"))
 }
 
 pub(crate) fn faults() -> impl Strategy<Value = Vec<FaultRule>> {
@@ -350,7 +344,7 @@ pub(crate) fn faults() -> impl Strategy<Value = Vec<FaultRule>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(fault_runs(6)))]
+    #![proptest_config(fault_runs(6))]
 
     #[test]
     fn whatever_goes_wrong_every_pod_that_fits_is_bound_once(seed in any::<u64>(), rules in faults()) {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_cases::cases;
 use dovetail_check::Judge;
 use dovetail_cluster::queues::shown_name;
 use dovetail_cluster::world::{Change, Settings, World};
@@ -16,7 +17,6 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::history::{Choices, bind, happen};
-use crate::schedule::cases;
 use crate::server::Server;
 
 /// After everything that histories create.

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use dovetail_cases::cases;
 use dovetail_model::{FreeCause, Money};
 use proptest::prelude::*;
 
@@ -226,6 +227,8 @@ fn some_bill() -> impl Strategy<Value = NodeBill> {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     /// The judge knows budgets as fractions and rows as shares of them; it rounds nothing.
     #[test]
     fn charges_are_the_price_however_they_are_grouped(

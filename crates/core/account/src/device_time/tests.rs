@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use dovetail_cases::cases;
 use dovetail_check::{DeviceLife, DevicePiece, judge_device_time};
 use dovetail_model::FreeCause;
 use proptest::prelude::*;
@@ -266,6 +267,8 @@ fn at(device: &DeviceHistory, at_ms: u64) -> (Vec<DeviceState>, i128, bool) {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn every_moment_is_what_the_definitions_say_and_the_judge_agrees(
         devices in prop::collection::vec(some_device(60), 1..4),

@@ -40,6 +40,7 @@ pub fn due<'s>(
 
 #[cfg(test)]
 mod tests {
+    use dovetail_cases::cases;
     use proptest::prelude::*;
 
     use super::*;
@@ -47,6 +48,8 @@ mod tests {
     const RATE: Rate = Rate { repeat_ms: 50, most: 4, window_ms: 30 };
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn nobody_is_told_twice_in_a_repeat_and_no_window_has_too_many(
             steps in prop::collection::vec((1u64..40, prop::collection::vec((0u8..12, 0i128..100), 0..12)), 1..40),

@@ -126,6 +126,7 @@ pub fn looks_over(before: &[FreeLook], later: &[FreeLook]) -> Vec<FreeLook> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dovetail_cases::cases;
     use proptest::prelude::*;
 
     const END_MS: u64 = 24;
@@ -176,6 +177,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         /// Millisecond by millisecond: amounts of the last look at it, as far as so much is free.
         #[test]
         fn what_is_free_has_the_causes_of_the_last_look(

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use dovetail_cases::cases;
 use dovetail_model::{FreeCause, Money};
 use proptest::prelude::*;
 
@@ -77,6 +78,8 @@ fn film(intervals: &[DeviceInterval]) -> Film {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn the_last_reading_of_a_moment_counts_and_the_same_film_is_the_same_list(
         readings in prop::collection::vec(some_reading(), 1..6),

@@ -105,6 +105,7 @@ impl ActiveShare {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dovetail_cases::cases;
     use proptest::prelude::*;
 
     /// Samples as an exporter has them: nothing, a heartbeat, little or much.
@@ -121,6 +122,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         /// The samples themselves, counted one by one.
         #[test]
         fn bounds_hold_whatever_the_samples_were(

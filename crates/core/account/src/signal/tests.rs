@@ -1,3 +1,4 @@
+use dovetail_cases::cases;
 use proptest::prelude::*;
 
 use super::*;
@@ -173,6 +174,8 @@ fn a_sample_holds_until_the_next_and_a_long_gap_is_unknown() {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn segments_cover_the_period_as_a_look_at_every_moment_does(
         gaps in prop::collection::vec((0u64..50, 0u32..3), 0..12),

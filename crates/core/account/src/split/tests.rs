@@ -1,3 +1,4 @@
+use dovetail_cases::cases;
 use dovetail_model::Money;
 use proptest::prelude::*;
 
@@ -247,6 +248,8 @@ fn some_parts(most: NodeParts) -> impl Strategy<Value = NodeParts> {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn the_parts_are_the_price_and_each_is_what_the_published_formula_says(
         price in 0i64..100_000_000_000,

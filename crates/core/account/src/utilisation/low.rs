@@ -144,9 +144,12 @@ impl<'r> LevelSums<'r> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dovetail_cases::cases;
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         /// Every window that begins at a whole millisecond, summed up one millisecond after the
         /// other.
         #[test]

@@ -104,6 +104,7 @@ pub fn mean_of(devices: &[Vec<BusyLevel>]) -> Vec<BusyLevel> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dovetail_cases::cases;
     use proptest::prelude::*;
 
     fn levels() -> impl Strategy<Value = Vec<BusyLevel>> {
@@ -126,6 +127,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         /// Millisecond by millisecond.
         #[test]
         fn a_mean_is_that_of_every_moment(devices in prop::collection::vec(levels(), 1..4)) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use dovetail_account::{Amount, GpuPrice, Priced, PricedUsage, price};
 use dovetail_capacity::{States, Usage};
+use dovetail_cases::cases;
 use dovetail_model::FreeCause::*;
 use dovetail_model::{FreeCause, Money};
 use proptest::prelude::*;
@@ -94,7 +95,7 @@ fn usage(models: impl IntoIterator<Item = (&'static str, States<i128>)>) -> Usag
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..cases(300) })]
 
     #[test]
     fn totals_are_capacity_times_time_times_price(

@@ -1,6 +1,7 @@
 //! Ledgers by hand, and laws that hold for all.
 
 use dovetail_account::device_time::DeviceState;
+use dovetail_cases::cases;
 use dovetail_model::FreeCause;
 use proptest::prelude::*;
 
@@ -183,6 +184,8 @@ fn some_finding() -> impl Strategy<Value = FixedFinding> {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn together_they_confirm_no_more_than_the_ledger_fell_by(
         findings in prop::collection::vec(some_finding(), 0..8),

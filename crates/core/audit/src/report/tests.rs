@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_account::split::SplitMethod;
+use dovetail_cases::cases;
 use dovetail_model::{
     DeviceAmount, DeviceRequest, FreeCause, GpuFraction, GpuParts, Holding, HoldingId,
     HoldingPhase, Job, JobId, Mode, Money, Node as ModelNode, NodeAvailability, Owner, Requirement,
@@ -602,6 +603,8 @@ fn condition() -> impl Strategy<Value = NodeAvailability> {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn findings_are_never_more_than_the_waste_and_the_waste_never_more_than_the_bill(
         nodes in prop::collection::vec((1i64..9, condition(), 0i64..12), 1..6),

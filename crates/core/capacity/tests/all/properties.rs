@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_capacity::{FreeTracker, Picture, what_is_free};
+use dovetail_cases::cases;
 use dovetail_model::requirement::{Operator, Toleration};
 use dovetail_model::topology::Level;
 use dovetail_model::{
@@ -273,7 +274,7 @@ fn check_run(draw: &Draw) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..cases(4_000) })]
 
     #[test]
     fn followed_anew_and_by_definition_are_the_same(

@@ -2,6 +2,7 @@
 //! period.
 
 use dovetail_capacity::{ClockError, UsageIntegral};
+use dovetail_cases::cases;
 use dovetail_model::FreeCause::*;
 use dovetail_model::{Event, FreeCause, JobId};
 use proptest::prelude::*;
@@ -59,7 +60,7 @@ fn check_run(draw: &[u32]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..cases(500) })]
 
     #[test]
     fn gpu_time_is_the_sum_over_moments(draw in prop::collection::vec(any::<u32>(), 60..400)) {

@@ -1,5 +1,6 @@
 //! Small random worlds against brute force.
 
+use dovetail_cases::cases;
 use dovetail_check::check_claims;
 use dovetail_claims::{
     AllocatableDevice, Alternative, CandidateDevice, Constraint, DeviceDemand, DeviceSupply, Draw,
@@ -64,7 +65,7 @@ fn world() -> impl Strategy<Value = (DeviceSupply, DeviceDemand)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4_000))]
+    #![proptest_config(cases(4_000))]
 
     #[test]
     fn the_first_alternatives_are_those_of_brute_force((supply, demand) in world()) {

@@ -48,11 +48,14 @@ pub fn ranks(holdings: &[(&str, Span)]) -> Ranks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dovetail_cases::cases;
     use proptest::prelude::*;
 
     const MINUTE_MS: u64 = 60_000;
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         /// As many ranks as holdings that overlap by more than a handover, and no two of these have
         /// the same.
         #[test]

@@ -221,6 +221,7 @@ impl Means {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dovetail_cases::cases;
     use proptest::prelude::*;
 
     fn confidence(number: u8) -> Confidence {
@@ -245,6 +246,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn rows_are_the_time_and_the_money_exactly(
             members in prop::collection::vec(member(), 0..6),

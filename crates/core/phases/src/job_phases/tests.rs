@@ -1,6 +1,7 @@
 //! Records by hand, whose phases can be read off, and random ones, whose time must add up.
 
 use dovetail_account::device_time::Span;
+use dovetail_cases::cases;
 use proptest::prelude::*;
 
 use super::*;
@@ -285,6 +286,8 @@ prop_compose! {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn all_parts_together_are_the_time_that_was_held(
         members in prop::collection::vec(some_member(), 0..6),

@@ -1,4 +1,5 @@
 use dovetail_account::device_time::Span;
+use dovetail_cases::cases;
 use dovetail_model::Money;
 use proptest::prelude::*;
 
@@ -193,7 +194,7 @@ fn partition(pods: &[RunPod]) -> Vec<Named<'_>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..cases(500) })]
 
     #[test]
     fn runs_add_up_to_their_pods_and_do_not_depend_on_their_order(

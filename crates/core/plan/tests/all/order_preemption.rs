@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use dovetail_cases::cases;
 use dovetail_model::{
     Action, DeviceRequest, Event, HowEnded, InterruptionCost, Job, JobId, Node, Requirement,
     Resources, RunProfile, Snapshot,
@@ -74,7 +75,7 @@ fn least_loss(running: &[Running], nodes: usize, pods: u32, gpus: u16) -> Option
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..cases(1_000) })]
 
     #[test]
     fn victims_lose_the_least_work_of_all_sets(

@@ -81,18 +81,17 @@ pub(crate) fn recipes(nodes: usize, shapes: usize, events: usize) -> impl Strate
 }
 
 /// So many cases from a fixed seed, so that a run can be repeated; `PROPTEST_RNG_SEED` explores
-/// others and `PROPTEST_CASES` sets the number.
-pub(crate) fn cases(cases: u32) -> ProptestConfig {
-    let default = ProptestConfig::default();
+/// others.
+pub(crate) fn cases(count: u32) -> ProptestConfig {
+    let config = dovetail_cases::cases(count);
     ProptestConfig {
-        cases: if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { cases },
-        rng_seed: match default.rng_seed {
+        rng_seed: match config.rng_seed {
             RngSeed::Random => RngSeed::Fixed(2026),
             fixed => fixed,
         },
         failure_persistence: None,
         max_shrink_iters: 50_000,
-        ..default
+        ..config
     }
 }
 

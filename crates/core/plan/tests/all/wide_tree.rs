@@ -1,9 +1,12 @@
 //! The tournament tree against a list of keys.
 
+use dovetail_cases::cases;
 use dovetail_plan::index::wide_tree::WideTree;
 use proptest::prelude::*;
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn best_is_the_greatest_leaf(
         start in prop::collection::vec(0u64..50, 0..70),

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use dovetail_cases::cases;
 use dovetail_model::Money;
 use proptest::prelude::*;
 
@@ -214,6 +215,8 @@ fn each_rule_can_be_broken() {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn any_split_of_any_amount_is_its_origin(
         costs in prop::collection::vec(0_i64..1_000_000_000_000, 1..9),

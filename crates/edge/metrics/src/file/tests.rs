@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::io::{BufReader, Read};
 
 use dovetail_account::ActivitySample;
+use dovetail_cases::cases;
 use proptest::prelude::*;
 
 use super::*;
@@ -228,6 +229,8 @@ fn a_line_without_end_costs_no_memory_and_stops_the_reader() {
 type World = BTreeMap<(u8, u8), BTreeMap<u32, u8>>;
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn what_was_written_is_read_whatever_the_order(
         world in prop::collection::btree_map(

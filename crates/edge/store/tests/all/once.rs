@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use dovetail_account::device_time::Span;
 use dovetail_account::rollup::{DAY_MS, HOUR_MS};
+use dovetail_cases::cases;
 use dovetail_store::{
     Address, Detail, LedgerChanges, Reading, Retention, Store, StoreError, SumRow,
 };
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::TestRunner;
 
 use crate::databases::{Databases, open, run};
 use crate::world::{START_HOUR, START_MS, STEP_MS, World, everything, mixed, question};
@@ -68,8 +69,7 @@ fn some_windows(hours: u64) -> impl Strategy<Value = Vec<(u64, u64)>> {
 fn readings_in_any_order_leave_what_one_reading_leaves() {
     let databases = Databases::start();
     for (place, address) in databases.addresses.iter().enumerate() {
-        let cases = if place == 0 { 24 } else { 12 };
-        let mut runner = TestRunner::new(Config { cases, ..Config::default() });
+        let mut runner = TestRunner::new(cases(if place == 0 { 24 } else { 12 }));
         let turn = Cell::new(0);
         let case = (any::<u64>(), some_windows(30), some_windows(30));
         let found = runner.run(&case, |(seed, wrong, windows)| {

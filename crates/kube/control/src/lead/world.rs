@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use dovetail_cases::cases;
 use proptest::prelude::*;
 
 use super::candidate::{Candidate, ElectionPhase, ElectionStep, Lease, LeaseRecord};
@@ -233,7 +234,7 @@ fn moves(players: usize) -> impl Strategy<Value = ElectionMove> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(cases(2_000))]
 
     #[test]
     fn no_two_candidates_write_at_once_and_no_write_lands_in_a_later_epoch(

@@ -1,5 +1,6 @@
 //! Prefix bounds against trying every packing of tiny worlds.
 
+use dovetail_cases::cases;
 use dovetail_exact::{BoundError, BoundNode, BoundPod, combined_prefix_bounds, prefix_bounds};
 use proptest::prelude::*;
 
@@ -102,7 +103,7 @@ fn pod() -> impl Strategy<Value = BoundPod> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+    #![proptest_config(cases(1500))]
 
     #[test]
     fn no_packing_holds_more_pods_than_a_prefix_bound(

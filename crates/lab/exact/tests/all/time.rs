@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_cases::cases;
 use dovetail_exact::{BoundJob, completion_bounds, makespan_bounds};
 use proptest::prelude::*;
 
@@ -66,7 +67,7 @@ fn job() -> impl Strategy<Value = BoundJob> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+    #![proptest_config(cases(1000))]
 
     #[test]
     fn no_schedule_beats_a_time_bound(

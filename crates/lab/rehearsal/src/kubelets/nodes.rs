@@ -258,6 +258,7 @@ fn is_deleting(pod: &Value) -> bool {
 mod tests {
     use std::collections::btree_map::Entry;
 
+    use dovetail_cases::cases;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -457,6 +458,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn no_node_admits_more_than_it_promises_and_no_pod_goes_backwards(
             story in prop::collection::vec(happens(), 1..120),

@@ -6,6 +6,7 @@ use std::io::Cursor;
 use std::path::Path;
 
 use dovetail_account::{GpuPrice, Priced};
+use dovetail_cases::cases;
 use dovetail_plan::{EngineConfig, Order, PolicySpec};
 use dovetail_sim::baseline::{
     BaselineCluster, BaselineJob, BaselineOrder, StartOverheads, replay_baseline,
@@ -336,7 +337,7 @@ fn no_column_of_our_own_formats_is_left_out() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(cases(2000))]
 
     #[test]
     fn extremes_that_meet_never_panic(

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use dovetail_cases::cases;
 use proptest::prelude::*;
 
 use super::*;
@@ -89,6 +90,8 @@ fn some_film() -> impl Strategy<Value = Film> {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn gpu_time_is_what_was_seen_whatever_was_seen(film in some_film(), cut in 0u32..20) {
         let film: BTreeMap<(u32, u32), Parts> =

@@ -1,5 +1,6 @@
 //! Damage of every kind: never a panic, never a silently changed value.
 
+use dovetail_cases::cases;
 use dovetail_trace::{ReadOptions, Trace, TraceError, write_trace};
 use proptest::prelude::*;
 
@@ -80,7 +81,7 @@ fn plain_fields(line: &str) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #![proptest_config(cases(4000))]
 
     #[test]
     fn one_wound_stays_on_its_line(file in 0..4_usize, damage in damage()) {

@@ -1,5 +1,6 @@
 //! Writing and reading back gives the same; what cannot come back is refused when writing.
 
+use dovetail_cases::cases;
 use dovetail_trace::limits::{
     MAX_CPU_MILLI, MAX_GPUS, MAX_JOB_MEMORY_BYTES, MAX_MEMORY_BYTES, MAX_NODE_GPUS, MAX_PODS,
     MAX_TIME_MS,
@@ -143,6 +144,8 @@ fn node() -> impl Strategy<Value = TraceNode> {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn jobs_come_back(trace in trace()) {
         let mut file = Vec::new();

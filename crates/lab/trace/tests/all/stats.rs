@@ -1,5 +1,6 @@
 //! Figures of the report against a slow second reckoning and against published totals.
 
+use dovetail_cases::cases;
 use dovetail_trace::stats::{describe, stats_table};
 use dovetail_trace::{
     KnownFields, ReadOptions, RecordedOutcome, Trace, TraceJob, read_cluster, read_trace,
@@ -28,6 +29,8 @@ fn job() -> impl Strategy<Value = TraceJob> {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn demand_is_what_a_second_by_second_count_finds(
         jobs in proptest::collection::vec(job(), 1..30),

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use bytes::Bytes;
+use dovetail_cases::cases;
 use futures_util::future::BoxFuture;
 use proptest::prelude::*;
 
@@ -76,6 +77,8 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn every_point_is_asked_for_once(
         from_ms in 0_i64..10_000_000, points in 0_i64..400, step_ms in 1_i64..90_000, rest in 0_i64..1_000,

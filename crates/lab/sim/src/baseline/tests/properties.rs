@@ -1,5 +1,6 @@
 //! Random worlds: equality with the naive replay, and what must hold of any event stream.
 
+use dovetail_cases::cases;
 use proptest::prelude::*;
 
 use super::*;
@@ -62,7 +63,7 @@ fn running_times(events: &[BaselineEvent], jobs: &[BaselineJob], total_gpus: u32
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..cases(3000) })]
 
     #[test]
     fn every_order_agrees_with_the_naive_replay((jobs, nodes, overheads_s) in worlds()) {
