@@ -17,7 +17,7 @@ pub(crate) type OnNodes = BTreeMap<usize, BTreeMap<String, u32>>;
 pub(crate) struct NodeRoom {
     /// The nodes that provide the same, in their order.
     kinds: Vec<(Provided, Vec<usize>)>,
-    /// The kind of each node.
+    /// For each node, its place in `kinds`.
     kind_of: Vec<usize>,
     /// Instances of the pods with several that the plan serves on each node.
     pub(crate) pinned: OnNodes,

@@ -5,7 +5,6 @@
 //! them leaves it asleep.
 
 mod heads;
-mod ranked;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,13 +16,13 @@ use dovetail_order::Order;
 pub(crate) use dovetail_order::line::OrderKey;
 use dovetail_order::line::{Line, Moved};
 use dovetail_order::queues::quota::Rank;
+use dovetail_order::queues::ranked::RankedHeads;
 use dovetail_order::queues::usage::ChangedRanks;
 use rustc_hash::FxHashMap;
 
 use crate::gang::Gang;
 use dovetail_state::cause::Help;
 use heads::Heads;
-use ranked::RankedHeads;
 
 /// Jobs that are placeable together or not at all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

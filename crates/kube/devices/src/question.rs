@@ -28,7 +28,7 @@ const MOST_WEIGHED: usize = 256;
 /// The devices that a node reaches, and what is left of them.
 pub struct Reached<'c> {
     pub(crate) catalog: &'c Catalog,
-    /// What claims have.
+    /// Devices and counters that allocated claims use.
     pub(crate) held: &'c ClaimedDevices,
     pub(crate) place: CandidateNode<'c>,
     pub(crate) offer: Arc<NodeOffer>,

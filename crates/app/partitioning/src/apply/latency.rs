@@ -235,8 +235,8 @@ impl Apply<'_> {
     }
 }
 
-/// Reports what [`Apply::send_back`] would do with a node that has a record, once a verdict on it is
-/// given; answers with the record that has the verdict.
+/// Reports what [`Apply::send_back`] would do with a node that has a record, once a verdict on it
+/// is given; answers with the record that has the verdict.
 async fn would_send_back(
     this: &Apply<'_>,
     (node, seen, record): (&str, &SeenNode, &Record),

@@ -20,7 +20,7 @@ pub(super) struct Running {
     jobs: BTreeMap<JobId, Run>,
     /// When a job is in another bucket, of run times or of parts of the stated one.
     due: BTreeSet<(u64, JobId)>,
-    /// Groups of which jobs run.
+    /// Counts of running jobs; a group without any is left out.
     groups: BTreeMap<Arc<RunTimeGroup>, JobCounts>,
     /// Groups of which something else is known than when they were taken last.
     changed: BTreeSet<Arc<RunTimeGroup>>,

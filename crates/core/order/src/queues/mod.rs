@@ -12,4 +12,5 @@ pub mod division;
 pub mod kai;
 pub mod model_weights;
 pub mod quota;
+pub mod ranked;
 pub mod usage;

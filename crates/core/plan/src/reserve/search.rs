@@ -256,23 +256,3 @@ impl Probes {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::Probes;
-
-    #[test]
-    fn probes_find_the_first_good_time() {
-        for all in 0..40 {
-            for first_good in 0..=all {
-                let (mut probes, mut asked) = (Probes::of(all), Vec::new());
-                while let Some(probe) = probes.ask() {
-                    asked.push(probe);
-                    probes.note(probe, probe >= first_good);
-                }
-                assert_eq!(probes.good, first_good);
-                assert!(asked.len() <= 14, "{all} {first_good} {asked:?}");
-            }
-        }
-    }
-}

@@ -5,19 +5,20 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{JobId, QueueName};
-use dovetail_order::line::OrderKey;
-use dovetail_order::queues::quota::Rank;
-use dovetail_order::queues::usage::ChangedRanks;
+
+use super::quota::Rank;
+use super::usage::ChangedRanks;
+use crate::line::OrderKey;
 
 /// First jobs of queues, each with the number of its class, best place first.
-pub(super) type OfQueues = BTreeMap<QueueName, BTreeMap<OrderKey, usize>>;
+pub type OfQueues = BTreeMap<QueueName, BTreeMap<OrderKey, usize>>;
 
 /// By what counts of a priority before queues, the rank of the queue and the place.
 type QueueTurn = (Reverse<i32>, Rank, OrderKey);
 
 /// The first job of each queue, the one whose turn it is first.
 #[derive(Debug, Default)]
-pub(super) struct RankedHeads {
+pub struct RankedHeads {
     by_turn: BTreeMap<QueueTurn, usize>,
     of_queue: BTreeMap<QueueName, QueueTurn>,
     /// Queues that may have another first job or another rank.
@@ -27,20 +28,20 @@ pub(super) struct RankedHeads {
 
 impl RankedHeads {
     /// A queue may have another first job.
-    pub(super) fn note_head(&mut self, queue: &QueueName) {
+    pub fn note_head(&mut self, queue: &QueueName) {
         if !self.stale.contains(queue) {
             self.stale.insert(queue.clone());
         }
     }
 
     /// Some queues may have another rank.
-    pub(super) fn note_ranks(&mut self, changed: ChangedRanks) {
+    pub fn note_ranks(&mut self, changed: ChangedRanks) {
         self.is_all_stale |= changed.all;
         self.stale.extend(changed.queues);
     }
 
     /// The job whose turn it is, of these that are awake.
-    pub(super) fn first(
+    pub fn first(
         &mut self,
         awake: &OfQueues,
         priority: impl Fn(OrderKey) -> Reverse<i32>,
