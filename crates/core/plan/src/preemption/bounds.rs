@@ -1,7 +1,7 @@
 //! Bounds that prove, before any search, that a gang does not fit whoever goes.
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
-use dovetail_model::{DeviceAmount, DeviceRequest, HoldingPhase, NodeId, Owner};
+use dovetail_model::{DeviceAmount, DeviceRequest, HoldingId, HoldingPhase, NodeId, Owner};
 
 use super::prey::Prey;
 use crate::gang::Gang;
@@ -36,35 +36,78 @@ pub(super) fn is_refuted(gang: &Gang, prey: &Prey<'_>, state: &mut State) -> boo
 
 /// The most pods of a shape that a node takes if everybody goes who may.
 fn most_pods(shape: ShapeId, node: NodeId, prey: &Prey<'_>, state: &mut State) -> u32 {
+    let left = left_without(shape, node, state, |_, record| may_go(prey, record));
+    left.map_or(0, |left| left.pods(shape, state))
+}
+
+/// What a node has for pods, counted rather high.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NodeLeft {
+    cpu_milli: i64,
+    memory_bytes: i64,
+    devices: i64,
+}
+
+/// What a node has for pods of a shape when these holdings are gone; `None` if it takes none
+/// whoever goes.
+pub(super) fn left_without(
+    shape: ShapeId,
+    node: NodeId,
+    state: &mut State,
+    goes: impl Fn(HoldingId, &HoldingRecord) -> bool,
+) -> Option<NodeLeft> {
     let demand = state.shapes.get(shape).demand.clone();
     // What nobody's going changes.
     let obstacle = demand.obstacle_aside_rules(state, node);
     if obstacle.outlasts_everybody() || !state.nodes.hot(node).is_present() {
-        return 0;
+        return None;
     }
     let (cold, hot) = (state.nodes.cold(node), state.nodes.hot(node));
-    let (mut cpu_milli, mut memory_bytes) = (hot.cpu_left_milli, hot.memory_left_bytes);
-    let mut devices = cold.node.devices.len();
-    for record in cold.holdings.iter().map(|id| state.holdings.get(*id)) {
-        if may_go(prey, record) {
-            cpu_milli += record.amounts.cpu_milli;
-            memory_bytes += record.amounts.memory_bytes;
+    let mut left = NodeLeft {
+        cpu_milli: hot.cpu_left_milli,
+        memory_bytes: hot.memory_left_bytes,
+        devices: cold.node.devices.len() as i64,
+    };
+    for id in &cold.holdings {
+        let record = state.holdings.get(*id);
+        if goes(*id, record) {
+            left.cpu_milli += record.amounts.cpu_milli;
+            left.memory_bytes += record.amounts.memory_bytes;
         } else {
-            let is_whole = |amount: &DeviceAmount| amount.compute_milli == WHOLE_DEVICE_MILLI;
-            let whole = record.devices.iter().filter(|(_, amount)| is_whole(amount)).count();
-            devices = devices.saturating_sub(whole);
+            left.devices -= whole_devices(record);
         }
     }
-    let times = |left: i64, asked: i64| match asked > 0 {
-        true => u32::try_from((left / asked).max(0)).unwrap_or(u32::MAX),
-        false => u32::MAX,
-    };
-    let by_devices = match &state.shapes.get(shape).requirement.device {
-        DeviceRequest::Whole { count, .. } => times(devices as i64, i64::from(*count)),
-        _ => u32::MAX,
-    };
-    let by_cpu = times(cpu_milli, demand.amounts.cpu_milli);
-    by_devices.min(by_cpu).min(times(memory_bytes, demand.amounts.memory_bytes))
+    Some(left)
+}
+
+impl NodeLeft {
+    /// Something that was counted as gone stays.
+    pub(super) fn without(&mut self, record: &HoldingRecord) {
+        self.cpu_milli -= record.amounts.cpu_milli;
+        self.memory_bytes -= record.amounts.memory_bytes;
+        self.devices -= whole_devices(record);
+    }
+
+    /// At most so many pods of a shape.
+    pub(super) fn pods(&self, shape: ShapeId, state: &State) -> u32 {
+        let shape = state.shapes.get(shape);
+        let times = |left: i64, asked: i64| match asked > 0 {
+            true => u32::try_from((left / asked).max(0)).unwrap_or(u32::MAX),
+            false => u32::MAX,
+        };
+        let by_devices = match &shape.requirement.device {
+            DeviceRequest::Whole { count, .. } => times(self.devices, i64::from(*count)),
+            _ => u32::MAX,
+        };
+        let by_cpu = times(self.cpu_milli, shape.demand.amounts.cpu_milli);
+        let by_memory = times(self.memory_bytes, shape.demand.amounts.memory_bytes);
+        by_devices.min(by_cpu).min(by_memory)
+    }
+}
+
+fn whole_devices(record: &HoldingRecord) -> i64 {
+    let is_whole = |amount: &DeviceAmount| amount.compute_milli == WHOLE_DEVICE_MILLI;
+    record.devices.iter().filter(|(_, amount)| is_whole(amount)).count() as i64
 }
 
 fn may_go(prey: &Prey<'_>, record: &HoldingRecord) -> bool {

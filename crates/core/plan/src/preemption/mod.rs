@@ -24,6 +24,7 @@
 //! | `stepwise` | pods of a gang one after the other, each where that costs least |
 //! | `shortage` | what queues must get back before a job may start, and what is kept of that |
 //! | `search` | the whole gang as it would be placed, and who can be spared |
+//! | `sparing` | a bound that proves that some of many victims cannot be spared |
 //! | `checkpoints` | whether to wait for the next checkpoint of the victims |
 //! | `claims` | what is kept for a job until its victims have left |
 //! | `kept` | all that is kept for jobs, and how one is placed in what is kept for it |
@@ -58,6 +59,7 @@ mod relation;
 mod rooms;
 mod search;
 mod shortage;
+mod sparing;
 mod stepwise;
 mod survey;
 mod units;

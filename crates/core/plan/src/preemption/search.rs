@@ -11,6 +11,7 @@ use super::cost::{self, BudgetTally};
 use super::for_gangs::FewUnits;
 use super::prey::{Prey, Toll};
 use super::put_back::put_back_order;
+use super::sparing::SparingBound;
 use super::survey::OutlookSurvey;
 use super::units::Unit;
 use super::worth::Worth;
@@ -277,16 +278,29 @@ impl Search<'_> {
         tally: &BudgetTally,
     ) -> Option<FoundVictims> {
         let mut places = self.suffices(&units)?;
+        let mut bound = SparingBound::of(self.gang, &units, self.state);
         let (mut from, mut stretch) = (0, units.len().div_ceil(2));
         while from < units.len() {
             if self.operations_left == 0 {
                 return None;
             }
             stretch = stretch.clamp(1, units.len() - from);
-            let mut without = units.clone();
-            without.drain(from..from + stretch);
-            match self.suffices(&without) {
-                Some(found) => {
+            let staying = &units[from..from + stretch];
+            let found = match &bound {
+                Some(bound) if bound.refutes(staying, self.state) => {
+                    self.operations_left = self.operations_left.saturating_sub(stretch as u64);
+                    None
+                }
+                _ => {
+                    let without = [&units[..from], &units[from + stretch..]].concat();
+                    self.suffices(&without).map(|places| (without, places))
+                }
+            };
+            match found {
+                Some((without, found)) => {
+                    if let Some(bound) = &mut bound {
+                        bound.keep(staying, self.state);
+                    }
                     (units, places) = (without, found);
                     stretch *= 2;
                 }

@@ -319,6 +319,28 @@ fn bounds_refute_a_gang_that_fits_whoever_goes() {
     assert_eq!(victims(&plan).map(|(victims, _)| victims.len()), Some(700));
 }
 
+#[test]
+fn a_gang_preempts_a_thousand_pods_none_of_which_can_be_spared() {
+    let queues = vec![queue("ours", 1_024, 1), queue("lent", 0, 1)];
+    let mut engine = Engine::new(config(false), &snapshot(128, queues)).expect("a good world");
+    for at in 0..1_024 {
+        let mut job = Job::single(JobId(at), "low", 0, Arc::new(asks(whole(1))));
+        job.queue = "lent".to_owned();
+        let batch = Batch::pending(Event::Submitted(Box::new(job)));
+        engine.step(batch, 0).expect("a good job");
+    }
+    engine.step(Batch::decision(), 1).expect("a decision");
+    engine.take_search_effort();
+    let mut gang = Job::single(JobId(10_000), "gang", 2, Arc::default());
+    gang.queue = "ours".to_owned();
+    gang.pod_sets = vec![PodSet::fixed("main", Arc::new(asks(whole(8))), 128)];
+    let plan = engine.step(Event::Submitted(Box::new(gang)), 2).expect("a good job");
+    assert_eq!(victims(&plan).map(|(victims, _)| victims.len()), Some(1_024));
+    // To place the gang without each of them would take more than a million.
+    let effort = engine.take_search_effort();
+    assert!(effort.operations < 300_000, "{effort:?}");
+}
+
 /// A job of each queue more waits; the queue of the one that starts when a job has ended.
 fn next_of(world: &mut World, queues: &[&str], ends: u64) -> String {
     for queue in queues {
