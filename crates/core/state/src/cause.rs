@@ -177,6 +177,9 @@ impl Help {
     /// What is reserved for others may be lent until later. No class sleeps for that alone: those
     /// that room can be lent to are asked.
     pub const LENT: Self = Self(1 << 59);
+    /// A job started in room that was kept for it until others had left: who counted on the same
+    /// room may have to preempt others now, on any node.
+    pub const CLAIM_USED: Self = Self(1 << 58);
     /// Anything that frees something.
     pub const FREED: Self = Self(!(1 << 62 | 1 << 60));
 

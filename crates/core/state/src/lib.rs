@@ -118,6 +118,10 @@ impl State {
                     Undo::Held(id) if self.holdings.contains(id) => {
                         Help::of_hold(self.holdings.get(id))
                     }
+                    Undo::Released(_, record) => {
+                        self.helped_nodes.push(record.node);
+                        Help::of_release(&record) | Help::CLAIM_USED
+                    }
                     _ => Help::ALL,
                 };
             }

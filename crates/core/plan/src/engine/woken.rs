@@ -148,6 +148,25 @@ impl Woken {
     }
 }
 
+/// Whether a job of one pod with a claim fits where that is, or on one of these nodes; `None` where
+/// trying it tells. Many may wait for their victims at once, and each that leaves wakes one.
+fn fits_with_claim(job: JobId, books: &mut Books, nodes: &[NodeId]) -> Option<bool> {
+    let claim = books.kept.claims.get(job).filter(|claim| !claim.awaited.is_empty())?;
+    let [place] = claim.places.as_slice() else { return None };
+    let shape = books.jobs.records[&job].gang.only_pod()?.shape;
+    let state = &books.placement.state;
+    if !state.shapes.get(shape).demand.is_plain() {
+        return None;
+    }
+    let own_node = state.nodes.find(&place.node)?;
+    let own = state.holdings.kept_by(claim.reservation);
+    Some(books.placement.as_if_free(own, |placement| {
+        let state = &mut placement.state;
+        let mut there = nodes.iter().copied().chain([own_node]);
+        there.any(|node| !shape.plainly_lacks(state, node) && shape.fits(state, node))
+    }))
+}
+
 /// Whether a sleeping class could start at all; cheap, and never wrong when it says no. Only
 /// what was freed on `nodes` became better, unless nodes themselves changed.
 pub(super) fn may_start(
@@ -158,7 +177,8 @@ pub(super) fn may_start(
 ) -> bool {
     let key = books.jobs.pending.asks(class);
     let wants = sleep.wants;
-    if key.claim.is_some() || !key.kept_room.is_empty() {
+    let (is_claimed, has_room) = (key.claim.is_some(), !key.kept_room.is_empty());
+    if has_room {
         return true;
     }
     let first = books.jobs.pending.first_of(class);
@@ -169,13 +189,18 @@ pub(super) fn may_start(
     if key.p90_ms.is_some() && reserve::lends_to(books, key.p90_ms) {
         return true;
     }
+    if is_claimed {
+        let changes_all = helped.meets(Help::NODES) || wants.meets(Help::SEARCH);
+        let job = first.map(|record| record.job.id).filter(|_| !changes_all);
+        return job.and_then(|job| fits_with_claim(job, books, nodes)).unwrap_or(true);
+    }
     let might_preempt = first.is_some_and(|record| relations::might_preempt(books, record, known));
     // Room may have been there all the time, on any node.
     if !might_preempt && sleep.reason == PendingReason::WaitingForQuota {
         let asked = key.gang.smallest(&books.placement.state);
         return books.quota.blocked_by(&key.queue, &asked, &Beside::default()).is_none();
     }
-    if helped.meets(Help::NODES) || wants.meets(Help::SEARCH) {
+    if helped.meets(Help::NODES | Help::CLAIM_USED) || wants.meets(Help::SEARCH) {
         return true;
     }
     let gang = Arc::clone(&key.gang);
