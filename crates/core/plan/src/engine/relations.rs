@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use dovetail_model::{JobId, Queue};
 
 use super::{Books, JobRecord};
-use crate::preemption::{KeptQuota, Preemptor, Relation, reclaims};
+use crate::preemption::{KeptQuota, Preemptor, Relation, exceeds_kept, reclaims};
 use dovetail_order::book::TurnBook;
 use dovetail_order::queues::quota::Beside;
 
@@ -73,7 +73,9 @@ pub(crate) fn beside<'b>(
     // None of those behind it has a better standing, or was submitted later than the latest.
     let latest_ms = books.jobs.pending.line.latest_submit_ms();
     let least = |standing: u64| turns.map_or(0, |turns| turns.size_of(standing, latest_ms));
-    let preemptor = Preemptor::of(record, least, reclaimed);
+    let exceeds = turns.is_some_and(TurnBook::reclaims)
+        && exceeds_kept(quota, queue, &record.gang.smallest(&books.placement.state));
+    let preemptor = Preemptor::of(record, least, reclaimed, exceeds);
     let (by_priority, now_ms) = (books.by_priority, books.placement.now_ms);
     let spared = &books.kept.bookings.spared;
     let sides = Default::default();

@@ -84,6 +84,29 @@ pub(crate) fn might_reclaim(quota: &Quota, ours: &str, theirs: &str, more: &Char
             || has_left(&queue.guaranteed) && between.would_lend(u32::MAX, more))
 }
 
+/// Whether a job that asks for so much exceeds the quota of its queue alone, while that holds no
+/// more than its quota. If such a job took the place of others of its queue, it would hold beyond
+/// the quota what they hold within it: others could take that from it, and they would get it back
+/// from those again, without end.
+pub(crate) fn exceeds_kept(quota: &Quota, queue: &str, asked: &Charge) -> bool {
+    quota.way_up(queue).next().is_some_and(|queue| {
+        let (entitled, held) = (quota.entitled(queue), quota.held(queue, UsageScope::All));
+        entitled.iter().any(|(axis, most)| asked.get(&axis) > most)
+            && entitled.iter().all(|(axis, most)| held.get(&axis) <= most)
+    })
+}
+
+/// Whether a queue that holds no more than its quota holds more once a job that asks for so much has
+/// the place of others of that queue, which count so much: see [`exceeds_kept`].
+pub(super) fn exceeds_instead(quota: &Quota, queue: &str, asked: &Charge, gone: &Charge) -> bool {
+    quota.way_up(queue).next().is_some_and(|queue| {
+        let (entitled, held) = (quota.entitled(queue), quota.held(queue, UsageScope::All));
+        let after = |axis: &Axis| held.get(axis).saturating_sub(gone.get(axis)) + asked.get(axis);
+        entitled.iter().all(|(axis, most)| held.get(&axis) <= most)
+            && entitled.iter().any(|(axis, most)| asked.get(&axis) > 0 && after(&axis) > most)
+    })
+}
+
 /// Which queues on the way up would hold no more than `most` says with a job that asks for so much
 /// and what is kept beside, bit by bit.
 pub(crate) fn reclaims<'q>(

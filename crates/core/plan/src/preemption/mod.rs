@@ -71,7 +71,7 @@ pub use blocked::BlockingBudgets;
 pub(crate) use claims::{Claims, FIRST_OF_RESERVED};
 pub use decide::SearchEffort;
 pub(crate) use decide::{PreemptOutcome, Preemption, might_clear};
-pub(crate) use guarantees::{might_reclaim, reclaims};
+pub(crate) use guarantees::{exceeds_kept, might_reclaim, reclaims};
 pub(crate) use kept::{News, ReservedCapacity};
 pub(crate) use relation::{Preemptor, Relation};
 pub(crate) use rooms::has_room_for;

@@ -22,21 +22,25 @@ pub(crate) struct Preemptor {
     pub(super) reclaims: u32,
     /// The same by their quotas alone, where the order divides the whole cluster.
     pub(super) within: u32,
+    /// Whether it takes nothing from others of its queue: it exceeds the quota of that alone.
+    exceeds: bool,
 }
 
 impl Preemptor {
     /// A job before others of each of which no less GPU time is expected than `least` says of its
-    /// standing, with the queues for which it may reclaim, and those within their quotas.
+    /// standing, with the queues for which it may reclaim, and those within their quotas;
+    /// `exceeds` if it takes nothing from others of its queue.
     pub(crate) fn of(
         record: &JobRecord,
         least: impl FnOnce(u64) -> u64,
         [reclaims, within]: [u32; 2],
+        exceeds: bool,
     ) -> Self {
         let standing = standing(record);
         let gpu_milli = record.job.min_gpu_milli().unsigned_abs();
         let place = (standing, record.job.submit_ms);
         let claimant = Claimant::before_any(place, gpu_milli, least(standing));
-        Self { priority: record.job.priority, claimant, reclaims, within }
+        Self { priority: record.job.priority, claimant, reclaims, within, exceeds }
     }
 
     /// The same before these others, of so many milli-GPU and so much expected GPU time.
@@ -116,6 +120,9 @@ impl Relation<'_> {
                 return None;
             }
         }
+        if self.is_kept_in_queue(victim) {
+            return None;
+        }
         if self.by_priority && victim.job.priority < priority {
             return Some(PreemptReason::Priority);
         }
@@ -158,7 +165,14 @@ impl Relation<'_> {
             let is_asked = self.protects() || self.preemptor.reclaims != 0;
             !is_asked || self.side(&victim.job.queue).is_reached
         };
-        self.by_priority && victim.job.priority < self.preemptor.priority && reaches()
+        let is_lower = self.by_priority && victim.job.priority < self.preemptor.priority;
+        is_lower && !self.is_kept_in_queue(victim) && reaches()
+    }
+
+    /// Whether a job is of the preemptor's queue, and holds within the quota of that what the
+    /// preemptor would hold beyond it.
+    fn is_kept_in_queue(&self, victim: &JobRecord) -> bool {
+        self.preemptor.exceeds && victim.job.queue == self.queue
     }
 
     fn side(&self, queue: &QueueName) -> Side {

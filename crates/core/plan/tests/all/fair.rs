@@ -341,6 +341,26 @@ fn a_gang_preempts_a_thousand_pods_none_of_which_can_be_spared() {
     assert!(effort.operations < 300_000, "{effort:?}");
 }
 
+#[test]
+fn a_job_holds_nothing_beyond_a_quota_that_others_of_its_queue_hold_within_it() {
+    for (quota, preempts) in [(5, true), (4, false)] {
+        let queues = vec![queue("ours", quota, 1), queue("theirs", 3, 1)];
+        let mut engine = Engine::new(config(true), &snapshot(1, queues)).expect("a good world");
+        let mut submit = |id: u64, queue: &str, gpus: u16, priority: i32| {
+            let mut job = Job::single(JobId(id), "job", id, Arc::new(asks(whole(gpus))));
+            job.queue = queue.to_owned();
+            job.priority = priority;
+            engine.step(Event::Submitted(Box::new(job)), id).expect("a good job")
+        };
+        submit(1, "ours", 2, 5);
+        submit(2, "ours", 2, -3);
+        submit(3, "theirs", 3, 5);
+        // With it in the place of the second job, its queue holds 5 GPUs.
+        let plan = submit(4, "ours", 3, 0);
+        assert_eq!(victims(&plan).is_some(), preempts, "{quota}: {plan:?}");
+    }
+}
+
 /// A job of each queue more waits; the queue of the one that starts when a job has ended.
 fn next_of(world: &mut World, queues: &[&str], ends: u64) -> String {
     for queue in queues {

@@ -3,7 +3,7 @@
 use dovetail_check::{Judge, Violation};
 use dovetail_model::{Action, Bounds, Event, JobId, PendingReason, Plan, Queue};
 use dovetail_order::Turns;
-use dovetail_plan::{Engine, EngineConfig, Order, PreemptionConfig, ReserveConfig};
+use dovetail_plan::{Engine, EngineConfig, Order, PolicySpec, PreemptionConfig, ReserveConfig};
 use dovetail_sim::timed::{Estimates, Observer, Simulation, TimedConfig, TimedWorld};
 use dovetail_trace::{StopCosts, TraceJob, TraceNode};
 
@@ -196,4 +196,72 @@ fn a_job_that_waits_for_a_checkpoint_of_its_victim_waits_for_its_turn() {
         let ours = simulation.outcomes().find(|view| view.job.id == "ours").expect("it is there");
         assert_eq!(ours.outcome.start_ms, Some(65 * MINUTE_MS), "{heads} reservations");
     }
+}
+
+/// Ends a simulation that decides far more often than there is anything to decide.
+struct Ends {
+    steps: u32,
+}
+
+impl Observer for Ends {
+    fn stepped(&mut self, _: &mut Engine, now_ms: u64, _: &[Event], _: &Plan) {
+        self.steps += 1;
+        assert!(self.steps < 1_000, "the same jobs preempt each other at {now_ms} ms");
+    }
+}
+
+/// Jobs of one pod: name, queue, submission and run time in ms, GPUs, priority.
+type PlainJob = (&'static str, &'static str, u64, u64, u32, i32);
+
+/// Runs jobs on nodes of so many GPUs with the preset `fair` and preemption until none is left.
+fn ends(nodes: &[u32], jobs: &[PlainJob], queues: &[(&str, i64)]) {
+    let node = |(at, gpu_count): (usize, &u32)| TraceNode {
+        name: format!("n{at}"),
+        gpu_count: *gpu_count,
+        ..TraceNode::default()
+    };
+    let job = |(id, queue, submit_ms, run_ms, gpus, priority): &PlainJob| TraceJob {
+        priority: *priority,
+        ..job((*id).to_owned(), queue, *submit_ms, *run_ms, 1, *gpus)
+    };
+    let queue = |(name, gpus): &(&str, i64)| Queue {
+        guaranteed: Bounds::gpus(Some(gpus * 1_000)),
+        borrows: true,
+        ..Queue::named(name)
+    };
+    let world = TimedWorld {
+        nodes: nodes.iter().enumerate().map(node).collect(),
+        jobs: jobs.iter().map(job).collect(),
+        queues: queues.iter().map(queue).collect(),
+        ..TimedWorld::default()
+    };
+    let engine = EngineConfig {
+        policy: PolicySpec::named("first-fit"),
+        order: Order::Dovetail,
+        turns: Turns::preset("fair").expect("a preset"),
+        preemption: PreemptionConfig { enabled: true, ..PreemptionConfig::default() },
+        ..EngineConfig::default()
+    };
+    let config = TimedConfig { engine, estimates: Estimates::None, ..TimedConfig::default() };
+    let mut simulation = Simulation::new(world, config).expect("a good world");
+    assert!(simulation.run(None, &mut Ends { steps: 0 }).expect("it runs"));
+    assert_eq!(simulation.metrics().unfinished_jobs, 0);
+}
+
+/// A large job of a queue with a small quota has a higher priority than a small one of that queue,
+/// another queue's jobs have a higher priority than the large one, and the small one reclaims its
+/// quota from them. If the large one preempted the small one, this would never end.
+#[test]
+fn a_job_beyond_its_quota_preempts_none_of_its_queue_within_it() {
+    let jobs = [
+        ("j5", "", 49_341, 91_693, 2, 0),
+        ("j10", "", 65_149, 87_772, 4, 0),
+        ("j12", "q0", 65_738, 230_335, 1, -3),
+        ("j13", "q0", 120_414, 311_765, 2, 0),
+        ("j15", "q3", 158_913, 62_954, 2, 0),
+        ("j16", "q3", 163_963, 361_954, 4, 0),
+        ("j21", "", 374_956, 283_622, 2, 5),
+        ("j25", "", 394_816, 148_220, 2, 5),
+    ];
+    ends(&[8], &jobs, &[("q0", 1), ("q3", 7)]);
 }
