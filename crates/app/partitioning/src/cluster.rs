@@ -186,8 +186,12 @@ fn contradiction(seen: &SeenNode, whole: i64, count: &GpuCount) -> Option<String
         };
         return Some(why.to_owned());
     }
-    let by = count.too_few_for_instances()?;
-    Some(format!("its instances need more GPUs than it has according to {by}; {INSTANCE_REPLICAS}"))
+    count.too_few_for_instances().map(too_many_instances)
+}
+
+/// Why nothing is planned for a node with more instances than the GPUs have that somebody counts.
+fn too_many_instances(by: &CountSource) -> String {
+    format!("its instances need more GPUs than it has according to {by}; {INSTANCE_REPLICAS}")
 }
 
 impl Reader<'_> {
@@ -604,11 +608,13 @@ fn why_shared(seen: &SeenNode, gpus: &NodeGpus) -> String {
     let label = |key: &str| seen.node.meta.labels.get(key);
     let other = other_master(&seen.annotations, label, None);
     let mut shared = gpus.units.iter().filter(|units| units.shares_devices());
-    let own = match shared.any(|units| is_mig(&units.resource)) {
-        true => INSTANCE_REPLICAS,
-        false => "the GPUs are shared by replicas",
+    let is_of_instances = shared.any(|units| is_mig(&units.resource));
+    let own = match gpus.count.too_few_for_instances() {
+        Some(by) if is_of_instances => too_many_instances(by),
+        _ if is_of_instances => INSTANCE_REPLICAS.to_owned(),
+        _ => "the GPUs are shared by replicas".to_owned(),
     };
-    other.unwrap_or_else(|| own.to_owned())
+    other.unwrap_or(own)
 }
 
 /// Legal places for a layout of a table's profiles by name.

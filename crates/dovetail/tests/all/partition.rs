@@ -541,7 +541,8 @@ fn a_node_that_contradicts_its_label_is_left_alone() {
         ]);
         folder.write("dump.json", &json!({"kind": "List", "items": items}).to_string());
         let plan = folder.json(CALL);
-        let why = "its instances need more GPUs than its label nvidia.com/gpu.count states";
+        let why = "its instances need more GPUs than it has according to nvidia.com/gpu.count; \
+                   replicas of MIG instances are not planned";
         assert_eq!(plan["left_alone"].get(why).is_some(), left, "{plan}");
         assert_eq!(plan["gpus"].as_array().unwrap().is_empty(), left, "{plan}");
     }

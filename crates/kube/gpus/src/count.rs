@@ -44,14 +44,18 @@ pub struct GpuCount {
     pub gpus: i64,
     /// Who says so.
     pub by: CountSource,
-    /// Those who say another number.
+    /// Those who say another number. Layouts are among them where instances are taken for replicas.
     pub others: Vec<(CountSource, i64)>,
 }
 
 impl GpuCount {
-    /// Who counts fewer GPUs than the MIG instances of the node need; `None` if nobody does.
-    /// Replicas of instances that no label counts look like the instances of further GPUs.
+    /// Who counts fewer GPUs than the MIG instances of the node need, each offered once; `None` if
+    /// nobody does. Replicas of instances that no label counts look like the instances of further
+    /// GPUs.
     pub fn too_few_for_instances(&self) -> Option<&CountSource> {
+        if self.others.iter().any(|(by, _)| *by == CountSource::Layouts) {
+            return Some(&self.by);
+        }
         let fewer = self.others.iter().find(|(_, gpus)| *gpus < self.gpus);
         fewer.filter(|_| self.by == CountSource::Layouts).map(|(by, _)| by)
     }

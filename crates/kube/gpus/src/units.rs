@@ -167,6 +167,8 @@ pub fn node_gpus_like(node: &Node, hami: Option<&str>, layouts: &KnownLayouts) -
     let mut others: Vec<_> = stated.into_iter().filter(|(_, said)| *said != counted).collect();
     let beyond = found.offered_as_whole.filter(|offered| *offered > counted);
     others.extend(beyond.map(|offered| (CountSource::Offered, offered)));
+    let need = found.need_without_replicas.filter(|need| *need > counted);
+    others.extend(need.map(|need| (CountSource::Layouts, need)));
     let model = model_label(of).map(|product| model_of_product(product).to_owned());
     Some(NodeGpus {
         model,
@@ -193,8 +195,12 @@ struct UnitReader<'n> {
     single: Option<(&'n str, &'n str)>,
     /// Replicas of each unit by the name of whole GPUs.
     replicas: i64,
+    /// Whether a label states them.
+    states_replicas: bool,
     /// GPUs that somebody counts.
     counted: Option<i64>,
+    /// The same, or the GPUs of the machine where GPU Feature Discovery finds fewer.
+    machine: Option<i64>,
     hami: Option<i64>,
     /// What each unit of Intel's plugin is of a GPU where it offers each GPU several times.
     intel: Option<GpuFraction>,
@@ -212,6 +218,9 @@ struct FoundUnits {
     cut: Option<OnGpus>,
     /// Units by the name of whole GPUs where no label says how they are shared.
     offered_as_whole: Option<i64>,
+    /// GPUs that the node would need if each MIG instance were offered once, where they are taken
+    /// for replicas of which neither a name nor a label tells.
+    need_without_replicas: Option<i64>,
     /// Whether no table says how the GPUs are cut: then the rest of them is unknown, not missing.
     is_cut_unknown: bool,
 }
@@ -229,7 +238,7 @@ struct Instances<'n> {
     usable: i64,
     built_in: i64,
     replicas: i64,
-    /// Its name says that there are replicas, and nothing says how many.
+    /// No label says how many replicas each has.
     is_open: bool,
 }
 
@@ -262,11 +271,25 @@ impl<'n> UnitReader<'n> {
         let on_gke = || Some((product?, of.get(labels::GKE_PARTITION)?));
         let single = product.and_then(single_mig).or_else(on_gke);
         let clients = || of.get(labels::GKE_SHARED_CLIENTS)?.parse::<u32>().ok();
-        let replicas = discovered.replicas.or_else(clients).map_or(1, i64::from).clamp(1, 4096);
+        let replicas = discovered.replicas.or_else(clients);
+        let states_replicas = replicas.is_some();
+        let replicas = replicas.map_or(1, i64::from).clamp(1, 4096);
         let hami = hami_gpus(hami);
-        let counted = stated(of, None, single.is_some()).first().map(|(_, gpus)| *gpus);
-        let intel = None;
-        let reader = Self { node, product, single, replicas, counted, hami, intel, layouts };
+        let stated = stated(of, None, single.is_some());
+        let counted = stated.first().map(|(_, gpus)| *gpus);
+        let machine = of_machine(&stated).map(|place| stated[place].1).or(counted);
+        let reader = Self {
+            node,
+            product,
+            single,
+            replicas,
+            states_replicas,
+            counted,
+            machine,
+            hami,
+            intel: None,
+            layouts,
+        };
         Self { intel: reader.shared_intel(), ..reader }
     }
 
@@ -290,16 +313,18 @@ impl<'n> UnitReader<'n> {
 
     /// The place of the provider's count where GPU Feature Discovery and the plugin both find fewer
     /// GPUs than the machine has: the label counts what works, so the others are lost. Replicas
-    /// that no label counts say nothing of the GPUs behind them.
+    /// that no label counts say nothing of the GPUs behind them. It counts, too, where the plugin
+    /// offers more GPUs than the label counts, and the machine has these.
     fn whole_machine(&self, stated: &[(CountSource, i64)], found: &FoundUnits) -> Option<usize> {
-        let (CountSource::Discovery, discovered) = stated.first()? else { return None };
+        let place = of_machine(stated)?;
+        let (discovered, of_machine) = (stated[0].1, stated[place].1);
+        let main = found.main_gpus();
         let is_guessed = found.units.iter().any(GpuUnits::shares_devices) && self.replicas == 1;
-        let is_more = |of: &(CountSource, i64)| {
-            matches!(of.0, CountSource::Provider(_) | CountSource::InstanceType(_))
-                && of.1 > *discovered
+        let is_counted = match main <= discovered {
+            true => !is_guessed,
+            false => main <= of_machine,
         };
-        let beyond = stated.iter().position(is_more);
-        beyond.filter(|_| !is_guessed && found.main_gpus() <= *discovered)
+        is_counted.then_some(place)
     }
 
     fn offered(&self) -> impl Iterator<Item = (&'n str, i64, i64)> + use<'n> {
@@ -342,14 +367,14 @@ impl<'n> UnitReader<'n> {
             let own = resource.strip_suffix(".shared").unwrap_or(resource);
             let replicas = self.node.meta.labels.get(&format!("{own}.replicas"));
             let replicas = replicas.and_then(|text| text.parse::<u32>().ok());
-            let is_open = replicas.is_none() && own != resource;
+            let is_open = replicas.is_none();
             let replicas = i64::from(replicas.unwrap_or(1)).clamp(1, MOST_UNITS);
             let profile = profile.strip_suffix(".shared").unwrap_or(profile);
             return Some(Instances { resource, profile, usable, built_in, replicas, is_open });
         }
         let (_, profile) = self.single.filter(|_| resource.starts_with(labels::NVIDIA_GPU))?;
-        let replicas = self.replicas;
-        Some(Instances { resource, profile, usable, built_in, replicas, is_open: false })
+        let (replicas, is_open) = (self.replicas, !self.states_replicas);
+        Some(Instances { resource, profile, usable, built_in, replicas, is_open })
     }
 
     /// Units of whole GPUs, or of replicas of them.
@@ -393,7 +418,7 @@ impl<'n> UnitReader<'n> {
     /// The GPUs whose replicas have a name of their own, where no label says how many replicas each
     /// has: those that are counted and are not offered under the name of whole GPUs.
     fn renamed(&self, resource: &str, built_in: i64) -> Option<i64> {
-        if resource.strip_suffix(".shared") != Some(labels::NVIDIA_GPU) || self.replicas > 1 {
+        if resource != labels::NVIDIA_SHARED || self.replicas > 1 {
             return None;
         }
         let whole = offered(self.node, labels::NVIDIA_GPU).1;
@@ -413,40 +438,54 @@ impl<'n> UnitReader<'n> {
         }
     }
 
-    /// Puts instances on GPUs; where no table says how these are cut, each is its compute slices,
-    /// and what is left of the GPUs is unknown.
+    /// Puts instances on GPUs. Instances that need more GPUs than the machine has are replicas,
+    /// where no label says how many replicas each has.
     fn lay_out(&self, instances: &[Instances<'_>], found: &mut FoundUnits) {
-        let model = self.single.map(|(model, _)| model).or(self.product);
-        let sized = || sized_model(&self.node.meta.labels);
-        let sized = (!instances.is_empty()).then(sized).flatten();
-        let table = sized.as_deref().and_then(MigTable::of_model);
-        let whole = (found.main_milli + 999) / 1000;
-        let counts: Vec<(&str, i64)> =
-            instances.iter().map(|of| (of.profile, of.count())).collect();
-        let left = self.counted.map(|gpus| gpus - whole).filter(|gpus| *gpus > 0);
-        let laid_out = table.as_ref().and_then(|table| {
-            let on = |gpus| self.layouts.on_gpus(table, &counts, gpus);
-            left.and_then(|gpus| on(Some(gpus))).or_else(|| on(None))
-        });
-        if let (Some(table), Some(gpus)) = (&table, left)
-            && laid_out.as_ref().is_none_or(|on| on.gpus > gpus)
-            && let Some(shared) = with_replicas(table, instances, gpus, self.layouts)
-        {
-            return self.lay_out(&shared, found);
+        if instances.is_empty() {
+            return;
         }
-        match laid_out {
+        let sized = sized_model(&self.node.meta.labels);
+        let table = sized.as_deref().and_then(MigTable::of_model);
+        let table =
+            table.filter(|table| instances.iter().all(|of| table.profile(of.profile).is_some()));
+        let table = table.as_ref();
+        let whole = (found.main_milli + 999) / 1000;
+        let left = |gpus: Option<i64>| gpus.map(|gpus| gpus - whole).filter(|gpus| *gpus > 0);
+        if let Some(most) = left(self.machine)
+            && !self.fit(table, instances, most)
+            && let Some(shared) = with_replicas(instances, |shared| self.fit(table, shared, most))
+        {
+            let is_untold = |of: &Instances<'_>| of.is_open && !is_of_shares(of.resource);
+            if instances.iter().any(is_untold) {
+                let need = self.need(table, instances);
+                found.need_without_replicas = need.map(|gpus| whole + gpus);
+            }
+            let on = table.and_then(|table| self.on_gpus(table, &shared, Some(most)));
+            // The number of replicas is a guess, and so is what a layout leaves over beside GPUs
+            // that have no instance.
+            let on = on.map(|on| OnGpus { rest_milli: WHOLE_DEVICE_MILLI * on.empty, ..on });
+            return self.add(&shared, on, found);
+        }
+        let on = table.and_then(|table| {
+            let on = |gpus| self.on_gpus(table, instances, gpus);
+            left(self.counted).and_then(|gpus| on(Some(gpus))).or_else(|| on(None))
+        });
+        self.add(instances, on, found);
+    }
+
+    /// Adds instances as they lie on GPUs; where no table says how these are cut, each is its
+    /// compute slices, and what is left of the GPUs is unknown.
+    fn add(&self, instances: &[Instances<'_>], on: Option<OnGpus>, found: &mut FoundUnits) {
+        match on {
             Some(on) => {
                 let each = instances.iter().zip(&on.instances);
                 found.units.extend(each.map(|(of, milli)| of.units(milli)));
                 found.cut = Some(on);
             }
             None => {
-                found.is_cut_unknown = !instances.is_empty();
+                found.is_cut_unknown = true;
                 for of in instances {
-                    let product = self.product.unwrap_or_default();
-                    let model = model.unwrap_or(product);
-                    let name = format!("{}{}", labels::NVIDIA_MIG, of.profile);
-                    let slice = slice_of(&name, of.replicas, Some(model));
+                    let slice = self.slice(of);
                     found.main_milli += slice.milli(of.built_in);
                     let parts = GpuParts::Equal(slice);
                     found.units.push(GpuUnits { parts, ..of.units(&[]) });
@@ -454,15 +493,59 @@ impl<'n> UnitReader<'n> {
             }
         }
     }
+
+    fn on_gpus(
+        &self,
+        table: &MigTable,
+        instances: &[Instances<'_>],
+        gpus: Option<i64>,
+    ) -> Option<OnGpus> {
+        let counts: Vec<(&str, i64)> =
+            instances.iter().map(|of| (of.profile, of.count())).collect();
+        self.layouts.on_gpus(table, &counts, gpus)
+    }
+
+    /// What a unit of instances is of a GPU by the name of their profile.
+    fn slice(&self, of: &Instances<'_>) -> GpuFraction {
+        let product = self.product.unwrap_or_default();
+        let model = self.single.map_or(product, |(model, _)| model);
+        slice_of(&format!("{}{}", labels::NVIDIA_MIG, of.profile), of.replicas, Some(model))
+    }
+
+    /// The fewest GPUs that have these instances; without a table by their compute slices.
+    fn need(&self, table: Option<&MigTable>, instances: &[Instances<'_>]) -> Option<i64> {
+        match table {
+            Some(table) => self.on_gpus(table, instances, None).map(|on| on.gpus),
+            None => {
+                let milli = instances.iter().map(|of| self.slice(of).milli(of.built_in));
+                Some((milli.sum::<i64>() + 999) / 1000)
+            }
+        }
+    }
+
+    /// Whether so many GPUs can have these instances.
+    fn fit(&self, table: Option<&MigTable>, instances: &[Instances<'_>], gpus: i64) -> bool {
+        match table {
+            Some(table) => self.on_gpus(table, instances, Some(gpus)).is_some(),
+            None => self.need(None, instances).is_some_and(|need| need <= gpus),
+        }
+    }
 }
 
-/// The instances with the fewest replicas with which they fit on so many GPUs, where their names
-/// say that there are replicas and nothing says how many.
+/// The place of the provider's count or that of the instance type, if GPU Feature Discovery counts
+/// fewer GPUs.
+fn of_machine(stated: &[(CountSource, i64)]) -> Option<usize> {
+    let (CountSource::Discovery, discovered) = stated.first()? else { return None };
+    stated.iter().position(|(by, gpus)| {
+        matches!(by, CountSource::Provider(_) | CountSource::InstanceType(_)) && gpus > discovered
+    })
+}
+
+/// The instances with the fewest replicas with which they fit, where no label says how many there
+/// are: with as many of each instance, if that is possible.
 fn with_replicas<'n>(
-    table: &MigTable,
     instances: &[Instances<'n>],
-    gpus: i64,
-    layouts: &KnownLayouts,
+    fit: impl Fn(&[Instances<'n>]) -> bool,
 ) -> Option<Vec<Instances<'n>>> {
     if !instances.iter().any(|of| of.is_open) {
         return None;
@@ -474,9 +557,8 @@ fn with_replicas<'n>(
         };
         instances.iter().map(of).collect()
     };
-    let fits = |shared: &Vec<Instances<'_>>| {
-        let counts: Vec<(&str, i64)> = shared.iter().map(|of| (of.profile, of.count())).collect();
-        layouts.on_gpus(table, &counts, Some(gpus)).is_some()
-    };
-    (2..=MOST_REPLICAS).map(with).find(fits)
+    let is_even =
+        |replicas: &i64| instances.iter().all(|of| !of.is_open || of.built_in % replicas == 0);
+    let even = (2..=MOST_REPLICAS).filter(is_even);
+    even.chain(2..=MOST_REPLICAS).map(with).find(|shared| fit(shared))
 }

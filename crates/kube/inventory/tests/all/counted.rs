@@ -110,6 +110,51 @@ fn a_gpu_that_label_and_plugin_both_lack_is_unavailable() {
     assert_eq!(of(&[(GPU, "1")], "1", &[n1]).0, 1);
 }
 
+/// Time-sliced instances may keep their names, and then labels may say nothing of replicas.
+#[test]
+fn more_instances_than_the_gpus_of_the_machine_have_are_replicas() {
+    let of = |product: &str, amounts: &[(&str, &str)], more: &[(&str, &str)]| {
+        let labels = [&[("nvidia.com/gpu.product", product)][..], more].concat();
+        let found = gathered(&[with_amounts("m1", amounts, &labels)]);
+        let read = &found.moment.nodes[0];
+        let (gpus, is_shared) = (read.gpus, read.units[0].is_shared);
+        let told = found.gpu_counts.iter().map(|(_, count)| {
+            let others = count.others.iter().map(|(by, said)| format!("{said} by {by}"));
+            (count.by.to_string(), others.collect::<Vec<_>>())
+        });
+        let told: Vec<_> = told.collect();
+        ((gpus, is_shared), told, states(found))
+    };
+    let a100 = "NVIDIA-A100-SXM4-40GB";
+    let p4d = ("node.kubernetes.io/instance-type", "p4d.24xlarge");
+    let eight = ("nvidia.com/gpu.count", "8");
+    let sevenths = "nvidia.com/mig-1g.5gb";
+    let (gpus, told, by_state) = of(a100, &[(sevenths, "112")], &[eight]);
+    assert_eq!(gpus, (8, true));
+    let need = "16 by the minimum number of GPUs for its MIG instances".to_owned();
+    assert_eq!(told, [("nvidia.com/gpu.count".to_owned(), vec![need])]);
+    assert_eq!(by_state.values().sum::<i64>(), 8000);
+    assert!(!by_state.contains_key("unavailable"), "{by_state:?}");
+    // All are instances.
+    assert_eq!(of(a100, &[(sevenths, "56")], &[eight]).0, (8, false));
+    assert_eq!(of(a100, &[("nvidia.com/mig-3g.20gb", "32")], &[p4d]).0, (8, true));
+    // The strategy `single`, and a model whose layouts no table has.
+    let single = "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb-SHARED";
+    assert_eq!(of(single, &[(GPU, "112")], &[p4d]).0, (8, true));
+    assert_eq!(of("NVIDIA-H999", &[(sevenths, "112")], &[eight]).0, (8, true));
+    // No layout of these is known: what it would leave over is no finding.
+    let (gpus, _, by_state) = of(a100, &[(sevenths, "60")], &[eight]);
+    assert_eq!(gpus, (8, true));
+    assert!(!by_state.contains_key("free_layout_rest"), "{by_state:?}");
+    // The label counts fewer GPUs than the machine has.
+    let seven = ("nvidia.com/gpu.count", "7");
+    let (gpus, _, by_state) = of(a100, &[(sevenths, "98")], &[seven, p4d]);
+    assert_eq!((gpus, by_state["unavailable"]), ((8, true), 1000));
+    // A label says that each instance is offered once.
+    let once = ("nvidia.com/mig-1g.5gb.replicas", "1");
+    assert_eq!(of(a100, &[(sevenths, "112")], &[eight, once]).0, (16, false));
+}
+
 /// A pod on a node that asks for these amounts.
 fn holding(node: &str, amounts: &[(&str, &str)]) -> Value {
     let mut made = pod("p", "", 0, node);
