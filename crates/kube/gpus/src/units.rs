@@ -290,7 +290,21 @@ impl<'n> UnitReader<'n> {
             intel: None,
             layouts,
         };
-        Self { intel: reader.shared_intel(), ..reader }
+        Self { intel: reader.shared_intel(), counted: reader.possible_count(), ..reader }
+    }
+
+    /// The GPUs that are counted; those of the machine where replicas that no label counts cannot
+    /// be the same number on each GPU of the label.
+    fn possible_count(&self) -> Option<i64> {
+        let counted = self.counted?;
+        let whole = offered(self.node, labels::NVIDIA_GPU).1;
+        let (units, gpus) = match offered(self.node, labels::NVIDIA_SHARED).1 {
+            0 => (whole, counted),
+            renamed => (renamed, (counted - whole).max(1)),
+        };
+        let is_uneven = units > gpus && units % gpus != 0;
+        let is_guessed = self.replicas == 1 && self.hami.is_none();
+        if is_uneven && is_guessed { self.machine } else { Some(counted) }
     }
 
     /// What a unit is of an Intel GPU: the plugin offers each GPU several times

@@ -105,6 +105,14 @@ fn a_gpu_that_label_and_plugin_both_lack_is_unavailable() {
         let (gpus, uncounted, _) = of(&[(resource, "16")], "4", &[p5]);
         assert_eq!((gpus, uncounted), (4, 0), "{resource}");
     }
+    // Three GPUs do not have as many of sixteen replicas each, so all of the machine are there.
+    let g5 = ("node.kubernetes.io/instance-type", "g5.12xlarge");
+    for resource in [GPU, "nvidia.com/gpu.shared"] {
+        let (gpus, uncounted, states) = of(&[(resource, "16")], "3", &[g5]);
+        assert_eq!((gpus, uncounted), (4, 0), "{resource}");
+        expect(&states, &[("free_no_demand", 4000)]);
+        assert_eq!(of(&[(resource, "15")], "3", &[g5]).0, 3, "{resource}");
+    }
     // The number of GPUs of this type is no part of its name.
     let n1 = ("node.kubernetes.io/instance-type", "n1-standard-8");
     assert_eq!(of(&[(GPU, "1")], "1", &[n1]).0, 1);

@@ -317,6 +317,10 @@ fn a_count_that_others_contradict_is_told_with_its_source() {
     let (gpus, counts) = told(3, &fewer);
     assert_eq!((gpus, &*counts[0].0), (4, "instance type g5.12xlarge"));
     assert_eq!(counts[0].1, ["nvidia.com/gpu.count: 3"]);
+    // Sixteen replicas are not as many of each of three GPUs.
+    let (gpus, counts) = told(16, &fewer);
+    assert_eq!((gpus, &*counts[0].0), (4, "instance type g5.12xlarge"));
+    assert_eq!(counts[0].1, ["nvidia.com/gpu.count: 3", "the device plugin: 16"]);
     assert_eq!(told(4, &g5), (4, vec![]));
     // One GPU of the machine is lost.
     assert_eq!(told(3, &g5), (4, vec![]));
