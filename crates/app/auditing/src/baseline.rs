@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use dovetail_audit::ObjectRef;
 use dovetail_console::plain::plain;
-use dovetail_settings::errors::BadInput;
+use dovetail_settings::errors::{BadInput, UsageError};
 use dovetail_units::place::bad_json;
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +52,8 @@ pub fn object_words(object: &BaselineObject) -> String {
 struct File {
     schema: String,
     taken_at: String,
+    /// The only namespace whose findings it has.
+    namespace: Option<String>,
     findings: Vec<Entry>,
 }
 
@@ -63,8 +65,10 @@ struct Entry {
     gpu_hours_per_month: Option<f64>,
 }
 
-/// Reads what `dovetail audit --output json` wrote.
-pub fn read(path: &Path) -> Result<Baseline> {
+/// Reads what `dovetail audit --output json` wrote, to compare it with an audit that shows the
+/// findings of one namespace, or all of them. A baseline of one namespace is refused for another
+/// audit: every finding elsewhere would be new.
+pub fn read(path: &Path, shown: Option<&str>) -> Result<Baseline> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("--baseline {name}: cannot read the file"))?;
@@ -75,6 +79,15 @@ pub fn read(path: &Path) -> Result<Baseline> {
     })?;
     if file.schema != SCHEMA {
         return Err(bad(format!("schema `{}` is not {SCHEMA}", plain(&file.schema))).into());
+    }
+    if let Some(only) = file.namespace.as_deref().map(plain)
+        && shown.map(plain).as_ref() != Some(&only)
+    {
+        return Err(UsageError(format!(
+            "--baseline {name}: the file has only the findings of namespace {only}: add \
+             `-n {only}`, or create a baseline of all namespaces with `dovetail audit -o json`"
+        ))
+        .into());
     }
     let one = |entry: Entry| {
         let BaselineObject { kind, namespace, name } = entry.object;

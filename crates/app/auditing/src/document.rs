@@ -62,7 +62,6 @@ pub struct Document {
     pub thresholds: Vec<ThresholdOut>,
     pub prices: Vec<PriceLine>,
     /// The namespace of the findings, where those of one alone are shown.
-    #[serde(skip)]
     pub namespace: Option<String>,
     /// A flag that gives GPUs of the cluster a price, where none has one.
     #[serde(skip)]

@@ -416,6 +416,27 @@ fn a_baseline_tells_what_is_new_and_what_is_fixed() {
     assert!(done.err.contains("old.json:1:2: not an audit report"), "{}", done.err);
 }
 
+/// Every finding outside its namespace would be new.
+#[test]
+fn a_baseline_of_one_namespace_is_compared_with_that_namespace_alone() {
+    let folder = folder();
+    folder.write("all.json", &audit(&folder, "--output json").out);
+    folder.write("prod.json", &audit(&folder, "-n prod --output json").out);
+    for scope in ["", "-n other"] {
+        let done = audit(&folder, &format!("{scope} --baseline prod.json --fail-on info"));
+        assert_eq!(done.code, Some(2), "{scope}: {}", done.err);
+        let told = "--baseline prod.json: the file has only the findings of namespace prod";
+        assert!(done.err.contains(told) && done.err.contains("-n prod"), "{}", done.err);
+    }
+    for baseline in ["prod.json", "all.json"] {
+        let call = format!("-n prod --baseline {baseline} --output json --fail-on info");
+        let done = audit(&folder, &call);
+        assert_eq!(done.code, Some(0), "{baseline}: {}", done.err);
+        assert_eq!(parsed(&done)["namespace"], "prod");
+        assert_eq!(parsed(&done)["fixed"], json!([]), "{baseline}");
+    }
+}
+
 #[test]
 fn what_the_kubelet_does_is_read_in_both_versions_of_its_object() {
     let folder = Folder::new();

@@ -180,7 +180,8 @@ fn audited(app: &App, flags: &AuditFlags) -> Result<Document> {
         Some(path) => ignore_file::read(path)?,
         None => Default::default(),
     };
-    let old = flags.baseline.as_deref().map(baseline::read).transpose()?;
+    let read = |path| baseline::read(path, flags.namespace.only());
+    let old = flags.baseline.as_deref().map(read).transpose()?;
     flags.patches.as_deref().map(patch_files::check).transpose()?;
     let read = flags.source.read(app)?.with_all_nodes_and_pods()?;
     let mut sources = read.sources;
