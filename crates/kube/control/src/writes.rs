@@ -87,9 +87,10 @@ impl Writes {
         self.binds.on_their_way()
     }
 
-    /// Whether a write of a claim has no answer yet.
-    pub fn are_claims_on_their_way(&self) -> bool {
-        self.sent.values().any(|sent| matches!(sent, Sent::Claim(_)))
+    /// Whether a write of a claim is due or has no answer yet.
+    pub fn are_claims_being_written(&self, now: Now) -> bool {
+        self.claims.due_ms().is_some_and(|due_ms| due_ms <= now.own_ms)
+            || self.sent.values().any(|sent| matches!(sent, Sent::Claim(_)))
     }
 
     /// A bind goes out.

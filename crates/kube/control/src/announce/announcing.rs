@@ -43,6 +43,9 @@ pub(crate) struct Announcing {
     queues_ms: Option<u64>,
     rechecks: Rechecks,
     on_their_way: usize,
+    /// Whether a status is written before an event: each has its turn while there are more events
+    /// than can be written.
+    is_turn_of_statuses: bool,
     /// Since when binds go out, or claims are written before them, without a break.
     busy_since_ms: Option<u64>,
     /// Refusals that were logged: of what, and the code.
@@ -59,6 +62,7 @@ impl Default for Announcing {
             queues_ms: None,
             rechecks: Rechecks::default(),
             on_their_way: 0,
+            is_turn_of_statuses: false,
             busy_since_ms: None,
             warned: BTreeSet::new(),
             not_evicted: Repeats::every(NOT_EVICTED_AGAIN_MS),
@@ -208,11 +212,17 @@ impl Announcing {
         while self.on_their_way < self.room(room, now_ms) {
             let look = |pod: &PodKey| seen(scheduler, pod);
             let status = |of: &StatusOf, wanted: &Value| compared(scheduler, of, wanted, now_ms);
-            let write = self.book.next(now_ms, look).or_else(|| {
-                let write = self.statuses.next(now_ms, status)?;
+            let (book, statuses) = (&mut self.book, &mut self.statuses);
+            let mut next_status = || {
+                let write = statuses.next(now_ms, status)?;
                 Some(AnnouncedWrite::Status(Box::new(write)))
-            });
+            };
+            let write = match self.is_turn_of_statuses {
+                true => next_status().or_else(|| book.next(now_ms, look)),
+                false => book.next(now_ms, look).or_else(next_status),
+            };
             let Some(write) = write else { break };
+            self.is_turn_of_statuses = !self.is_turn_of_statuses;
             self.on_their_way += 1;
             writes.push(write);
         }

@@ -148,7 +148,7 @@ impl LeaderState {
         self.tell(now.wall_ms, output);
         let room = credits.announcements.saturating_sub(self.keep(credits, now, output));
         let room = self.announcing.as_ref().map_or(0, |all| all.on_their_way() + room);
-        self.announce(room, now.wall_ms, output);
+        self.announce(room, now, output);
         output.requests = self.writes.requests(credits, now);
         self.show(room, now, output);
     }
@@ -192,7 +192,7 @@ impl LeaderState {
             && output.is_idle
             && self.keeping.is_idle()
             && self.announcing.as_ref().is_none_or(Announcing::is_done);
-        let is_busy = self.is_busy();
+        let is_busy = self.is_busy(now);
         let announcing_ms =
             self.announcing.as_ref().and_then(|all| all.due_ms(is_busy, announcements));
         let would_wait_ms = self.pending_log.as_ref().and_then(PendingLog::due_ms);
@@ -206,9 +206,9 @@ impl LeaderState {
     }
 
     /// Whether binds go out, or claims are written for binds that follow.
-    fn is_busy(&self) -> bool {
+    fn is_busy(&self, now: Now) -> bool {
         self.writes.binds_on_their_way() > 0
-            || self.writes.are_claims_on_their_way()
+            || self.writes.are_claims_being_written(now)
             || self.scheduler.counts().to_send > 0
     }
 
@@ -285,13 +285,13 @@ impl LeaderState {
     }
 
     /// Announces as much as there is time for. `room`: announcements on their way at once.
-    fn announce(&mut self, room: usize, now_ms: u64, output: &mut StepOutput) {
+    fn announce(&mut self, room: usize, now: Now, output: &mut StepOutput) {
         if let Some(pending_log) = &mut self.pending_log {
-            pending_log.tell(&mut self.scheduler, now_ms, &mut output.log);
+            pending_log.tell(&mut self.scheduler, now.wall_ms, &mut output.log);
         }
-        let is_busy = self.is_busy();
+        let is_busy = self.is_busy(now);
         let Some(announcing) = &mut self.announcing else { return };
-        for write in announcing.go_on(&mut self.scheduler, is_busy, room, now_ms) {
+        for write in announcing.go_on(&mut self.scheduler, is_busy, room, now.wall_ms) {
             self.writes.announce(write);
         }
         output.owed = announcing.owed();
