@@ -76,7 +76,7 @@ impl Engine {
             }
             let next = next.map(|next| reclaiming::in_its_stead(next, &mut self.books));
             let has_ended = self.reserve.before(&mut self.books, next.map(|(job, _)| job), plan);
-            if has_ended || self.books.placement.state.helped != Help::NONE {
+            if has_ended || self.books.placement.state.helped.meets(Help::FREED) {
                 // The room of a reservation that ended may be anybody's, and is offered to all
                 // before one of them is tried.
                 self.wake(&mut woken);

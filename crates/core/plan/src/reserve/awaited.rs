@@ -29,11 +29,11 @@ pub(crate) fn note_no_longer_awaited(before: &BTreeSet<JobId>, books: &mut Books
         return;
     }
     let Books { placement, jobs, kept, .. } = books;
-    let is_awaited = |job: JobId| {
-        kept.bookings.spared.contains(&job)
-            || kept.reserved.iter().flat_map(jobs_of).any(|other| other == job)
-    };
-    for job in before.iter().copied().filter(|job| !is_awaited(*job)) {
+    let mut left: BTreeSet<JobId> = before.difference(&kept.bookings.spared).copied().collect();
+    for job in kept.reserved.iter().flat_map(jobs_of) {
+        left.remove(&job);
+    }
+    for job in left {
         if jobs.records.contains_key(&job) {
             jobs.note_others_of(&mut placement.state, job);
         }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Booked, Booking, BookingVerdict, JobId, NodeAvailability, Owner, Place, Plan, PodId, TooLarge,
+    Booked, Booking, BookingVerdict, JobId, NodeAvailability, NodeId, Owner, Place, Plan, PodId,
+    TooLarge,
 };
 
 use super::bookings::Bookings;
@@ -219,8 +220,20 @@ impl<'c> Calendar<'c> {
         };
         let Some(entry) = books.kept.bookings.all.get_mut(name) else { return };
         let before = entry.booked.claim.places.len();
-        entry.booked.claim.places.retain(is_there);
-        books.kept.bookings.is_changed |= before != entry.booked.claim.places.len();
+        let claim = &mut entry.booked.claim;
+        claim.places.retain(is_there);
+        if before == claim.places.len() {
+            return;
+        }
+        // Whoever holds something elsewhere is not waited for any more.
+        let on: BTreeSet<NodeId> =
+            claim.places.iter().filter_map(|place| nodes.find(&place.node)).collect();
+        let (state, jobs, foreign) = (&books.placement.state, &books.jobs, &books.kept.foreign);
+        claim.awaited.retain(|owner| {
+            let held = jobs.held_by_owner(state, foreign, owner);
+            held.is_some_and(|id| on.contains(&state.holdings.get(id).node))
+        });
+        books.kept.bookings.is_changed = true;
     }
 
     /// Whether an expected end that it counts on lies behind its time by now.
