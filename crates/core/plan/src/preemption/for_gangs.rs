@@ -87,7 +87,6 @@ impl FewUnits {
             let cost = cost::of(units.iter(), tally, now_ms);
             if !search.keeps_budgets(&units, &cost)
                 || !tally.protects(units.iter())
-                || !search.keeps_own_quota(&units)
                 || !search.worth().is_worth(&units)
             {
                 continue;

@@ -96,8 +96,8 @@ pub(crate) fn exceeds_kept(quota: &Quota, queue: &str, asked: &Charge) -> bool {
     })
 }
 
-/// Whether a queue that holds no more than its quota holds more once a job that asks for so much has
-/// the place of others of that queue, which count so much: see [`exceeds_kept`].
+/// Whether a queue that holds no more than its quota holds more once a job that asks for so much
+/// has the place of others of that queue, which count so much: see [`exceeds_kept`].
 pub(super) fn exceeds_instead(quota: &Quota, queue: &str, asked: &Charge, gone: &Charge) -> bool {
     quota.way_up(queue).next().is_some_and(|queue| {
         let (entitled, held) = (quota.entitled(queue), quota.held(queue, UsageScope::All));

@@ -3,13 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Charge, JobId, NodeId, PreemptionCost, PreemptionReservation};
+use dovetail_model::{JobId, NodeId, PreemptionCost, PreemptionReservation};
 use rustc_hash::FxHashMap;
 
 use super::bounds::is_refuted;
 use super::cost::{self, BudgetTally};
 use super::for_gangs::FewUnits;
-use super::guarantees::exceeds_instead;
 use super::prey::{Prey, Toll};
 use super::put_back::put_back_order;
 use super::sparing::SparingBound;
@@ -18,7 +17,6 @@ use super::units::Unit;
 use super::worth::Worth;
 use crate::finder::Finder;
 use crate::gang::{Gang, GangSet, PlacedPod, Placer};
-use dovetail_order::book::TurnBook;
 use dovetail_policy::Policy;
 use dovetail_state::State;
 use dovetail_state::holdings::HoldingRecord;
@@ -64,7 +62,8 @@ pub(super) struct Search<'e> {
 impl Search<'_> {
     /// What the job is worth to those that make place for it.
     pub(super) fn worth(&self) -> Worth<'_> {
-        Worth { relation: &self.prey.relation, gang: self.gang, state: self.state }
+        let (relation, jobs) = (&self.prey.relation, self.prey.jobs);
+        Worth { relation, jobs, gang: self.gang, state: self.state }
     }
 
     /// Where the gang would be placed without these units; nothing changes.
@@ -259,28 +258,6 @@ impl Search<'_> {
         !ask_budgets || cost.budget_violations == 0
     }
 
-    /// Whether the job does not hold beyond the quota of its queue what these hold within it.
-    pub(super) fn keeps_own_quota(&self, units: &[Unit]) -> bool {
-        let relation = &self.prey.relation;
-        if !relation.turns.is_some_and(TurnBook::reclaims) {
-            return true;
-        }
-        let mut gone = Charge::default();
-        let mut are_any = false;
-        for unit in units {
-            let Some(record) = self.prey.jobs.get(&unit.job) else { continue };
-            if record.job.queue != relation.queue {
-                continue;
-            }
-            are_any = true;
-            let sets =
-                unit.pods.iter().filter_map(|pod| record.gang.sets.get(usize::from(pod.pod_set)));
-            sets.for_each(|set| gone.add_times(&self.state.shapes.get(set.shape).charge, 1));
-        }
-        let asked = self.gang.smallest(self.state);
-        !(are_any && exceeds_instead(relation.quota, relation.queue, &asked, &gone))
-    }
-
     /// Nodes of a scope, by their rank.
     pub(super) fn nodes_of(&self, scope: Scope) -> Vec<NodeId> {
         let mut nodes = scope.nodes(self.state);
@@ -335,7 +312,6 @@ impl Search<'_> {
         let cost = cost::of(units.iter(), tally, self.prey.relation.now_ms);
         let is_allowed = self.keeps_budgets(&units, &cost)
             && tally.protects(units.iter())
-            && self.keeps_own_quota(&units)
             && self.worth().is_worth(&units);
         is_allowed.then(|| FoundVictims { cost, units, ..FoundVictims::at(places) })
     }

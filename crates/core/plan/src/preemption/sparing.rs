@@ -1,6 +1,8 @@
 //! A bound that proves, without placing a gang, that some of its victims cannot be spared. Most of
 //! many victims of one gang cannot, and to place the gang without each of them takes too long.
 
+use std::collections::BTreeMap;
+
 use dovetail_model::{HoldingId, HoldingPhase, NodeId, Owner};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -76,7 +78,7 @@ impl SetRoom {
         staying: &[Unit],
         state: &State,
     ) -> impl Iterator<Item = (NodeId, NodeLeft, u64)> {
-        let mut there: FxHashMap<NodeId, NodeLeft> = FxHashMap::default();
+        let mut there: BTreeMap<NodeId, NodeLeft> = BTreeMap::new();
         for id in staying.iter().flat_map(|unit| &unit.holdings) {
             let record = state.holdings.get(*id);
             let before = self.left.get(&record.node).filter(|_| stays(record));

@@ -1,11 +1,16 @@
-//! Whether a job is worth what those give that make place for it by the order.
+//! Whether a job is worth what those give that make place for it, by the order and by the quota of
+//! its queue.
 
-use dovetail_model::{HoldingId, NodeId};
+use dovetail_model::{Charge, HoldingId, JobId, NodeId};
+use dovetail_order::book::TurnBook;
 use dovetail_order::rates::Given;
+use rustc_hash::FxHashMap;
 
 use super::covering;
+use super::guarantees::exceeds_instead;
 use super::relation::Relation;
 use super::units::{Unit, together};
+use crate::engine::JobRecord;
 use crate::gang::{Gang, GangSet};
 use dovetail_state::State;
 use dovetail_state::shapes::ShapeId;
@@ -13,6 +18,7 @@ use dovetail_state::shapes::ShapeId;
 /// What a job is worth.
 pub(super) struct Worth<'s> {
     pub(super) relation: &'s Relation<'s>,
+    pub(super) jobs: &'s FxHashMap<JobId, JobRecord>,
     /// At its smallest size.
     pub(super) gang: &'s Gang,
     pub(super) state: &'s State,
@@ -22,7 +28,29 @@ impl Worth<'_> {
     /// Whether the gang is worth what these give for it.
     pub(super) fn is_worth(&self, units: &[Unit]) -> bool {
         let given = units.iter().map(|unit| unit.given).fold(None, together);
-        self.relation.is_worth(self.gang_milli(), given)
+        self.relation.is_worth(self.gang_milli(), given) && self.keeps_own_quota(units)
+    }
+
+    /// Whether the job does not hold beyond the quota of its queue what these hold within it.
+    fn keeps_own_quota(&self, units: &[Unit]) -> bool {
+        let Relation { turns, quota, queue, .. } = self.relation;
+        if !turns.is_some_and(TurnBook::reclaims) {
+            return true;
+        }
+        let mut gone: Option<Charge> = None;
+        for unit in units {
+            let record = self.jobs.get(&unit.job).filter(|record| record.job.queue == *queue);
+            let Some(record) = record else { continue };
+            let gone = gone.get_or_insert_default();
+            for pod in &unit.pods {
+                let set = record.gang.sets.get(usize::from(pod.pod_set));
+                let charge = set.map(|set| &self.state.shapes.get(set.shape).charge);
+                charge.into_iter().for_each(|charge| gone.add_times(charge, 1));
+            }
+        }
+        gone.is_none_or(|gone| {
+            !exceeds_instead(quota, queue, &self.gang.smallest(self.state), &gone)
+        })
     }
 
     /// Whether one more pod on a node is worth what these give for it.
