@@ -158,6 +158,7 @@ pub fn regimes() -> Vec<Regime> {
     all.extend(early());
     all.push(demo_month());
     all.extend(special());
+    all.extend(learned_run_times());
     all
 }
 
@@ -346,6 +347,27 @@ fn early() -> Vec<Regime> {
 /// Estimates in an order that reads them. On nodes of their own: without any estimate this order is
 /// `fifo-skip`, and no world should count twice.
 const ESTIMATED: (u32, u32) = (30, 21);
+
+/// The order `dovetail` with learned run times and reservations, on worlds of other families.
+fn learned_run_times() -> Vec<Regime> {
+    let synthetic = |profile| WorkSource::Profile(profile, SPECIAL.0);
+    let published = (MachinePool::Uniform, 10);
+    [
+        ("mixed/50-nodes", synthetic(SynthProfile::Mixed), SPECIAL.1),
+        ("training/50-nodes", synthetic(SynthProfile::Training), SPECIAL.1),
+        ("sharing/50-nodes", synthetic(SynthProfile::Sharing), SPECIAL.1),
+        ("philly/uniform", WorkSource::Philly(published.0), published.1),
+        ("itp/uniform", WorkSource::Itp(published.0), published.1),
+        ("openb-timed/60-nodes", WorkSource::OpenbPods(60), published.1),
+        ("demo-month/1200-nodes", WorkSource::Profile(SynthProfile::Mixed, 1_200), 30),
+    ]
+    .into_iter()
+    .map(|(name, work, days)| {
+        let recipe = TimedRecipe { order: Order::Dovetail, ..TimedRecipe::new(work, 0.9, days) };
+        timed("learned-run-times", format!("learned-run-times/{name}/load-0.9"), recipe)
+    })
+    .collect()
+}
 
 /// Gangs, priorities, failures, estimates and weighted queues.
 fn special() -> Vec<Regime> {

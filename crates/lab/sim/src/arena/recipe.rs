@@ -2,7 +2,10 @@
 //! one order of the machines.
 
 use dovetail_model::Queue;
-use dovetail_plan::{EngineConfig, EngineError, Order, PreemptionConfig};
+use dovetail_order::Turns;
+use dovetail_plan::{
+    EngineConfig, EngineError, EstimatesConfig, Order, PreemptionConfig, ReserveConfig,
+};
 use dovetail_trace::synth::{Purpose, Random, SynthConfig, SynthProfile, synth};
 use dovetail_trace::{TraceError, TraceJob, TraceNode};
 use thiserror::Error;
@@ -26,6 +29,8 @@ const RACK_NODES: usize = 8;
 /// Failing machines: mean time to failure of each, and to repair.
 const TIME_BETWEEN_FAILURES_MS: u64 = 5 * DAY_MS;
 const REPAIR_TIME_MS: u64 = 4 * HOUR_MS;
+/// Reservations for pending jobs, where run times are learned.
+const RESERVED_HEADS: u32 = 8;
 /// The three queues of the regime with weights.
 const WEIGHTS: [(&str, u32); 3] = [("gold", 4), ("silver", 2), ("bronze", 1)];
 
@@ -202,6 +207,23 @@ impl Recipe {
     }
 }
 
+/// The preset `fair` with run times that the engine learns, and reservations that rest on them.
+fn learning(engine: EngineConfig) -> EngineConfig {
+    let turns = Turns::preset("fair").unwrap_or_default();
+    let enabled = turns.preempts || turns.reclaims;
+    EngineConfig {
+        preemption: PreemptionConfig {
+            enabled,
+            by_priority: turns.preempts,
+            ..PreemptionConfig::default()
+        },
+        estimates: EstimatesConfig { learn: true, ..EstimatesConfig::default() },
+        reserve: ReserveConfig { heads: RESERVED_HEADS, ..ReserveConfig::default() },
+        turns,
+        ..engine
+    }
+}
+
 /// Order 0 leaves a list as it is; every other order is random.
 pub(crate) fn shuffle_by<T>(items: &mut [T], seed: u64, order: u64) {
     if order > 0 {
@@ -259,12 +281,15 @@ impl TimedRecipe {
         };
         let enabled = self.twist == Twist::Preemption;
         let preemption = PreemptionConfig { enabled, ..PreemptionConfig::default() };
+        let engine = EngineConfig { order: self.order, preemption, ..EngineConfig::default() };
+        let (engine, estimates) = match (self.order, self.twist) {
+            (Order::Dovetail, _) => (learning(engine), Estimates::Learned),
+            (_, Twist::RightEstimates) => (engine, Estimates::Truth),
+            _ => (engine, Estimates::Trace),
+        };
         TimedConfig {
-            engine: EngineConfig { order: self.order, preemption, ..EngineConfig::default() },
-            estimates: match self.twist {
-                Twist::RightEstimates => Estimates::Truth,
-                _ => Estimates::Trace,
-            },
+            engine,
+            estimates,
             faults: (self.twist == Twist::FailingNodes).then_some(faults),
             ..TimedConfig::default()
         }
@@ -390,7 +415,7 @@ impl TimedRecipe {
             | Twist::RightEstimates => {}
         }
         let queues = match self.order {
-            Order::DominantShare => TimedWorld::named_queues(&jobs),
+            Order::DominantShare | Order::Dovetail => TimedWorld::named_queues(&jobs),
             _ => Vec::new(),
         };
         (jobs, queues)
