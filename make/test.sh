@@ -13,6 +13,13 @@ fetch_toolchain
 PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-2026}
 export PROPTEST_RNG_SEED
 
+# A first build has nothing to reuse: incremental compilation would only cost time. Where somebody
+# has compiled incrementally before, it goes on, because a change would compile everything again.
+if [ -z "$(ls -A "${CARGO_TARGET_DIR:-target}/debug/incremental" 2>/dev/null)" ]; then
+    CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
+    export CARGO_INCREMENTAL
+fi
+
 mkdir -p target
 log=target/make-test.log
 passed=0
