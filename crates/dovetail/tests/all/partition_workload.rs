@@ -299,6 +299,12 @@ fn a_slower_workload_gets_its_gpu_back_and_no_other_changes() {
     setting.create(&whole("chat", 1));
     setting.create(&whole("second", 0));
     rolls(&setting, "chat");
+    let (_, dry) = apply(&setting, &format!("--prometheus none --dry-run {}", ask_both()));
+    assert_eq!(row(&dry, "default/Deployment/chat")["outcome"], "planned", "{dry}");
+    let of_second = row(&dry, "default/Deployment/second");
+    assert_eq!(of_second["outcome"], "waits", "{dry}");
+    let because = "waiting for the latency check of workload default/Deployment/chat";
+    assert_eq!(told(of_second, "problem"), because);
     let (_, changed) = ask(&setting, "chat", SLICE, "");
     assert_eq!(changed["outcome"], "Rolling", "{changed}");
     let waits = |words: &str| {
@@ -306,14 +312,14 @@ fn a_slower_workload_gets_its_gpu_back_and_no_other_changes() {
         assert_eq!((code, &row["outcome"]), (Some(0), &json!("waits")), "{row}");
         assert!(told(&row, "problem").contains(words), "{row}");
     };
-    waits("waiting for the latency check of workload default/Deployment/chat");
+    waits(because);
     // No GPU is free beside the old pod: kube-scheduler takes 0 as not asked for.
     rolls(&setting, "chat");
     let (_, watched) = apply(&setting, "--prometheus none");
     let of_chat = row(&watched, "default/Deployment/chat");
     assert_eq!((&of_chat["outcome"], &of_chat["latency"]), (&json!("Changed"), &json!("waiting")));
     assert_eq!(step(&setting), "Watching");
-    waits("waiting for the latency check of workload default/Deployment/chat");
+    waits(because);
 
     let changed_ms = now_ms() / 60_000 * 60_000 - (HOURS + 2) * HOUR_MS;
     let server = prometheus(&setting, changed_ms);
@@ -336,12 +342,21 @@ fn a_slower_workload_gets_its_gpu_back_and_no_other_changes() {
     assert_eq!(setting.refused(), BTreeSet::new());
 }
 
+/// The flags that ask for both workloads to change.
+fn ask_both() -> String {
+    ["chat", "second"].map(|name| format!("--workload default/Deployment/{name}={SLICE}")).join(" ")
+}
+
 fn a_verdict_is_kept_if_the_way_back_is_cut_off(setting: &Setting, flag: &str) {
     // A dry run reports the way back, and writes neither it nor the verdict.
-    let (_, dry) = apply(setting, &format!("{flag} --dry-run"));
+    let second = format!("--workload default/Deployment/second={SLICE}");
+    let (_, dry) = apply(setting, &format!("{flag} --dry-run {second}"));
     let of_chat = row(&dry, "default/Deployment/chat");
     assert_eq!((&of_chat["outcome"], &of_chat["from"]), (&json!("planned"), &json!(SLICE)));
     assert!(told(of_chat, "latency").starts_with("worse: "), "{of_chat}");
+    let because = "latency of workload default/Deployment/chat is worse";
+    let of_second = row(&dry, "default/Deployment/second");
+    assert!(told(of_second, "problem").starts_with(because), "{of_second}");
     assert_eq!(record(&setting.get(&["deployment", "chat"]))["watch"]["outcome"], "Waiting");
     let call = format!("partition apply --output json --kubeconfig {} {flag}", setting.kubeconfig);
     let cut_off = setting.folder.call(&call);

@@ -49,6 +49,17 @@ impl RequestsWrite {
         });
         Self { record, body, event }
     }
+
+    /// The workload as it is once this is written, for a dry run, which writes nothing: with the
+    /// record and what its container asks for by then. Its pods are those of before.
+    pub fn applied_to(&self, owner: &Owner) -> Owner {
+        let mut owner = owner.clone();
+        for one in owner.containers.iter_mut().filter(|one| one.name == self.record.container) {
+            one.gpus = vec![(self.record.asked().to_owned(), 1)];
+        }
+        owner.record = Some(self.record.clone());
+        owner
+    }
 }
 
 /// The query of the request that sends a [`RequestsWrite`].

@@ -28,9 +28,8 @@ const CHANGES: &str = "it kept changing while dovetail read it: run the command 
 pub(super) struct Workloads<'a> {
     apply: &'a Apply<'a>,
     policies: Vec<&'a SharingPolicy>,
+    /// In a dry run, as they would be after what it reports.
     objects: &'a mut Objects,
-    /// Policies under which a workload would have changed, in a dry run.
-    planned: BTreeSet<String>,
     client: Option<Result<AnyClient, String>>,
     has_written: bool,
 }
@@ -42,8 +41,7 @@ impl<'a> Workloads<'a> {
         policies: Vec<&'a SharingPolicy>,
         objects: &'a mut Objects,
     ) -> Self {
-        let (planned, client, has_written) = (BTreeSet::new(), None, false);
-        Self { apply, policies, objects, planned, client, has_written }
+        Self { apply, policies, objects, client: None, has_written: false }
     }
 
     /// Goes on with workloads that were changed, and changes those that are asked for; whether
@@ -106,15 +104,9 @@ impl<'a> Workloads<'a> {
             verdict = Some(format!("{}: {}", outcome.word(), plain(&why)));
             if outcome != Outcome::Waiting
                 && let Some(write) = decided(&owner, outcome, &why)
+                && self.send(&owner, &write).await?
             {
-                // A dry run reports what follows from the verdict, too.
-                let is_sent = self.send(&owner, &write).await?;
-                if self.is_dry_run() {
-                    self.objects.owners[place].record = Some(write.record);
-                }
-                if is_sent || self.is_dry_run() {
-                    owner = self.objects.owners[place].clone();
-                }
+                owner = self.objects.owners[place].clone();
             }
         }
         let row = self.give_back(owner.clone()).await?;
@@ -272,19 +264,19 @@ impl<'a> Workloads<'a> {
         let record = &write.record;
         let former = if record.asked() == record.to { &record.from } else { &record.to };
         let row = WorkloadRow::of(owner, record, record.step.word());
-        let row = row.with_manifest(owner, former, record.asked());
+        let mut row = row.with_manifest(owner, former, record.asked());
         if self.is_dry_run() {
-            self.planned.insert(record.policy.clone());
-            return Ok(Some(WorkloadRow { latency: String::new(), ..row.with("planned", "") }));
+            row = WorkloadRow { latency: String::new(), ..row.with("planned", "") };
         }
         Ok(self.send(owner, write).await?.then_some(row))
     }
 
-    /// Sends a write, its events first; `false` if the workload has changed since it was read, or
-    /// in a dry run. A process that dies in between repeats both.
+    /// Sends a write, its events first; `false` if the workload has changed since it was read. A
+    /// process that dies in between repeats both. A dry run goes on as if it had been sent.
     async fn send(&mut self, owner: &Owner, write: &RequestsWrite) -> Result<bool> {
         if self.is_dry_run() {
-            return Ok(false);
+            self.keep(write.applied_to(owner));
+            return Ok(true);
         }
         if let Some((reason, message, is_warning)) = &write.event {
             let said = format!("{} {} {reason}", owner.about.uid, write.record.started_ms);
@@ -304,13 +296,17 @@ impl<'a> Workloads<'a> {
         self.has_written = true;
         self.apply.app.note(&format!("{name}: {}", write.record.step.word()));
         if let Ok(now) = self.read(&name).await? {
-            let known = self.objects.owners.iter_mut().find(|one| one.about == now.about);
-            match known {
-                Some(known) => *known = now,
-                None => self.objects.owners.push(now),
-            }
+            self.keep(now);
         }
         Ok(true)
+    }
+
+    /// Takes a workload in place of what was known of it.
+    fn keep(&mut self, now: Owner) {
+        match self.objects.owners.iter_mut().find(|one| one.about == now.about) {
+            Some(known) => *known = now,
+            None => self.objects.owners.push(now),
+        }
     }
 
     /// A workload as it is now, or why it cannot be changed.
@@ -345,9 +341,6 @@ impl<'a> Workloads<'a> {
                  watched is unknown: grant the permissions in deploy/sharing/rbac.yaml",
                 self.objects.unlisted.join(" and ")
             ));
-        }
-        if self.planned.contains(&policy.name) {
-            return Ok(Some("one workload changes at a time".to_owned()));
         }
         let gate = gate_of(policy, self.objects, &BTreeSet::new());
         let gate = gate.and(gate_of_workloads(policy, self.objects.owners.iter(), false));

@@ -110,6 +110,20 @@ fn a_container_asks_for_a_slice_and_for_nothing_of_its_former_resource() {
 }
 
 #[test]
+fn a_dry_run_goes_on_with_what_the_server_would_have() {
+    let (before, worse) = (deployment(), judged(Outcome::Worse));
+    let there = written(change(&read(&before), SLICE, &guarded(), &around(), 1_000));
+    let back = written(returned(&read(&worse), &around(), 5_000).expect("it is worse"));
+    for (mut object, write) in [(before, there), (worse, back)] {
+        let expected = write.applied_to(&read(&object));
+        take(&mut object, &write);
+        let now = read(&object);
+        assert_eq!((&expected.record, &expected.containers), (&now.record, &now.containers));
+        assert!(expected.is_as_recorded());
+    }
+}
+
+#[test]
 fn requests_are_written_where_the_template_has_them() {
     let mut object = deployment();
     let both = json!({"limits": {GPU: "1"}, "requests": {"cpu": "4", GPU: 1}});
