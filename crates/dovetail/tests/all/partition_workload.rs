@@ -347,16 +347,25 @@ fn ask_both() -> String {
     ["chat", "second"].map(|name| format!("--workload default/Deployment/{name}={SLICE}")).join(" ")
 }
 
+/// The way back is reported, whether or not the workload is asked to change again.
+fn a_dry_run_reports_the_way_back(setting: &Setting, flags: &str) {
+    for asked in [String::new(), ask_both()] {
+        let (_, dry) = apply(setting, &format!("{flags} --dry-run {asked}"));
+        let of_chat = row(&dry, "default/Deployment/chat");
+        assert_eq!((&of_chat["outcome"], &of_chat["from"]), (&json!("planned"), &json!(SLICE)));
+        assert!(told(of_chat, "latency").starts_with("worse: "), "{of_chat}");
+        if !asked.is_empty() {
+            let because = "latency of workload default/Deployment/chat is worse";
+            let of_second = row(&dry, "default/Deployment/second");
+            assert_eq!(of_second["outcome"], "waits", "{of_second}");
+            assert!(told(of_second, "problem").starts_with(because), "{of_second}");
+        }
+    }
+}
+
 fn a_verdict_is_kept_if_the_way_back_is_cut_off(setting: &Setting, flag: &str) {
-    // A dry run reports the way back, and writes neither it nor the verdict.
-    let second = format!("--workload default/Deployment/second={SLICE}");
-    let (_, dry) = apply(setting, &format!("{flag} --dry-run {second}"));
-    let of_chat = row(&dry, "default/Deployment/chat");
-    assert_eq!((&of_chat["outcome"], &of_chat["from"]), (&json!("planned"), &json!(SLICE)));
-    assert!(told(of_chat, "latency").starts_with("worse: "), "{of_chat}");
-    let because = "latency of workload default/Deployment/chat is worse";
-    let of_second = row(&dry, "default/Deployment/second");
-    assert!(told(of_second, "problem").starts_with(because), "{of_second}");
+    a_dry_run_reports_the_way_back(setting, flag);
+    // It has written neither the way back nor the verdict.
     assert_eq!(record(&setting.get(&["deployment", "chat"]))["watch"]["outcome"], "Waiting");
     let call = format!("partition apply --output json --kubeconfig {} {flag}", setting.kubeconfig);
     let cut_off = setting.folder.call(&call);
@@ -364,6 +373,7 @@ fn a_verdict_is_kept_if_the_way_back_is_cut_off(setting: &Setting, flag: &str) {
     let chat = setting.get(&["deployment", "chat"]);
     assert_eq!(limits(&chat)[SLICE], "1");
     assert_eq!(record(&chat)["watch"]["outcome"], "Worse");
+    a_dry_run_reports_the_way_back(setting, "--prometheus none");
     setting.kubectl(&["delete", "validatingadmissionpolicybinding", "back"]);
     // The server takes a while to forget it.
     let returned = (0..100).map(|_| setting.folder.call(&call)).find(|done| done.code == Some(0));

@@ -31,6 +31,9 @@ pub struct WorkloadRow {
     pub latency: String,
     /// Lines for its manifest.
     pub manifest: String,
+    /// Whether it is about the way back to its former resource.
+    #[serde(skip)]
+    pub(super) is_back: bool,
 }
 
 impl WorkloadRow {
@@ -52,6 +55,7 @@ impl WorkloadRow {
             problem: String::new(),
             latency: record.latency(),
             manifest: String::new(),
+            is_back: false,
         }
     }
 
@@ -115,6 +119,7 @@ mod tests {
             problem: "Flux resource chat manages this object".to_owned(),
             latency: "same: p50 +0%".to_owned(),
             manifest: "kind: Deployment\n".to_owned(),
+            is_back: false,
         };
         let text = lines(&[row]);
         let parts = [

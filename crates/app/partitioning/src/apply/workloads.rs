@@ -64,11 +64,29 @@ impl<'a> Workloads<'a> {
             }
         }
         for one in asked {
-            let row = self.change(one).await?;
-            document.workloads.retain(|known| known.workload != row.workload);
-            document.workloads.push(row);
+            let name = one.workload.to_string();
+            let back = document.workloads.iter().find(|row| row.is_back && row.workload == name);
+            if let Some(row) = self.ask(one, back).await? {
+                document.workloads.retain(|known| known.workload != row.workload);
+                document.workloads.push(row);
+            }
         }
         Ok(self.has_written)
+    }
+
+    /// Changes a workload that is asked for. `None` if its row about its way back says more: what
+    /// goes back changes again in a later call at the earliest.
+    async fn ask(
+        &mut self,
+        asked: &AskedChange,
+        back: Option<&WorkloadRow>,
+    ) -> Result<Option<WorkloadRow>> {
+        if back.is_some_and(|row| matches!(&*row.outcome, "planned" | "Returned")) {
+            return Ok(None);
+        }
+        let row = self.change(asked).await?;
+        let is_as_before = matches!(&*row.outcome, "unchanged" | "waits");
+        Ok((back.is_none() || !is_as_before).then_some(row))
     }
 
     fn is_dry_run(&self) -> bool {
@@ -139,7 +157,7 @@ impl<'a> Workloads<'a> {
         }
         let record = owner.record.as_ref();
         let row = record.map(|record| WorkloadRow::of(&owner, record, "waits"));
-        Ok(row.map(|row| row.with("waits", CHANGES)))
+        Ok(row.map(|row| WorkloadRow { is_back: true, ..row.with("waits", CHANGES) }))
     }
 
     /// Latency of all pods of a workload before and after its change.
@@ -245,14 +263,15 @@ impl<'a> Workloads<'a> {
         record: &RequestsRecord,
         next: NextRequests,
     ) -> Result<Option<WorkloadRow>> {
-        let mut row = WorkloadRow::of(owner, record, "");
+        let mut row = WorkloadRow { is_back: true, ..WorkloadRow::of(owner, record, "") };
         (row.from, row.to) = (record.to.clone(), record.from.clone());
         let NextRequests::Write(write) = next else {
             let to = row.to.clone();
             return Ok(Some(unwritten(row, owner, next, &to)));
         };
         let written = self.written(owner, &write).await?;
-        Ok(written.map(|written| WorkloadRow { from: row.from, to: row.to, ..written }))
+        let WorkloadRow { from, to, is_back, .. } = row;
+        Ok(written.map(|written| WorkloadRow { from, to, is_back, ..written }))
     }
 
     /// Writes a change; `None` if the workload has changed since it was read.
@@ -266,7 +285,11 @@ impl<'a> Workloads<'a> {
         let row = WorkloadRow::of(owner, record, record.step.word());
         let mut row = row.with_manifest(owner, former, record.asked());
         if self.is_dry_run() {
-            row = WorkloadRow { latency: String::new(), ..row.with("planned", "") };
+            row = row.with("planned", "");
+            // Nothing is watched yet.
+            if record.is_open() {
+                row.latency.clear();
+            }
         }
         Ok(self.send(owner, write).await?.then_some(row))
     }
