@@ -34,7 +34,7 @@ impl ExpectedNode {
     fn under_way(record: &Record) -> Option<Self> {
         let is_forward = matches!(record.step, Step::Emptying | Step::Tainted | Step::Applying)
             && record.then != Some(Step::Reverting)
-            && !record.watch.as_ref().is_some_and(|watch| watch.is_return);
+            && !is_return(record);
         let is_mig = record.by == Component::MigManager;
         (is_forward && is_mig).then(|| Self::of(&record.to.layout, record.own_moves()))
     }
@@ -46,10 +46,10 @@ impl ExpectedNode {
     }
 }
 
-/// What policies that were followed before have planned in this run.
+/// What policies that were followed before have planned in this run, and verdicts on latency.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Expected {
-    /// Changes that begin now, in a dry run.
+    /// Changes that begin now, in a dry run, and nodes that go back.
     begin: ExpectedNodes,
     /// Changes that are held back.
     held_back: ExpectedNodes,
@@ -67,6 +67,16 @@ impl Expected {
         nodes.insert(change.node.clone(), node);
     }
 
+    /// Adds a node that has its former layout again at the end of this call because its latency got
+    /// worse, in a dry run. `record`: its record by then.
+    pub(crate) fn add_return(&mut self, node: &str, record: &Record) {
+        let is_back = record.step == Step::Done && is_return(record);
+        if is_back && record.by == Component::MigManager {
+            let layout = ExpectedNode::of(&record.to.layout, record.own_moves());
+            self.begin.insert(node.to_owned(), layout);
+        }
+    }
+
     /// The nodes whose change another policy plans with. What is held back may begin much later, or
     /// never: it keeps no policy from acting, but is not reported twice. `acts`: whether the policy
     /// sets `apply`.
@@ -76,6 +86,10 @@ impl Expected {
         nodes.extend(under_way(objects));
         nodes
     }
+}
+
+fn is_return(record: &Record) -> bool {
+    record.watch.as_ref().is_some_and(|watch| watch.is_return)
 }
 
 /// The nodes whose MIG layout is being changed.
@@ -89,8 +103,9 @@ fn under_way(objects: &Objects) -> impl Iterator<Item = (String, ExpectedNode)> 
 #[cfg(test)]
 mod tests {
     use dovetail_model::MigTable;
-    use dovetail_sharing::PolicySpec;
     use dovetail_sharing::names::{RECORD, TAINT};
+    use dovetail_sharing::watch::{Outcome, Watch};
+    use dovetail_sharing::{PolicySpec, SharingPolicy};
     use serde_json::{Value, json};
 
     use super::*;
@@ -173,5 +188,30 @@ mod tests {
             let nodes = Expected::default().nodes(&objects, true);
             assert_eq!(changes(&objects, "b", &nodes).len(), changed, "{step:?}");
         }
+    }
+
+    /// As in a call that is no dry run, which reads the cluster again.
+    #[test]
+    fn a_node_that_goes_back_changes_no_more_and_serves_pods_in_its_former_layout() {
+        let mut objects = objects(1, &json!([]));
+        let change = changes(&objects, "a", &ExpectedNodes::new()).remove(0);
+        let guarded = json!({"metadata": {"name": "p"}, "spec": {"mode": "mig", "guard": {}}});
+        let guarded: SharingPolicy = serde_json::from_value(guarded).expect("a policy");
+        let watch = Watch::of(&guarded).expect("a guard");
+        let mut back = Record::begun(Component::MigManager, change.from, change.to, 999_000);
+        back.watch = Some(Watch { outcome: Outcome::Worse, is_return: true, ..watch });
+        let changed = |objects: &mut Objects, record: &Record| {
+            let mut expected = Expected::default();
+            expected.add_return("a", record);
+            objects.nodes.get_mut("a").expect("a node").set_record(record);
+            let nodes = expected.nodes(objects, true);
+            let counts = ["a", "b"].map(|node| changes(objects, node, &nodes).len());
+            (counts, objects.nodes["a"].node.taints.len())
+        };
+        // Pods are in the way: it is tainted until they have finished.
+        back.step = Step::Emptying;
+        assert_eq!(changed(&mut objects, &back), ([0, 1], 1));
+        (back.step, back.attempt) = (Step::Done, 1);
+        assert_eq!(changed(&mut objects, &back), ([0, 0], 0));
     }
 }

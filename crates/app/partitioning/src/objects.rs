@@ -7,10 +7,11 @@ use dovetail_apiserver::client::{PAGE, read_some_lists};
 use dovetail_console::app::App;
 use dovetail_console::plain::plain;
 use dovetail_inventory::dump::{RawObject, Sink, Skipped};
+use dovetail_model::{Taint, TaintEffect};
 use dovetail_objects::{
     CsiNode, Node, PersistentVolume, Pod, ResourceSlice, StorageClass, VolumeClaim, labels, read,
 };
-use dovetail_sharing::names::{AMD_DRIVER, FORMER_REQUESTS, NVIDIA_DRIVER, RECORD};
+use dovetail_sharing::names::{AMD_DRIVER, FORMER_REQUESTS, NVIDIA_DRIVER, RECORD, TAINT};
 use dovetail_sharing::{
     Component, EvictionFacts, GpuUse, MoveFacts, Owner, Record, change_seconds, label_owners,
     uses_gpus,
@@ -55,9 +56,15 @@ impl SeenNode {
         Record::read(self.annotations.get(RECORD)?).ok()
     }
 
-    /// Takes another record in place of its own, as if that had been written.
+    /// Takes another record in place of its own, as if that had been written: a change that is
+    /// under way taints the node.
     pub(crate) fn set_record(&mut self, record: &Record) {
         self.annotations.insert(RECORD.to_owned(), record.text());
+        self.node.taints.retain(|taint| taint.key != TAINT);
+        if !record.step.is_over() {
+            let (key, effect) = (TAINT.to_owned(), TaintEffect::NoSchedule);
+            self.node.taints.push(Taint { key, value: String::new(), effect });
+        }
     }
 
     /// Why its record cannot be read, and what to do; `None` if it can be, or there is none.

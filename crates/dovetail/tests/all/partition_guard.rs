@@ -183,6 +183,7 @@ fn one_node_is_tried_others_follow_and_a_slower_one_goes_back() {
     is_not_rolled_back_against_another_client(&setting, &worse);
     goes_back_when_its_pod_has_finished(&setting, &flag);
     is_rolled_back_once_the_label_is_dovetails(&setting, &flag);
+    a_node_that_goes_back_gets_no_other_change(&setting, &flag);
     assert_eq!(setting.refused(), BTreeSet::new());
 }
 
@@ -344,6 +345,20 @@ fn is_rolled_back_once_the_label_is_dovetails(setting: &Setting, flag: &str) {
     assert_eq!(outcomes(&dry)[0], ("n3", "planned"), "{dry}");
     assert!(problem(&dry, "n3").contains("waiting for default/late-5f-bbbbb"), "{dry}");
     assert!(!tainted(&setting.get(&["node", "n3"])));
+}
+
+/// Not even for another layout in the policy, when no pod is in the way.
+fn a_node_that_goes_back_gets_no_other_change(setting: &Setting, flag: &str) {
+    setting.kubectl(&["delete", "pod", "late-5f-bbbbb", "--force", "--grace-period=0"]);
+    let spec = json!({"spec": {"replicas": 2}}).to_string();
+    setting.kubectl(&["patch", "sharingpolicy", "shared", "--type=merge", "-p", &spec]);
+    for (more, outcome) in [("--dry-run", "planned"), ("", "Done")] {
+        let told = setting.apply(&format!("{flag} {more}"));
+        let of_it = outcomes(&told).into_iter().filter(|(node, _)| *node == "n3");
+        assert_eq!(of_it.collect::<Vec<_>>(), [("n3", outcome)], "{told}");
+        let words = if outcome == "planned" { "latency is worse: " } else { "" };
+        assert!(problem(&told, "n3").starts_with(words), "{told}");
+    }
 }
 
 fn goes_back_when_its_pod_has_finished(setting: &Setting, flag: &str) {

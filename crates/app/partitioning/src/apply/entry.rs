@@ -99,7 +99,7 @@ async fn judge_and_follow(
     objects: &mut Objects,
     (expected, document): (&mut Expected, &mut Document),
 ) -> Result<(Option<Problem>, Followed)> {
-    let problem = this.judge(policy, objects, document).await?;
+    let problem = this.judge(policy, objects, (&mut *expected, &mut *document)).await?;
     // Verdicts decide about the nodes that follow. Those of a dry run are in these objects only.
     if policy.spec.guard.is_some() && !this.options.is_dry_run {
         *objects = this.objects().await?;

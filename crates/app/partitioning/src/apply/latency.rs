@@ -11,8 +11,8 @@ use dovetail_sharing::watch::{
     Outcome, Period, after, before, conclude, is_due, is_warning, reason,
 };
 use dovetail_sharing::{
-    ObjectName, PolicySpec, Problem, Record, Seen, SharingPolicy, Workload, event_about, give_back,
-    record_not_rolled_back, why_not_rolled_back, workloads,
+    ObjectName, PolicySpec, Problem, Record, Seen, SharingPolicy, Step, Workload, event_about,
+    give_back, record_not_rolled_back, why_not_rolled_back, workloads,
 };
 use dovetail_sources::prometheus::AnyClient;
 use dovetail_units::amount::percent;
@@ -20,6 +20,7 @@ use dovetail_units::amount::percent;
 use super::Apply;
 use super::document::{Document, NodeRow, VerdictRow};
 use super::policy_nodes::changed_under;
+use crate::expected::Expected;
 use crate::objects::{Objects, SeenNode};
 use crate::policy::VERSION;
 
@@ -34,12 +35,13 @@ struct NodeVerdict {
 
 impl Apply<'_> {
     /// Judges the nodes of a policy whose watch is over, and sends nodes that got worse back;
-    /// what is wrong with its query. In a dry run, only `objects` have the verdicts.
+    /// what is wrong with its query. In a dry run, only `objects` and `expected` have the verdicts
+    /// and what becomes of the nodes.
     pub(super) async fn judge(
         &self,
         policy: &SharingPolicy,
         objects: &mut Objects,
-        document: &mut Document,
+        (expected, document): (&mut Expected, &mut Document),
     ) -> Result<Option<Problem>> {
         if policy.spec.guard.is_none() || !policy.spec.apply {
             return Ok(None);
@@ -80,6 +82,7 @@ impl Apply<'_> {
             }
         }
         for (node, record) in judged {
+            expected.add_return(&node, &record);
             objects.nodes.entry(node).and_modify(|seen| seen.set_record(&record));
         }
         Ok(problem)
@@ -236,7 +239,8 @@ impl Apply<'_> {
 }
 
 /// Reports what [`Apply::send_back`] would do with a node that has a record, once a verdict on it
-/// is given; answers with the record that has the verdict.
+/// is given; answers with the record that the node would have at the end of the call, if that is
+/// another one.
 async fn would_send_back(
     this: &Apply<'_>,
     (node, seen, record): (&str, &SeenNode, &Record),
@@ -256,11 +260,22 @@ async fn would_send_back(
     if let Some(write) = give_back(&now, now_ms()) {
         this.check(write.record.by).await?;
         document.nodes.push(NodeRow::would_return(node, &write.record));
-    } else {
-        let why = why_not_rolled_back(&now);
-        document.nodes.extend(why.map(|why| NodeRow::stays(node.to_owned(), why)));
+        return Ok(Some(at_the_end(record, write.record)));
     }
+    let why = why_not_rolled_back(&now);
+    document.nodes.extend(why.map(|why| NodeRow::stays(node.to_owned(), why)));
     Ok(judged)
+}
+
+/// The record of a node that goes back, at the end of the call: pods that are in the way have to
+/// finish first; without them the node has its former layout after as long as its change took.
+fn at_the_end(change: &Record, back: Record) -> Record {
+    if back.step == Step::Emptying {
+        return back;
+    }
+    let took_ms = change.since_ms.saturating_sub(change.started_ms);
+    let started_ms = back.since_ms.saturating_sub(took_ms);
+    Record { step: Step::Done, attempt: 1, started_ms, ..back }
 }
 
 /// If a node whose latency got worse is not rolled back, reports it on the node, on the policy
