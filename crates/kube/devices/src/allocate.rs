@@ -101,9 +101,8 @@ pub fn allocate(
 impl Reached<'_> {
     /// What claims get together of what is left. At most `steps` states are looked at.
     pub fn allocate(&self, claims: &[&ResourceClaim], steps: u64) -> AllocationOutcome {
-        let whole = || Reached::of(self.catalog, self.held, self.place).allocate(claims, steps);
         if !self.is_whole && !claims.iter().all(|claim| asks_for_what_is_left(claim)) {
-            return whole();
+            return self.whole().allocate(claims, steps);
         }
         let question = match question(self, claims) {
             Ok(question) => question,
@@ -111,7 +110,7 @@ impl Reached<'_> {
         };
         // Which device is the first that it goes wrong with, only all of them show.
         if !self.is_whole && question.fails_somewhere {
-            return whole();
+            return self.whole().allocate(claims, steps);
         }
         match search(&self.supply, &question.demand, steps) {
             SearchResult::Fits(choice) => self.given(&question, &choice, claims),
@@ -173,7 +172,7 @@ impl Reached<'_> {
     }
 }
 
-fn given(asking: &Asking<'_>, device: usize) -> GivenDevice {
+fn given(asking: &Asking<'_, '_>, device: usize) -> GivenDevice {
     let one = &asking.reached.devices[device];
     let features = asking.reached.catalog.features();
     let is_share = one.device.is_for_several && features.consumable_capacity;

@@ -13,8 +13,8 @@ use crate::question::{Reached, ReachedDevice, full_name};
 
 /// One alternative of a request, on a node.
 #[derive(Clone, Copy)]
-pub(crate) struct Asking<'a> {
-    pub(crate) reached: &'a Reached<'a>,
+pub(crate) struct Asking<'a, 'c> {
+    pub(crate) reached: &'a Reached<'c>,
     pub(crate) claim: &'a ResourceClaim,
     pub(crate) request: &'a ClaimRequest,
     pub(crate) asked: &'a DeviceAsked,
@@ -50,7 +50,7 @@ struct UnusableAmount {
 /// The devices it may have; `count` is how many it wants, `None` all that it could have if nobody
 /// had any.
 pub(crate) fn candidates(
-    asking: &Asking<'_>,
+    asking: &Asking<'_, '_>,
     count: Option<usize>,
 ) -> Result<FoundAlternative, String> {
     let asked = asking.asked;
@@ -108,7 +108,7 @@ pub(crate) fn candidates(
     Ok(FoundAlternative { alternative, look, failure, fails_somewhere })
 }
 
-impl Asking<'_> {
+impl Asking<'_, '_> {
     /// Whether no other alternative is tried before it.
     fn is_tried_first(&self) -> bool {
         !self.request.is_list || self.request.alternatives.first() == Some(self.asked)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use dovetail_claims::{
     AllocatableDevice, Alternative, Constraint, DeviceDemand, DeviceSupply, Draw, RequestGroup,
@@ -34,6 +34,8 @@ pub struct Reached<'c> {
     pub(crate) offer: Arc<NodeOffer>,
     /// Whether `devices` are all of them, and not just what is left.
     pub(crate) is_whole: bool,
+    /// The same with all of them, once a question needs it.
+    whole: OnceLock<Box<Self>>,
     /// Slices with devices.
     pub(crate) slices: Vec<&'c ResourceSlice>,
     pub(crate) devices: Vec<ReachedDevice<'c>>,
@@ -115,6 +117,7 @@ impl<'c> Reached<'c> {
             held,
             place,
             is_whole,
+            whole: OnceLock::new(),
             overdrawn: Vec::new(),
             names_counters: false,
             slices,
@@ -131,6 +134,12 @@ impl<'c> Reached<'c> {
         reached.sort();
         reached.supply = reached.as_supply();
         reached
+    }
+
+    /// The same with all devices of the node, which is worked out once.
+    pub fn whole(&self) -> &Self {
+        let whole = || Box::new(Self::of(self.catalog, self.held, self.place));
+        if self.is_whole { self } else { self.whole.get_or_init(whole) }
     }
 
     /// The node.
@@ -463,7 +472,7 @@ fn understood(
 }
 
 /// How many devices; `None` is all, which needs all pools to be whole.
-fn count(asking: &Asking<'_>) -> Result<Option<usize>, String> {
+fn count(asking: &Asking<'_, '_>) -> Result<Option<usize>, String> {
     if let AskedCount::Exactly(count) = asking.asked.count {
         return Ok(Some(usize::try_from(count).unwrap_or(0)));
     }

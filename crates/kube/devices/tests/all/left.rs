@@ -109,6 +109,21 @@ fn a_question_looks_at_the_devices_that_are_left_and_at_no_others() {
     assert_eq!(all, 8 * OF_GPU, "who explains looks at all of them");
 }
 
+/// Claims for all devices, and selectors that cannot be evaluated, ask about all of them.
+#[test]
+fn all_devices_of_a_node_are_numbered_once_for_all_questions() {
+    let catalog = catalog(&[devices(0)]);
+    let labels = Labels::default();
+    let place = CandidateNode { node: "n", labels: &labels };
+    let mut held = ClaimedDevices::default();
+    hold(&mut held, &name(0, "small", 0));
+    let left = Reached::left_of(&catalog, &held, place);
+    let all = left.whole();
+    assert!(left.supply().devices.len() < OF_GPU);
+    assert_eq!(all.supply().devices.len(), OF_GPU);
+    assert!(std::ptr::eq(left.whole(), all) && std::ptr::eq(all.whole(), all));
+}
+
 /// Devices of GPUs, some of which are odd.
 fn odd_devices(random: &mut Random) -> Vec<Vec<Value>> {
     let mut gpus: Vec<Vec<Value>> = (0..1 + random.below(3)).map(devices).collect();
@@ -215,6 +230,8 @@ fn what_is_left_answers_as_all_devices_do() {
         let expected = whole.allocate(&claims, STEPS);
         let answer = left.allocate(&claims, STEPS);
         assert_eq!(said(&answer), said(&expected), "seed {seed}: {claims:?}");
+        let again = left.allocate(&claims, STEPS);
+        assert_eq!(said(&again), said(&expected), "seed {seed}: {claims:?}");
         fits += usize::from(matches!(expected, AllocationOutcome::Fits(_)));
         refused += usize::from(matches!(expected, AllocationOutcome::No(_)));
         fewer += usize::from(left.supply().devices.len() < whole.supply().devices.len());

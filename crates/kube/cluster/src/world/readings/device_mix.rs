@@ -30,8 +30,8 @@ pub(crate) fn most_together(reached: &Reached<'_>, kinds: &[PodKind]) -> u32 {
     search.devices(&most)
 }
 
-struct MixSearch<'k> {
-    reached: &'k Reached<'k>,
+struct MixSearch<'k, 'o> {
+    reached: &'k Reached<'o>,
     kinds: &'k [PodKind],
     /// Units of each kind that the node serves without the others.
     alone: Vec<u32>,
@@ -42,7 +42,7 @@ struct MixSearch<'k> {
     best: u32,
 }
 
-impl MixSearch<'_> {
+impl MixSearch<'_, '_> {
     fn most_alone(&mut self, kind: usize) -> u32 {
         let mut units = vec![0; self.kinds.len()];
         while units[kind] < self.kinds[kind].most {
