@@ -64,9 +64,10 @@ impl Reservations {
         kept.reserved.iter().map(|claim| plain(self, kept, claim)).collect()
     }
 
-    /// Jobs for which no time was found.
+    /// Jobs for which no time was found, nor is searched for in the next cycle anyway.
     pub(crate) fn hopeless(&self, kept: &ReservedCapacity) -> Vec<(JobId, u64)> {
-        let is_known = |job: &JobId| !kept.news.fewer_reserved && !kept.news.ended.contains(job);
+        let is_any_known = !kept.news.fewer_reserved && !kept.bookings.is_changed;
+        let is_known = |job: &JobId| is_any_known && !kept.news.ended.contains(job);
         let hopeless = self.hopeless.iter().filter(|(job, _)| is_known(job));
         hopeless.map(|(job, open)| (*job, *open)).collect()
     }

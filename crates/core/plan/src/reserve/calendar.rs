@@ -8,6 +8,7 @@ use dovetail_model::{
     TooLarge,
 };
 
+use super::awaited::note_no_longer_awaited;
 use super::bookings::Bookings;
 use super::search::{FoundStart, Search};
 use crate::engine::Books;
@@ -48,11 +49,15 @@ impl<'c> Calendar<'c> {
         Ok(())
     }
 
-    /// What is reserved under a name is free, and nothing is known of it.
+    /// What is reserved under a name is free, and nothing is known of it. Who is no longer awaited
+    /// is noted at once: a snapshot before the next cycle knows nothing of the booking.
     pub(crate) fn cancel(&mut self, name: &str) {
+        let spared = self.books.kept.bookings.spared.clone();
         self.free_places(name);
         let bookings = &mut self.books.kept.bookings;
         bookings.is_changed |= bookings.remove(name);
+        bookings.count_spared();
+        note_no_longer_awaited(&spared, self.books);
     }
 
     /// What time and the cluster make of all bookings. `left`: holds and releases that searches may
