@@ -64,7 +64,8 @@ impl Reservations {
         kept.reserved.iter().map(|claim| plain(self, kept, claim)).collect()
     }
 
-    /// Jobs for which no time was found, nor is searched for in the next cycle anyway.
+    /// Jobs for which no time was found, without those that the next cycle searches for again
+    /// whatever happens.
     pub(crate) fn hopeless(&self, kept: &ReservedCapacity) -> Vec<(JobId, u64)> {
         let is_any_known = !kept.news.fewer_reserved && !kept.bookings.is_changed;
         let is_known = |job: &JobId| is_any_known && !kept.news.ended.contains(job);

@@ -52,6 +52,9 @@ impl<'c> Calendar<'c> {
     /// What is reserved under a name is free, and nothing is known of it. Who is no longer awaited
     /// is noted at once: a snapshot before the next cycle knows nothing of the booking.
     pub(crate) fn cancel(&mut self, name: &str) {
+        if self.booked(name).is_none() {
+            return;
+        }
         let spared = self.books.kept.bookings.spared.clone();
         self.free_places(name);
         let bookings = &mut self.books.kept.bookings;
