@@ -56,7 +56,7 @@ pub use attribution::{Settled, all_waste, settle};
 pub use catalogue::{CATALOGUE, Check, FixKind, Layer, Reach, Severity, Worth, check};
 pub use checks::{
     ClaimBoundNode, ForEach, PLAIN_TAINT_VALUES, audit, claim_bound_nodes, findings,
-    nodes_without_memory_size,
+    jobs_without_node, nodes_without_memory_size,
 };
 pub use claim::{Attribution, DeviceWaste, PricedTime};
 pub use confirm::{

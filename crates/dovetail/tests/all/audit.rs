@@ -628,7 +628,7 @@ fn what_cannot_be_audited_is_told() {
         "`dovetail audit` does not support -o csv; use table",
     );
     let explained = folder.call("audit --explain req-03");
-    assert!(explained.out.starts_with("REQ-03: pod requests more GPUs"), "{}", explained.out);
+    assert!(explained.out.starts_with("REQ-03: pod requests more than any"), "{}", explained.out);
     assert!(explained.out.contains("\neffect    reduces risk"), "{}", explained.out);
 }
 

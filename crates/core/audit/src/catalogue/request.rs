@@ -35,10 +35,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "REQ-03",
         severity: Severity::Error,
-        title: "pod requests more GPUs than any node has",
+        title: "pod requests more than any node has",
         explanation: "No node can ever run the pod. It stays pending, and an autoscaler may add nodes without effect. Split \
                       the work over several pods of one gang.",
-        evidence: "resource, GPUs of one pod, most GPUs of a node",
+        evidence: "resource, request of one pod, most of a node that it may use",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {limits: {nvidia.com/gpu: 8}}  # and more replicas in a gang",
         layer: Layer::Guard,

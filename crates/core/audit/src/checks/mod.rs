@@ -26,6 +26,7 @@ mod models;
 mod needed;
 mod node_room;
 mod ordinals;
+mod oversize;
 mod packing;
 mod pending;
 mod pod_request;
@@ -58,6 +59,7 @@ use crate::finding::{Finding, group};
 use crate::moment::Moment;
 pub use claim_bound::{ClaimBoundNode, claim_bound_nodes};
 pub use missing_instances::nodes_without_memory_size;
+pub use oversize::jobs_without_node;
 pub use scheduling::PLAIN_TAINT_VALUES;
 use view::{Run, UNWANTED, View, claims_on, node_ref, percent_of, pod_ref, pods_of};
 

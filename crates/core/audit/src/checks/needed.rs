@@ -1,7 +1,7 @@
 //! Which nodes that could be removed are needed by pods that wait, or come later: a pod that starts
 //! on no node that stays, and that has no more GPUs than the node. The taints of that node, its CPU
-//! and memory, and a request for more GPUs than any node has do not count: what other findings mend
-//! must not make a removal wrong.
+//! and memory do not count, nor do GPUs that no node offers now, but one has: what other findings
+//! mend must not make a removal wrong. A pod that is larger than every node needs none.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,9 +10,10 @@ use std::sync::Arc;
 use dovetail_model::{Job, JobId};
 
 use super::View;
+use super::oversize::fits_no_node;
 use super::resource_cluster::RunningPod;
 use crate::example::Example;
-use crate::facts::{Facts, Node, Pod, Workload};
+use crate::facts::{Node, Pod, Workload};
 use crate::finding::{Evidence, Finding};
 use crate::trial::placed;
 
@@ -82,7 +83,7 @@ pub(super) fn needs<'f>(view: &View<'f>, empty: &BTreeSet<&'f str>) -> BTreeMap<
         return needs;
     }
     for (&resource, &most) in &view.most_gpus {
-        let mut waiting = waiting(view.facts, resource, most);
+        let mut waiting = waiting(view, resource, most);
         // The largest first: what is left fits anywhere.
         waiting.sort_by_key(|of| Reverse(of.gpus));
         waiting.truncate(MOST_WAITING);
@@ -93,17 +94,17 @@ pub(super) fn needs<'f>(view: &View<'f>, empty: &BTreeSet<&'f str>) -> BTreeMap<
     needs
 }
 
-fn waiting<'f>(facts: &'f Facts, resource: &str, most: i64) -> Vec<Waiting<'f>> {
+fn waiting<'f>(view: &View<'f>, resource: &str, most: i64) -> Vec<Waiting<'f>> {
+    let facts = view.facts;
     let there = facts.workloads.iter().map(|workload| (workload, false, None));
     let to_come = facts.to_come.iter().map(|of| (&of.workload, true, of.last_ms));
     let all = there.chain(to_come).filter(|(workload, ..)| !workload.belongs_to_nodes());
     let mut found = Vec::new();
     for (workload, is_to_come, last_ms) in all {
-        // More than any node has is a fault of its own.
+        // Others are broken or in MIG mode.
         let gpus = workload.gpus_per_pod().get(resource).copied().unwrap_or(0).min(most);
-        let pods = workload.pods.iter();
-        let pods = pods.filter(|pod| pod.is_pending());
-        if gpus > 0 {
+        let mut pods = workload.pods.iter().filter(|pod| pod.is_pending()).peekable();
+        if gpus > 0 && pods.peek().is_some() && !fits_no_node(view, workload) {
             found.extend(pods.map(|pod| Waiting { workload, pod, gpus, is_to_come, last_ms }));
         }
     }

@@ -16,6 +16,7 @@ use dovetail_model::FreeCause;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 
 use super::consolidation::{WHOLE, removals};
+use super::oversize::fits_no_node;
 use super::pod_rules::{PendingRequests, PodRules};
 use super::resource_cluster::{Arranged, Packed};
 use super::{View, claims_on, node_ref, pending, pod_ref};
@@ -73,7 +74,7 @@ pub(super) fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut
     let mut packing = Packing::new(view);
     for workload in view.gpu_workloads() {
         let waiting: Vec<_> = workload.pods.iter().filter(|pod| pod.node.is_none()).collect();
-        if waiting.is_empty() {
+        if waiting.is_empty() || fits_no_node(view, workload) {
             continue;
         }
         for (resource, gpus) in workload.gpus_per_pod() {

@@ -6,10 +6,11 @@ use dovetail_account::device_time::DeviceState;
 use dovetail_model::{FreeCause, is_gpu_resource};
 use dovetail_units::amount::gib;
 
+use super::oversize::{Excess, PodSize, fits_no_node};
 use super::{Run, View, advised, claims_on, measured, mend, pods_of};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
-use crate::facts::{Container, ContainerKind, MemoryKills, Workload, WorkloadClass};
+use crate::facts::{Container, ContainerKind, MemoryKills, Pod, Workload, WorkloadClass};
 use crate::finding::Finding;
 use crate::notation::amount_text;
 use crate::remedy::PatchChange;
@@ -79,7 +80,11 @@ fn sees_gpus_without_asking(view: &View<'_>, check: &'static Check, found: &mut 
 }
 
 fn more_than_a_node_has(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let to_come = view.facts.to_come.iter().map(|of| &of.workload);
+    let without_node = to_come.filter_map(|workload| larger_than_its_nodes(view, check, workload));
+    found.extend(without_node);
     for workload in &view.facts.workloads {
+        let before = found.len();
         for (resource, count) in workload.gpus_per_pod() {
             // A resource that no node has may come with a pool that is empty now.
             let Some(most) = view.most_gpus.get(resource).copied().filter(|most| *most > 0) else {
@@ -94,7 +99,42 @@ fn more_than_a_node_has(view: &View<'_>, check: &'static Check, found: &mut Vec<
                 found.push(finding.affecting(pods_of(workload)));
             }
         }
+        if found.len() == before && workload.pods.iter().all(Pod::is_pending) {
+            let finding = larger_than_its_nodes(view, check, workload);
+            found.extend(finding.map(|finding| finding.affecting(pods_of(workload))));
+        }
     }
+}
+
+/// The finding of pods that request more than each node that their selectors accept has.
+fn larger_than_its_nodes(
+    view: &View<'_>,
+    check: &'static Check,
+    workload: &Workload,
+) -> Option<Finding> {
+    if !workload.has_gpus() || workload.pods.is_empty() || !fits_no_node(view, workload) {
+        return None;
+    }
+    let mut finding = Finding::new(check, &workload.owner);
+    let excesses = PodSize::of(workload).excesses(&view.facts.nodes);
+    if excesses.is_empty() {
+        finding = finding.with("nodes that have all of it together", "none that it may use");
+    }
+    for Excess { resource, asked, most } in excesses {
+        let [asked, most_text] = [asked, most].map(|amount| match resource {
+            "cpu" | "memory" => amount_text(resource, amount),
+            _ => amount.to_string(),
+        });
+        let what = format!("{asked} {resource}, of which the nodes that it may use have at most");
+        finding = finding.with("one pod requests", format!("{what} {most_text}"));
+        finding = finding.for_example(match resource {
+            "cpu" | "memory" => share_example(None, resource, most),
+            _ => format!(
+                "resources: {{limits: {{{resource}: {most}}}}}  # and more replicas in a gang"
+            ),
+        });
+    }
+    Some(finding)
 }
 
 fn more_than_its_share(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {

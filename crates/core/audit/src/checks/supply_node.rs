@@ -9,6 +9,7 @@ use super::cut_gpus::{CutGpus, KnownLayouts};
 use super::gpu_pods::GpuPods;
 use super::instance_request::InstanceRequest;
 use super::node_room::requests_by_node;
+use super::oversize::fits_no_node;
 use super::profile_names::ProfileNames;
 use crate::facts::{Node, Workload};
 
@@ -146,7 +147,7 @@ pub(super) fn whole_to_cut(
     nodes: &[SupplyNode<'_>],
 ) -> BTreeMap<String, usize> {
     let others = view.gpu_workloads().filter(|of| InstanceRequest::of(of).is_none());
-    let asked = others.map(|workload| {
+    let asked = others.filter(|of| !fits_no_node(view, of)).map(|workload| {
         let each = workload.gpus_per_pod().get(labels::NVIDIA_GPU).copied().unwrap_or(0);
         let pending = workload.pods.iter().filter(|pod| pod.is_pending()).count();
         each.max(0).saturating_mul(pending as i64)

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::node::NAME_LABEL;
-use dovetail_model::{FreeCause, NodeAvailability, labels};
+use dovetail_model::{FreeCause, NodeAvailability, NodeCondition, labels};
 use rustc_hash::FxHashMap;
 
 use super::pending::{
@@ -54,6 +54,8 @@ pub(super) struct View<'a> {
     /// Most GPUs of a node, by resource.
     pub(super) most_gpus: BTreeMap<&'a str, i64>,
     pub(super) kinds: Vec<Node>,
+    /// The nodes as pods see them that look for one that is large enough.
+    pub(super) sizes: OnceLock<Vec<Node>>,
     /// Those whose pods hold GPUs.
     pub(super) gpu_workloads: Vec<&'a Workload>,
     /// The first of them of each owner, at the top or below.
@@ -97,6 +99,7 @@ impl<'a> View<'a> {
             free: OnceLock::new(),
             most_gpus,
             kinds: kinds(facts),
+            sizes: OnceLock::new(),
             gpu_workloads,
             by_owner,
         }
@@ -203,12 +206,17 @@ impl<'a> View<'a> {
 }
 
 /// Labels that each node has for itself.
-const OF_ONE_NODE: [&str; 2] = [NAME_LABEL, labels::HOST_NAME];
+pub(super) const OF_ONE_NODE: [&str; 2] = [NAME_LABEL, labels::HOST_NAME];
 
 /// Labels that a workload asks of nodes.
 pub(super) fn label_keys(workload: &Workload) -> impl Iterator<Item = &str> {
-    let conditions = workload.template.node_conditions.iter();
-    conditions.flat_map(|condition| condition.any_of.iter().flatten()).map(|term| term.key.as_str())
+    keys_of(&workload.template.node_conditions)
+}
+
+/// The labels of these conditions.
+pub(super) fn keys_of(conditions: &[NodeCondition]) -> impl Iterator<Item = &str> {
+    let terms = conditions.iter().flat_map(|condition| condition.any_of.iter().flatten());
+    terms.map(|term| term.key.as_str())
 }
 
 /// How much is free of each resource of each node, in their order.

@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_audit::{Gpus, Node as FactNode, PendingDemand, PendingGang, Untold};
+use dovetail_audit::{
+    Gpus, Node as FactNode, PendingDemand, PendingGang, Untold, jobs_without_node,
+};
 use dovetail_cluster::world::{Change, Patience, Settings, World};
 use dovetail_model::{Bounds, Job, JobId, NodeAvailability, Queue, Snapshot, is_gpu_resource};
 use dovetail_objects::{Kind, Object, Pod};
@@ -31,7 +33,8 @@ const NO_QUOTA: &str = "no quota";
 const FITS_NOWHERE: &str = "Unschedulable";
 
 /// The worlds, and the waiting pods that cannot be held against nodes. What the `untold` may want
-/// is in none of them; those of whom it is none of what nodes have are held against them.
+/// is in none of them; those of whom it is none of what nodes have are held against them. Jobs that
+/// can never start because a pod of them is larger than every node are in no world.
 pub(super) fn worlds(
     inventory: Inventory,
     nodes: &[FactNode],
@@ -73,6 +76,8 @@ pub(super) fn worlds(
         let kept = objects.kept_for_quota(&world);
         let mut snapshot = world.into_snapshot(now_ms);
         keep_for_quota(&mut snapshot, &kept);
+        let without_node = jobs_without_node(&snapshot, resource, nodes);
+        snapshot.jobs.retain(|job| !without_node.contains(&job.id));
         snapshot.nodes.sort_by_key(|node| places.get(&*node.name).copied());
         for node in &mut snapshot.nodes {
             // Another system's device driver on the node does not make its GPUs less free.

@@ -326,3 +326,28 @@ fn the_order_of_nodes_outlives_their_names() {
         assert_eq!(free(first, second), [first, second, first, second]);
     }
 }
+
+/// Eight free GPUs beside 190 cores and 2000 GiB, and two free ones of another pool.
+#[test]
+fn a_pod_that_is_larger_than_each_node_that_it_may_use_explains_no_free_gpu() {
+    let of = |gpus: u32, change: &dyn Fn(&mut Value)| {
+        let mut small = plugin_node("n2", 2);
+        small["metadata"]["labels"]["pool"] = json!("small");
+        let mut waits = plugin_pod("w-0", "Job/w", gpus, "");
+        change(&mut waits["spec"]);
+        states(&mut gathered(&[plugin_node("n1", 8), small, waits]))
+    };
+    let requests = |resource: &'static str, amount: &'static str| {
+        move |spec: &mut Value| {
+            spec["containers"][0]["resources"]["requests"][resource] = json!(amount);
+        }
+    };
+    let of_pool = |spec: &mut Value| spec["nodeSelector"] = json!({"pool": "small"});
+    let none = expected(&[("free_no_demand", 10_000)]);
+    assert_eq!(of(9, &|_| {}), none);
+    assert_eq!(of(4, &requests("cpu", "191")), none);
+    assert_eq!(of(4, &requests("memory", "2001Gi")), none);
+    assert_eq!(of(4, &of_pool), none);
+    assert_eq!(of(8, &requests("cpu", "190"))["free_reserved"], 8_000);
+    assert_eq!(of(2, &of_pool)["free_reserved"], 2_000);
+}

@@ -353,7 +353,7 @@ fn free_gpus_have_the_cause_that_the_engine_names() {
         "metadata": {"name": "later", "namespace": "research"},
         "spec": {"suspend": true, "parallelism": 2, "template": {"spec": {
             "tolerations": [{"key": GPU, "operator": "Exists"}],
-            "containers": [{"name": "m", "resources": {"requests": {GPU: "4", "cpu": "400"}, "limits": {GPU: "4"}}}]
+            "containers": [{"name": "m", "resources": {"requests": {GPU: "4", "cpu": "188"}, "limits": {GPU: "4"}}}]
         }}}
     });
     let mut gated = pod("gated", "", 8, "");
@@ -401,13 +401,13 @@ fn what_would_start_now_is_kept_for_it_unless_its_own_scheduler_says_otherwise()
     let (states, contested) = of("Unschedulable");
     expect(&states, &[("free_of_unknown_cause", 5000), ("free_fragmented", 3000)]);
     assert_eq!(contested, ["research/a"]);
-    // Where it fits nowhere for the engine either, both agree.
+    // Where it fits nowhere for the engine either, both agree, and it explains nothing.
     let mut large = waits("a", "Unschedulable");
     large["spec"]["containers"][0]["resources"]["requests"][GPU] = json!(9);
     let mut found = gathered(&[node("g1", 8), large]);
     let states = device_states(&mut found.facts, &found.moment).expect("a legal world");
     assert!(states.contested.is_empty());
-    expect(&self::states(found), &[("free_fragmented", 8000)]);
+    expect(&self::states(found), &[("free_no_demand", 8000)]);
 }
 
 #[test]

@@ -45,13 +45,22 @@ fn a_node_that_a_pending_pod_could_use_is_not_removed() {
         })
     };
     assert_eq!(needed_by(|_| {}), [""; 0]);
-    // It lacks the toleration, which is a finding of its own; so is too large a request.
+    // It lacks the toleration, which is a finding of its own.
     let named = ["research/later-0"];
     assert_eq!(pending(&|_| {}), named);
-    let too_large = |of: &mut Workload| {
-        of.template.containers[0].limits.insert(GPU.into(), 16);
+    let gpus = |of: &mut Workload, count| {
+        of.template.containers[0].limits.insert(GPU.into(), count);
     };
-    assert_eq!(pending(&too_large), named);
+    assert_eq!(pending(&|of| gpus(of, 16)), [""; 0]);
+    assert_eq!(pending(&|of| of.template.requests.cpu_milli = 96_001), [""; 0]);
+    assert_eq!(pending(&|of| of.template.requests.memory_bytes = 1024 * GIB + 1), [""; 0]);
+    let repaired = needed_by(|facts| {
+        facts.workloads.push(waiting(8));
+        for node in &mut facts.nodes {
+            node.gpus.values_mut().for_each(|gpus| gpus.allocatable = 7);
+        }
+    });
+    assert_eq!(repaired, named);
     assert_eq!(pending(&|of| of.template.node_conditions = vec![model_is("L4")]), [""; 0]);
     assert_eq!(pending(&|of| of.pods[0].should_be_gone_ms = Some(NOW_MS)), [""; 0]);
 }

@@ -63,3 +63,45 @@ fn training_that_does_not_fit_on_the_nodes_of_a_server_is_no_rival_of_it() {
     };
     assert!(is_found(4) && !is_found(3));
 }
+
+/// The node has 8 GPUs, 96 cores and 1 TiB.
+#[test]
+fn a_pending_pod_that_is_larger_than_each_node_that_it_may_use_is_found() {
+    let found = |change: &dyn Fn(&mut Facts)| {
+        let mut facts = healthy();
+        let mut waiting = workload(ObjectRef::new("Job", "research", "later"), 4, 1, "");
+        waiting.pods[0].node = None;
+        facts.workloads.push(waiting);
+        change(&mut facts);
+        let found = audit(&facts).into_iter().filter(|finding| finding.check.id == "REQ-03");
+        let values = found.flat_map(|finding| finding.evidence).map(|of| of.value);
+        values.collect::<Vec<String>>()
+    };
+    let last = |facts: &mut Facts, change: &dyn Fn(&mut PodTemplate)| {
+        change(&mut facts.workloads.last_mut().expect("it was added").template);
+    };
+    let most = |asked: &str, most: &str| {
+        [format!("{asked}, of which the nodes that it may use have at most {most}")]
+    };
+    assert_eq!(found(&|_| {}), [""; 0]);
+    let cores = |facts: &mut Facts| last(facts, &|of| of.requests.cpu_milli = 97_000);
+    assert_eq!(found(&cores), most("97 cpu", "96"));
+    let memory = |facts: &mut Facts| last(facts, &|of| of.requests.memory_bytes = 2048 * GIB);
+    assert_eq!(found(&memory), most("2048Gi memory", "1024Gi"));
+    // No node of the model is there: a pool may be empty now.
+    let of_model = |facts: &mut Facts| last(facts, &|of| of.node_conditions = vec![model_is("L4")]);
+    assert_eq!(found(&of_model), [""; 0]);
+    let of_small = |facts: &mut Facts| {
+        of_model(facts);
+        add_node(facts, other("l1", 2, 96_000, 1024));
+    };
+    assert_eq!(found(&of_small), most("4 nvidia.com/gpu", "2"));
+    // A CronJob has no pods yet.
+    let to_come = |facts: &mut Facts| {
+        cores(facts);
+        let mut workload = facts.workloads.pop().expect("it was added");
+        workload.owner.kind = "CronJob".into();
+        facts.to_come.push(ToCome { workload, last_ms: None });
+    };
+    assert_eq!(found(&to_come), most("97 cpu", "96"));
+}
