@@ -564,7 +564,11 @@ fn a_time_before_the_objects_is_told() {
 #[test]
 fn an_empty_list_is_a_cluster_without_gpus() {
     let folder = Folder::new();
+    folder.write("array.json", "[]");
     folder.write("empty.json", r#"{"apiVersion": "v1", "items": [], "kind": "List"}"#);
+    let array = folder.call("audit --from array.json");
+    let is_told = array.err.contains("array.json: the list contains no objects");
+    assert!(is_told && array.code == Some(0), "{}", array.err);
     for call in ["audit", "cost", "cost questions", "partition plan"] {
         let done = folder.call(&format!("{call} --from empty.json"));
         assert_eq!(done.code, Some(0), "{call}: {}", done.err);
@@ -611,7 +615,7 @@ fn what_cannot_be_audited_is_told() {
     told("audit --from nothing.json", 1, "nothing.json: cannot read the file: check the path");
     folder.write("cut.json", &folder.read("dump.json")[..500]);
     told("audit --from cut.json", 3, "cut.json:1:500: invalid JSON (EOF while parsing");
-    folder.write("empty.json", "[]");
+    folder.write("empty.json", "");
     told("audit --from empty.json", 3, "--from: the files contain no Kubernetes objects");
     folder.write("spoilt.json", r#"{"kind": "List", "items": [{"kind": "Node", "metadata": {}}]}"#);
     let spoilt = folder.call("audit --from spoilt.json");

@@ -34,6 +34,13 @@ fn is_there<'de, D: Deserializer<'de>>(input: D) -> Result<bool, D::Error> {
 }
 
 impl ObjectHeader<'_> {
+    /// Kind and version of the objects of a list, each empty if the list does not say it; `None` if
+    /// it is no list.
+    pub(super) fn listed(&self) -> Option<(&str, &str)> {
+        let kind = self.kind.as_deref().unwrap_or("List").strip_suffix("List")?;
+        self.is_list.then(|| (kind, self.api_version.as_deref().unwrap_or_default()))
+    }
+
     /// The object whose head it is; `kind` and `api_version` are those of its list, where it says
     /// none itself. `None` if nobody says the kind.
     pub(super) fn object<'h>(

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use dovetail_objects::Strange;
 use dovetail_units::place::without_position;
-use serde::Serialize;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::head::ObjectHeader;
@@ -16,6 +16,9 @@ use super::{DumpError, Skipped};
 
 /// The largest object that is read. Servers refuse objects of a few MiB.
 pub const MAX_OBJECT_BYTES: u64 = 64 << 20;
+
+/// Lists inside of lists that are read: programs that join dumps make one or two levels.
+const MOST_NESTED: usize = 16;
 
 /// One object as it was written.
 #[derive(Clone, Debug)]
@@ -65,8 +68,8 @@ pub trait Sink {
     fn empty_list(&mut self, _kind: &str) {}
 }
 
-/// Reads all objects of one stream: objects and lists of objects, one behind the other. `file` is
-/// its name in messages. Answers with the number of objects.
+/// Reads all objects of one stream: objects and lists of objects, one behind the other or inside of
+/// each other. `file` is its name in messages. Answers with the number of objects.
 ///
 /// # Errors
 /// Text that is no JSON, or one object that is too large; objects before it have been handed on.
@@ -77,7 +80,8 @@ pub fn read_objects(
 ) -> Result<u64, DumpError> {
     let left = Rc::new(Cell::new(MAX_OBJECT_BYTES));
     skip_mark(&mut input, file)?;
-    let mut state = DumpState { file, left: Rc::clone(&left), number: 0, lines: 0, sink };
+    let mut state =
+        DumpState { file, left: Rc::clone(&left), number: 0, lines: 0, nested: 0, sink };
     let Some(begun) = state.take_lines(&mut input)? else { return Ok(state.number) };
     let limited = Limited { inner: begun.chain(input), left };
     let mut json = serde_json::Deserializer::from_reader(limited);
@@ -130,6 +134,8 @@ struct DumpState<'s> {
     number: u64,
     /// Lines before what is read as one stream.
     lines: usize,
+    /// Lists around the objects, without the outermost.
+    nested: usize,
     sink: &'s mut dyn Sink,
 }
 
@@ -200,11 +206,38 @@ impl DumpState<'_> {
         self.number += 1;
         self.begin();
         match serde_json::from_str::<ObjectHeader<'_>>(json) {
-            Ok(head) => match head.object(json, self.file, (kind, api_version)) {
-                Some(object) => self.sink.object(&object),
-                None => self.skip("kind", "it is missing"),
+            Ok(head) => match (head.listed(), head.object(json, self.file, (kind, api_version))) {
+                (Some(of), _) => self.take_list(json, of),
+                (None, Some(object)) => self.sink.object(&object),
+                (None, None) => self.skip("kind", "it is missing"),
             },
             Err(error) => self.skip(".", &format!("it is not an object: {error}")),
+        }
+    }
+
+    /// Hands on the objects of a list inside of a list.
+    fn take_list(&mut self, json: &str, (kind, api_version): (&str, &str)) {
+        #[derive(Deserialize)]
+        struct List<'a> {
+            #[serde(borrow)]
+            items: &'a RawValue,
+        }
+        if self.nested == MOST_NESTED {
+            return self.skip("items", "lists are nested too deeply");
+        }
+        // It is no object itself.
+        self.number -= 1;
+        let before = self.number;
+        self.nested += 1;
+        let read = serde_json::from_str::<List<'_>>(json).and_then(|list| {
+            let mut items = serde_json::Deserializer::from_str(list.items.get());
+            Items { state: &mut *self, kind, api_version }.deserialize(&mut items)
+        });
+        self.nested -= 1;
+        match read {
+            Err(error) => self.skip("items", without_position(&error.to_string()).0),
+            Ok(()) if self.number == before => self.sink.empty_list(kind),
+            Ok(()) => {}
         }
     }
 
@@ -249,7 +282,13 @@ impl<'de> Visitor<'de> for Top<'_, '_> {
     }
 
     fn visit_seq<S: SeqAccess<'de>>(self, mut items: S) -> Result<(), S::Error> {
-        while items.next_element_seed(Top { state: &mut *self.state })?.is_some() {}
+        let mut is_empty = true;
+        while items.next_element_seed(Top { state: &mut *self.state })?.is_some() {
+            is_empty = false;
+        }
+        if is_empty {
+            self.state.sink.empty_list("");
+        }
         Ok(())
     }
 

@@ -65,6 +65,33 @@ fn objects_lists_and_lines_say_the_same() {
     assert!(names(r#"{"kind":"PodList","items":null}"#).unwrap().taken.is_empty());
 }
 
+/// Programs that join dumps put lists into a list.
+#[test]
+fn objects_of_lists_inside_of_lists_are_read() {
+    let pod = |namespace: &str, name: &str| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": namespace, "name": name}});
+    let untyped = json!({"metadata": {"namespace": "b", "name": "q"}});
+    let pods = json!({"apiVersion": "v1", "kind": "PodList", "items": [untyped]});
+    let nodes = json!({"kind": "NodeList", "items": []});
+    let inner = json!({"apiVersion": "v1", "kind": "List", "items": [pods, nodes]});
+    let list = json!({"kind": "List", "items": [pod("a", "p"), inner]});
+    let array = json!([pod("a", "p"), [inner]]);
+    for text in [list.to_string(), serde_json::to_string_pretty(&list).unwrap(), array.to_string()]
+    {
+        let found = names(&text).unwrap();
+        assert_eq!(found.taken, PODS, "{text}");
+        assert_eq!(found.empty, ["Node"], "{text}");
+        assert_eq!(found.skipped, [], "{text}");
+    }
+    let broken = json!({"kind": "List", "items": [{"kind": "List", "items": 3}, pod("a", "p")]});
+    let found = names(&broken.to_string()).unwrap();
+    assert_eq!((&found.taken[..], found.skipped.len()), (&[PODS[0].to_owned()][..], 1));
+    // No depth ends the program.
+    let (begin, end) = (r#"{"kind":"List","items":["#.repeat(2_000), "]}".repeat(2_000));
+    let deep = names(&format!("{begin}{end}")).unwrap();
+    assert_eq!(deep.skipped.len(), 1);
+    assert!(deep.skipped[0].to_string().contains("nested too deeply"), "{}", deep.skipped[0]);
+}
+
 /// An empty list is an answer of a cluster; other texts without objects are none.
 #[test]
 fn a_list_without_objects_is_told_with_its_kind() {
@@ -74,7 +101,8 @@ fn a_list_without_objects_is_told_with_its_kind() {
     let pod = r#"{"kind": "Pod", "metadata": {"name": "p"}}"#;
     let lists = format!(r#"{{"kind":"List","items":[{pod}]}}{{"kind":"PodList","items":[]}}"#);
     assert_eq!(empty(&lists), ["Pod"]);
-    for none in ["", "[]", pod, r#"{"items":[]}"#, r#"{"kind":"Pod","items":[]}"#] {
+    assert_eq!(empty("[]"), [""]);
+    for none in ["", pod, r#"{"items":[]}"#, r#"{"kind":"Pod","items":[]}"#] {
         assert!(empty(none).is_empty(), "{none}");
     }
 }
