@@ -631,6 +631,12 @@ fn what_cannot_be_audited_is_told() {
         2,
         "`dovetail audit` does not support -o csv; use table",
     );
+    for form in ["json", "yaml", "html", "sarif", "markdown"] {
+        for id in ["all", "REQ-03", "REQ-03 --from dump.json"] {
+            let text = format!("--explain does not support -o {form}: use -o table");
+            told(&format!("audit --explain {id} -o {form}"), 2, &text);
+        }
+    }
     let explained = folder.call("audit --explain req-03");
     assert!(explained.out.starts_with("REQ-03: pod requests more than any"), "{}", explained.out);
     assert!(explained.out.contains("\neffect    reduces risk"), "{}", explained.out);

@@ -14,7 +14,7 @@ use dovetail_console::style::OutputStream;
 use dovetail_console::table::plural;
 use dovetail_inventory::facts::{DESCRIBE_POD, Gathered, Unjudged};
 use dovetail_render::audit::{html, markdown, patch_files, sarif, summary, terminal};
-use dovetail_settings::errors::FailingFindings;
+use dovetail_settings::errors::{FailingFindings, UsageError};
 use dovetail_settings::form::Output;
 use dovetail_sources::doubts::CONTESTED;
 use dovetail_sources::exporters::ExporterFlags;
@@ -65,8 +65,8 @@ pub(crate) struct AuditFlags {
     /// Exit with code 5 on findings of this severity or worse; with --baseline, only on new ones
     #[arg(long, value_name = "SEVERITY", default_value = "never")]
     fail_on: FailOn,
-    /// Explain a check; with --from, --example, --kubeconfig or --context, also list its findings;
-    /// `all` lists all checks
+    /// Explain a check, as text; with --from, --example, --kubeconfig or --context, also list its
+    /// findings; `all` lists all checks
     #[arg(long, value_name = "ID")]
     explain: Option<String>,
     #[command(flatten)]
@@ -131,12 +131,20 @@ const MOST_NOTES: usize = 5;
 /// Audits, or explains a check.
 pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     let explained = flags.explain.as_ref().map(|id| explain::explain(app, id)).transpose()?;
+    let output = app.output("audit")?;
+    if explained.is_some() && output != Output::Table {
+        let text = format!(
+            "--explain does not support -o {}: use -o table, or omit --explain to get all findings \
+             in this format",
+            app.settings.output.value.name()
+        );
+        return Err(UsageError(text).into());
+    }
     if let Some(text) = &explained
         && (!flags.source.is_given() || flags.explain.as_deref().is_some_and(explain::is_all))
     {
         return app.print(text);
     }
-    let output = app.output("audit")?;
     let is_summary = matches!(output, Output::Table) && !flags.all_findings && explained.is_none();
     if is_summary {
         app.limit_notes(MOST_NOTES, "--all-findings prints all notes");
