@@ -130,6 +130,8 @@ fn regimes_are_listed_once_each() {
     assert!(done.code == Some(2) && done.err.contains("no regime of early is in"), "{}", done.err);
     let done = folder.call("sim arena --regimes preemptoin");
     assert!(done.err.contains("did you mean preemption/50-nodes/load-0.9?"), "{}", done.err);
+    let done = folder.call("sim arena --regimes=");
+    assert!(done.err.contains("--regimes: a name in the list is empty"), "{}", done.err);
     for asked in ["nope", "mixed,"] {
         let done = folder.call(&format!("sim arena --regimes {asked}"));
         assert_eq!(done.code, Some(2), "{}", done.err);

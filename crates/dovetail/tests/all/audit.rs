@@ -624,6 +624,8 @@ fn what_cannot_be_audited_is_told() {
     folder.write("nothing.json", "{}");
     assert!(folder.call("audit --from nothing.json").err.contains(why));
     told("audit --explain REQ-99", 2, "unknown check");
+    told("audit --explain=", 2, "a value is required for '--explain <ID>'");
+    told("audit --example --team-label=", 2, "a value is required for '--team-label <LABEL>'");
     let form = "expected MODEL=USD_PER_HOUR, such as H100=2.50";
     told("audit --from dump.json --gpu-price H100", 2, form);
     told(

@@ -39,8 +39,7 @@ impl FromStr for NodesFlag {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         // Whatever has other characters can only be a file.
-        let looks_like_sizes =
-            !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || "xX*,".contains(c));
+        let looks_like_sizes = text.chars().all(|c| c.is_ascii_digit() || "xX*,".contains(c));
         if !looks_like_sizes || Path::new(text).exists() {
             return Ok(Self::File(text.into()));
         }

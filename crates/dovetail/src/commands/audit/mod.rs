@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 use dovetail_audit::{Severity, device_states, findings, report_of};
 use dovetail_auditing::document::Document;
@@ -47,6 +48,7 @@ pub(crate) struct AuditFlags {
     /// Label that names the team, on a pod or its namespace; repeatable [default: team,
     /// cost-center, owner, ...]
     #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     team_label: Vec<String>,
     /// List every finding with its evidence and fix, instead of only the most expensive ones
     #[arg(long)]
@@ -67,7 +69,7 @@ pub(crate) struct AuditFlags {
     fail_on: FailOn,
     /// Explain a check, as text; with --from, --example, --kubeconfig or --context, also list its
     /// findings; `all` lists all checks
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     explain: Option<String>,
     #[command(flatten)]
     prices: OwnPriceFlags,

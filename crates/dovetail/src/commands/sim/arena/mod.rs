@@ -291,9 +291,11 @@ fn is_of(all: &[Regime], regime: &Regime, name: &str) -> bool {
 
 /// That nothing has a name, and what begins like it.
 fn unknown_regime(all: &[Regime], name: &str) -> String {
-    let asked = if name.is_empty() { "an empty name" } else { name };
     let families = arena::families(all).join(", ");
-    let text = format!("--regimes: no regime or family is named {asked}");
+    let text = match name.is_empty() {
+        true => "--regimes: a name in the list is empty".to_owned(),
+        false => format!("--regimes: no regime or family is named {name}"),
+    };
     let in_common =
         |known: &str| known.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
     let nearest = all.iter().flat_map(|regime| [regime.name.as_str(), regime.family]);
