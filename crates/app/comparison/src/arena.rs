@@ -105,7 +105,7 @@ fn required(bounds: &[Bound]) -> Section {
             cells: vec![
                 TableCell { note: bound.unit.to_owned(), ..TableCell::plain(bound.shown()) },
                 TableCell { note: sign.to_owned(), ..TableCell::plain(bound.target.to_string()) },
-                words(if bound.met { "met" } else { "missed" }),
+                words(&bound.judged()),
                 words(bound.regime.as_deref().unwrap_or("")),
             ],
         }

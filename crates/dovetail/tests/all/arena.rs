@@ -45,6 +45,24 @@ fn without_a_simple_policy_nothing_is_called_a_regret() {
     assert!(text.contains("training/10-nodes") && !text.contains("worst regret"), "{text}");
 }
 
+/// The targets are for the default policy.
+#[test]
+fn without_the_default_policy_its_columns_and_targets_are_left_out() {
+    let folder = Folder::new();
+    let without = SMALL.replace("kube-default,dovetail", "kube-default");
+    let text = folder.call(&without).out;
+    let sentence =
+        "The targets of the default policy are not judged, because dovetail was not run.";
+    assert!(text.ends_with(&format!("\n{sentence}\n")), "{text}");
+    let header = text.lines().nth(1).unwrap();
+    assert!(header.contains("reference") && !header.contains("dovetail"), "{text}");
+    assert!(!header.contains("regret"), "{text}");
+    let page = folder.call(&format!("{without} -o html")).out;
+    assert!(page.contains(sentence), "{page}");
+    let whole = folder.call(SMALL).out;
+    assert!(!whole.contains(sentence) && whole.contains("\n| group "), "{whole}");
+}
+
 #[test]
 fn a_comparison_that_was_cut_off_ends_as_one_that_was_not() {
     let folder = Folder::new();

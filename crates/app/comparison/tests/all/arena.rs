@@ -46,8 +46,9 @@ fn the_page_is_the_accepted_one() {
         target: 1.05,
         at_most: true,
         measured: 1.25,
-        met: false,
+        met: Some(false),
         regime: Some("mixed/50-nodes".to_owned()),
+        lists_run: None,
     };
     let summary = summary(&verdicts);
     let parts = ArenaParts { verdicts: &verdicts, summary: &summary, bounds: &[bound] };

@@ -12,6 +12,10 @@ use serde::Serialize;
 
 use dovetail_replays::recording::BUILD;
 
+/// What is said in place of the targets where the policy that they are for was not run.
+const NO_TARGETS: &str =
+    "The targets of the default policy are not judged, because dovetail was not run.";
+
 fn orders_of(count: u64) -> String {
     plural(count as usize, "order of the nodes", "orders of the nodes")
 }
@@ -45,6 +49,9 @@ impl ArenaDocument {
             let left_out = self.left_out.len();
             notes.push(plural(left_out, "regime has no data here.", "regimes have no data here."));
         }
+        if !self.has_default() {
+            notes.push(NO_TARGETS.to_owned());
+        }
         if !self.simple_not_run.is_empty() {
             let names = self.simple_not_run.join(", ");
             notes.push(format!("References and easy regimes were determined without {names}."));
@@ -61,29 +68,42 @@ impl ArenaDocument {
     /// What a person wants to see: the default against the reference, regime by regime, all
     /// policies in sum, and what the default must reach.
     pub(crate) fn text(&self) -> String {
-        let tables = [self.regimes_text(), self.summary_text(), self.bounds_text()];
+        let targets =
+            if self.has_default() { self.bounds_text() } else { format!("{NO_TARGETS}\n") };
+        let tables = [self.regimes_text(), self.summary_text(), targets];
         tables.into_iter().filter(|table| !table.is_empty()).collect::<Vec<_>>().join("\n")
     }
 
+    /// Whether the default policy was run, which the targets are for.
+    fn has_default(&self) -> bool {
+        self.regimes.iter().any(|verdict| verdict.by_policy.contains_key(POLICIES[0].0))
+    }
+
+    /// Without the columns of the default policy where it was not run.
     fn regimes_text(&self) -> String {
         let (name, _) = POLICIES[0];
+        let has_default = self.has_default();
         let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), figure);
         let row = |verdict: &RegimeVerdict| {
             let own = verdict.by_policy.get(name).map(|estimate| estimate.mean);
             let reference = verdict.reference.as_deref();
             let best = reference.and_then(|name| verdict.by_policy.get(name)).map(|e| e.mean);
             let regret = verdict.regret_percent.get(name);
-            let regret = regret.map_or_else(|| "-".to_owned(), |regret| format!("{regret:+.1}"));
-            vec![
-                verdict.name.clone(),
-                verdict.unit.to_owned(),
-                shown(own),
+            let none = if has_default { "-" } else { "" };
+            let regret = regret.map_or_else(|| none.to_owned(), |regret| format!("{regret:+.1}"));
+            let mut cells = vec![verdict.name.clone(), verdict.unit.to_owned()];
+            cells.extend(has_default.then(|| shown(own)));
+            cells.extend([
                 shown(best),
                 reference.unwrap_or("-").to_owned(),
                 if verdict.easy { "easy".to_owned() } else { regret },
-            ]
+            ]);
+            cells
         };
-        let header = ["regime", "unit", name, "reference's", "reference", "regret %"];
+        let mut header = vec!["regime", "unit"];
+        header.extend(has_default.then_some(name));
+        let regret = if has_default { "regret %" } else { "" };
+        header.extend(["reference's", "reference", regret]);
         let regimes = table(&header, self.regimes.iter().map(row).collect());
         format!(
             "{regimes}Regret: on every other seed; the reference was chosen on the rest. Other \
@@ -120,7 +140,7 @@ impl ArenaDocument {
                 bound.unit.to_owned(),
                 bound.shown(),
                 format!("{} {}", if bound.at_most { "<=" } else { ">=" }, bound.target),
-                if bound.met { "met" } else { "missed" }.to_owned(),
+                bound.judged(),
                 bound.regime.clone().unwrap_or_default(),
             ]
         };
