@@ -1,9 +1,9 @@
 //! Objects from files: what `kubectl get … -A -o json` writes.
 //!
 //! A file holds one or many JSON values, each an object or a list of objects and lists, plain or
-//! gzip. They are read one object at a time, so memory does not depend on the size of a file; a list
-//! inside of a list is read as one object is. What is no JSON ends the reading with file, line and
-//! column; an object that cannot be understood is skipped, and told apart from the others.
+//! gzip. They are read one object at a time, so memory does not depend on the size of a file; a
+//! list inside of a list is read as one object is. What is no JSON ends the reading with file, line
+//! and column; an object that cannot be understood is skipped, and told apart from the others.
 //!
 //! A [`Keeper`] says what of an object is needed at all; [`Pseudonyms`] replace what it is called.
 

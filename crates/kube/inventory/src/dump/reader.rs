@@ -235,7 +235,10 @@ impl DumpState<'_> {
         });
         self.nested -= 1;
         match read {
-            Err(error) => self.skip("items", without_position(&error.to_string()).0),
+            Err(error) => {
+                self.number += 1;
+                self.skip("items", without_position(&error.to_string()).0);
+            }
             Ok(()) if self.number == before => self.sink.empty_list(kind),
             Ok(()) => {}
         }
