@@ -2,6 +2,7 @@
 //! does it.
 
 use anyhow::Result;
+use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgAction, Args};
 use dovetail_account::split::{ListPrices, SplitMethod};
 use dovetail_console::app::App;
@@ -22,6 +23,7 @@ pub struct SplitFlags {
     /// Label that names the team, on the namespace, then on the pod; repeatable [default: team,
     /// cost-center, owner, ...]
     #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     team_label: Vec<String>,
 }
 
