@@ -1,22 +1,24 @@
 //! Pods of which each is larger than every node that it may use: no node can ever run one, whatever
 //! else runs there. Such a pod explains no free GPU and keeps no node; REQ-03 reports it.
 //!
-//! A node counts with all that it has, GPUs included that are broken or that pods share now. Taints
-//! do not count, since a toleration is soon added, and neither does the number of MIG instances,
-//! which another layout changes. A pod whose selectors accept no node with its GPUs is none of
-//! these: it may wait for a pool that is empty now.
+//! A node counts with all that it has, GPUs included that are broken, that pods share now, or that
+//! are cut into MIG instances. Taints do not count, since a toleration is soon added, and neither
+//! does the number of MIG instances, which another layout changes. A pod whose selectors accept no
+//! node with its GPUs is none of these: it may wait for a pool that is empty now.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{
-    DeviceRequest, JobId, NodeCondition, Requirement, Resources, Snapshot, is_gpu_resource,
+    DeviceRequest, JobId, NodeCondition, Requirement, Resources, Snapshot, is_gpu_resource, labels,
 };
 use rustc_hash::FxHashMap;
 
 use super::View;
-use super::instance_request::profile_of;
 use super::view::{OF_ONE_NODE, keys_of, label_keys};
 use crate::facts::{Gpus, Node, Workload};
+
+/// Labels that say what the GPUs of a node are.
+const OF_GPUS: [&str; 3] = [labels::NVIDIA_COUNT, labels::NVIDIA_PRODUCT, labels::GKE_PARTITION];
 
 /// What one pod requests of its node, and which nodes it may use.
 pub(super) struct PodSize<'p> {
@@ -103,19 +105,44 @@ impl<'p> PodSize<'p> {
 /// How many units of a resource a node has for one pod at most. Which resource those are for that
 /// no plugin counts yet is unknown.
 fn offered(node: &Node, resource: &str) -> i64 {
-    if profile_of(resource).is_some() {
-        return i64::MAX;
+    let is_whole = resource == labels::NVIDIA_GPU;
+    let are_instances =
+        resource.starts_with(labels::NVIDIA_MIG) || is_whole && node.offers_instances_as_gpus();
+    if are_instances {
+        return if has_any(node) { i64::MAX } else { 0 };
     }
-    let of = |gpus: &Gpus| gpus.built_in.max(gpus.allocatable).saturating_add(gpus.set_apart);
-    node.gpus.get(resource).map_or(0, of).saturating_add(node.uncounted_gpus.max(0))
+    let own = node.gpus.get(resource).map_or(0, units);
+    let in_parts = if is_whole { gpus_in_parts(node) } else { 0 };
+    own.saturating_add(in_parts).saturating_add(node.uncounted_gpus.max(0))
+}
+
+/// Whether a node has GPUs, of whatever kind.
+fn has_any(node: &Node) -> bool {
+    !node.gpus.is_empty() || node.uncounted_gpus > 0
+}
+
+fn units(gpus: &Gpus) -> i64 {
+    gpus.built_in.max(gpus.allocatable).saturating_add(gpus.set_apart)
+}
+
+/// GPUs of a node that it offers as MIG instances, or as replicas under a name of their own, and
+/// could offer as whole ones: no more than these units, and no more than its label counts.
+fn gpus_in_parts(node: &Node) -> i64 {
+    let is_part =
+        |name: &str| name == labels::NVIDIA_SHARED || name.starts_with(labels::NVIDIA_MIG);
+    let parts = node.gpus.iter().filter(|(name, _)| is_part(name));
+    let all = parts.map(|(_, gpus)| units(gpus)).fold(0, i64::saturating_add);
+    let counted = node.node.label(labels::NVIDIA_COUNT).and_then(|text| text.parse::<i64>().ok());
+    all.min(counted.filter(|count| *count > 0).unwrap_or(i64::MAX))
 }
 
 /// One node for all that have the same GPUs and the same labels as far as pods ask for `keys`, with
 /// the most CPU and memory of them.
 fn sizes(all: &[Node], keys: BTreeSet<&str>) -> Vec<Node> {
-    let keys: Vec<&str> = keys.into_iter().filter(|key| !OF_ONE_NODE.contains(key)).collect();
+    let keys = keys.into_iter().chain(OF_GPUS);
+    let keys: Vec<&str> = keys.filter(|key| !OF_ONE_NODE.contains(key)).collect();
     let mut sizes: BTreeMap<_, Node> = BTreeMap::new();
-    for node in all.iter().filter(|node| !node.gpus.is_empty() || node.uncounted_gpus > 0) {
+    for node in all.iter().filter(|node| has_any(node)) {
         let labels: Vec<Option<&str>> = keys.iter().map(|key| node.node.label(key)).collect();
         let size = sizes.entry((&node.gpus, node.uncounted_gpus, labels));
         let most = &mut size.or_insert_with(|| node.clone()).node.allocatable;

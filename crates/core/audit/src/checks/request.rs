@@ -81,6 +81,8 @@ fn sees_gpus_without_asking(view: &View<'_>, check: &'static Check, found: &mut 
 
 fn more_than_a_node_has(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let to_come = view.facts.to_come.iter().map(|of| &of.workload);
+    // What has some of its pods is among the workloads, too.
+    let to_come = to_come.filter(|workload| view.gpu_workload_of(&workload.owner).is_none());
     let without_node = to_come.filter_map(|workload| larger_than_its_nodes(view, check, workload));
     found.extend(without_node);
     for workload in &view.facts.workloads {
@@ -118,7 +120,7 @@ fn larger_than_its_nodes(
     let mut finding = Finding::new(check, &workload.owner);
     let excesses = PodSize::of(workload).excesses(&view.facts.nodes);
     if excesses.is_empty() {
-        finding = finding.with("nodes that have all of it together", "none that it may use");
+        finding = finding.with("nodes that have enough of each resource", "none that it may use");
     }
     for Excess { resource, asked, most } in excesses {
         let [asked, most_text] = [asked, most].map(|amount| match resource {

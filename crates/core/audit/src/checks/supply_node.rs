@@ -11,7 +11,7 @@ use super::instance_request::InstanceRequest;
 use super::node_room::requests_by_node;
 use super::oversize::fits_no_node;
 use super::profile_names::ProfileNames;
-use crate::facts::{Node, Workload};
+use crate::facts::{Node, Pod, Workload};
 
 /// A node that pods can start on, and what is left of it beside those that do.
 pub(super) struct SupplyNode<'f> {
@@ -147,7 +147,8 @@ pub(super) fn whole_to_cut(
     nodes: &[SupplyNode<'_>],
 ) -> BTreeMap<String, usize> {
     let others = view.gpu_workloads().filter(|of| InstanceRequest::of(of).is_none());
-    let asked = others.filter(|of| !fits_no_node(view, of)).map(|workload| {
+    let waits = |of: &&Workload| of.pods.iter().any(Pod::is_pending) && !fits_no_node(view, of);
+    let asked = others.filter(waits).map(|workload| {
         let each = workload.gpus_per_pod().get(labels::NVIDIA_GPU).copied().unwrap_or(0);
         let pending = workload.pods.iter().filter(|pod| pod.is_pending()).count();
         each.max(0).saturating_mul(pending as i64)

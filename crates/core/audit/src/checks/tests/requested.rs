@@ -105,3 +105,27 @@ fn a_pending_pod_that_is_larger_than_each_node_that_it_may_use_is_found() {
     };
     assert_eq!(found(&to_come), most("97 cpu", "96"));
 }
+
+/// A pod of four GPUs waits for the model of two nodes, of which one has two GPUs and the other
+/// offers its GPUs in parts. Another layout, or none, makes whole ones of them.
+#[test]
+fn gpus_in_parts_count_as_gpus_of_their_node() {
+    let is_found = |resource: &str, units: i64, label: &str| {
+        let mut facts = healthy();
+        let mut waiting = workload(ObjectRef::new("Job", "research", "later"), 4, 1, "");
+        waiting.pods[0].node = None;
+        waiting.template.node_conditions = vec![model_is("L4")];
+        facts.workloads.push(waiting);
+        add_node(&mut facts, other("l1", 2, 96_000, 1024));
+        let mut parted = other("l2", units, 96_000, 1024);
+        parted.gpus = parted.gpus.into_values().map(|of| (resource.to_owned(), of)).collect();
+        parted.node.labels.insert("nvidia.com/gpu.count".into(), label.into());
+        add_node(&mut facts, parted);
+        audit(&facts).iter().any(|finding| finding.check.id == "REQ-03")
+    };
+    for resource in ["nvidia.com/mig-1g.10gb", "nvidia.com/gpu.shared"] {
+        assert!(!is_found(resource, 28, "4") && is_found(resource, 28, "3"), "{resource}");
+        // Without a label they are at most as many as their parts.
+        assert!(!is_found(resource, 4, "") && is_found(resource, 3, ""), "{resource}");
+    }
+}
