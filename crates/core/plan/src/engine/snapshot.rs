@@ -131,9 +131,7 @@ fn with_jobs(
     config: &EngineConfig,
     snapshot: &Snapshot,
 ) -> Result<Books, EngineError> {
-    for queue in &snapshot.queues {
-        books.quota.set(queue.clone());
-    }
+    note_queues(&mut books, snapshot);
     for claim in &snapshot.claims {
         if snapshot.jobs.iter().any(|job| job.id == claim.job && waits(job)) {
             books.kept.claims.insert(claim.clone());
@@ -195,6 +193,15 @@ fn with_jobs(
     Ok(books)
 }
 
+/// Queues that are described, and those that are not but have used something, also where they have
+/// no jobs at the moment.
+fn note_queues(books: &mut Books, snapshot: &Snapshot) {
+    snapshot.queues.iter().for_each(|queue| books.quota.set(queue.clone()));
+    if books.usage.is_some() {
+        snapshot.usage.iter().for_each(|usage| books.quota.meet(&usage.queue));
+    }
+}
+
 /// Jobs that the snapshot names in no burst are in those that their submissions say.
 fn note_bursts(bursts: &mut Bursts, run_times: &RunTimes, jobs: &[Job]) {
     let mut jobs: Vec<&Job> = jobs.iter().collect();
@@ -223,13 +230,14 @@ pub(super) fn of(engine: &Engine) -> Snapshot {
         name: name.clone(),
         disruptions_allowed: *allowed,
     };
+    let used = engine.books.usage.iter().flat_map(Usage::plain);
     Snapshot {
         now_ms: placement.now_ms,
         topology: state.topology.clone(),
         mig_tables: state.devices.mig_tables.clone(),
         nodes: ranked.into_iter().map(|(_, node)| engine.drains.as_told(node)).collect(),
         queues: quota.queues().cloned().collect(),
-        usage: engine.books.usage.as_ref().map(Usage::plain).unwrap_or_default(),
+        usage: used.filter(|usage| quota.knows(&usage.queue)).collect(),
         jobs,
         holdings,
         reasons,

@@ -487,6 +487,22 @@ fn an_engine_from_a_snapshot_knows_what_queues_used() {
     assert_eq!(restored.snapshot(), before);
 }
 
+#[test]
+fn usage_of_jobs_without_a_queue_outlasts_a_restart_while_none_of_them_is_there() {
+    let mut world = World::under(config(false), &snapshot(1, vec![queue("a", 0, 1)]));
+    assert_eq!(placed(&submit(&mut world, "", 8, 1, 0)).len(), 1);
+    assert_eq!(placed(&submit(&mut world, "a", 8, 1, 0)).len(), 0);
+    world.now_ms += 50 * HOUR_MS;
+    assert_eq!(placed(&world.end(1)).len(), 1);
+    let mut restored = Engine::new(config(false), &world.engines[0].snapshot()).expect("good");
+    world.now_ms += HOUR_MS;
+    world.step(Event::Tick);
+    restored.step(Event::Tick, world.now_ms).expect("a step");
+    let used = world.engines[0].snapshot().usage;
+    assert!(used.iter().any(|usage| usage.queue.is_empty() && usage.used > 0), "{used:?}");
+    assert_eq!(restored.snapshot().usage, used);
+}
+
 /// Two nodes: a gang that fills them, and a queue with a quota that wants one GPU again and again.
 fn thrashed(change: impl Fn(&mut Job)) -> World {
     let queues = vec![queue("ours", 8, 1), queue("lent", 0, 1)];
