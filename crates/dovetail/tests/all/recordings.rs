@@ -124,6 +124,26 @@ fn queues_fare_alike_with_and_without_a_pause() {
 }
 
 #[test]
+fn a_checkpoint_goes_with_its_own_history_alone() {
+    let folder = Folder::new();
+    folder.write(
+        "jobs.csv",
+        "job_id,submit_s,duration_s,num_gpu,queue\na0,0,3601,4,a\nb0,61,7207,8,b\n",
+    );
+    for (file, hours) in [("h.toml", 100), ("same.toml", 100), ("other.toml", 200)] {
+        folder.write(file, &format!("[gpuHours]\na = {hours}\n"));
+    }
+    let run = TIMED.replace("fifo-skip", "dovetail");
+    folder.json(&format!("{run} --history h.toml --pause-at 211 --checkpoint p.json"));
+    for history in ["", "--history other.toml"] {
+        let done = folder.call(&format!("{run} {history} --from-checkpoint p.json"));
+        let told = "written with another trace, cluster or history";
+        assert!(done.code == Some(3) && done.err.contains(told), "{history}: {}", done.err);
+    }
+    folder.json(&format!("{run} --history same.toml --from-checkpoint p.json"));
+}
+
+#[test]
 fn a_refused_reservation_has_a_reason() {
     let folder = Folder::new();
     folder

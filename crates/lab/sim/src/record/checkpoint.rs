@@ -17,7 +17,7 @@ pub struct Checkpoint {
     pub dovetail_checkpoint: u32,
     /// Version of the program that wrote it.
     pub build: String,
-    /// SHA-256 of the machines, jobs and cluster events.
+    /// SHA-256 of the machines, jobs, cluster events, queues with their history, and bookings.
     pub world_digest: String,
     /// Configuration, with what the policy had learnt.
     pub config: TimedConfig,
@@ -38,8 +38,8 @@ pub enum CheckpointError {
     },
     /// It belongs to another trace.
     #[error(
-        "the checkpoint belongs to another trace, cluster or list of cluster events: pass the same files \
-         as when it was written"
+        "the checkpoint was written with another trace, cluster or history, or with other queues, \
+         reservations or cluster events: pass the same files as when it was written"
     )]
     OtherWorld,
     /// The simulation cannot start.
@@ -92,13 +92,16 @@ fn world_digest(world: &TimedWorld) -> String {
         queues,
         gang_level,
         autoscaler,
-        usage: _,
+        usage: history,
     } = world;
     let parts = (nodes, jobs, cluster_events, queues, gang_level, autoscaler);
     let text = serde_json::to_vec(&parts).expect("a world holds nothing that JSON lacks");
     hasher.update(text);
     if !bookings.is_empty() {
         hasher.update(serde_json::to_vec(bookings).expect("plain data"));
+    }
+    if !history.is_empty() {
+        hasher.update(serde_json::to_vec(history).expect("plain data"));
     }
     hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
