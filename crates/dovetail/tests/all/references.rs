@@ -1,7 +1,10 @@
-//! Generated references say what the code says.
+//! Generated references say what the code says, and the page about JSON names what is printed.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+
+use serde_json::Value;
 
 use crate::program::Folder;
 
@@ -34,4 +37,54 @@ fn references_are_what_the_program_prints() {
         let is_known = REFERENCES.iter().any(|(known, ..)| file == *known);
         assert_eq!(is_known, is_generated, "docs/reference/{}", file.display());
     }
+}
+
+/// Keys of a document, besides names of queues.
+fn keys(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                found.insert(key.clone());
+                match value.as_object().filter(|_| key == "allocated_by_queue") {
+                    Some(by_queue) => by_queue.values().for_each(|amount| keys(amount, found)),
+                    None => keys(value, found),
+                }
+            }
+        }
+        Value::Array(all) => all.iter().for_each(|one| keys(one, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn keys_of_timed_runs_are_documented() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/json.md");
+    let page = fs::read_to_string(page).expect("a page");
+    let headings = ["Keys of every simulation\n", "`sim run --protocol timed`\n"];
+    let is_about = |section: &&str| headings.iter().any(|heading| section.starts_with(*heading));
+    let documented: String = page.split("\n## ").filter(is_about).collect();
+    let folder = Folder::new();
+    folder.write(
+        "jobs.csv",
+        "job_id,submit_s,duration_s,num_gpu,queue,estimate_s\na,0,36000,4,a,36000\n\
+         b,60,7200,8,b,\nhuge,120,60,99,a,60\n",
+    );
+    folder.write("q.toml", "[queues.a]\nweight = 2\n");
+    let window = "count = 2\nfrom = \"1h\"\nto = \"2h\"\nasked = \"60s\"\n";
+    let reservation = |gpus: u32| format!("[reservations.gpus-{gpus}]\ngpus = {gpus}\n{window}");
+    folder.write("r.toml", &format!("{}\n{}", reservation(4), reservation(16)));
+    let timed = "sim run --protocol timed --nodes 2x4 --jobs jobs.csv --order dovetail";
+    let mut printed = BTreeSet::new();
+    for more in [
+        "--queues q.toml --reservations r.toml --start-estimates 1h",
+        "--pause-at 60 --checkpoint p.json",
+    ] {
+        keys(&folder.json(&format!("{timed} {more}")), &mut printed);
+    }
+    for key in ["queues", "reservations", "start_estimate", "estimates", "paused_at_ms"] {
+        assert!(printed.contains(key), "{key} is not in {printed:?}");
+    }
+    let lacks: Vec<_> =
+        printed.into_iter().filter(|key| !documented.contains(&format!("`{key}`"))).collect();
+    assert!(lacks.is_empty(), "docs/reference/json.md does not name {lacks:?}");
 }
