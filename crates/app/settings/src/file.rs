@@ -223,7 +223,7 @@ mod tests {
         for (text, told) in [
             (
                 "order = \"dovetail\"\n[scheduler.weights]\nage = -1",
-                "d.toml:5: scheduler.weights.age: `-1`: expected a number from 0 to 1000000",
+                "d.toml:5: scheduler.weights.age: `-1`: expected a number from 0 to 1000",
             ),
             (
                 "lease = \"dovetail\"",

@@ -9,8 +9,9 @@ use serde::de::{Deserialize, Deserializer, Error};
 
 /// The preset where none is named.
 const DEFAULT: &str = PRESETS[0].0;
-/// The largest weight, and the largest factor.
-const MOST: f64 = 1e6;
+/// The largest weight, and the largest factor. Standings end at what 64 bits count: with weights of
+/// a million, those of large jobs reach it and are the same.
+const MOST: f64 = 1e3;
 
 /// Weights as written; a field that is left out has the value of the preset.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -152,10 +153,15 @@ mod tests {
         assert!(error.starts_with("w.toml:2: weightByModel: ``: expected the name"), "{error}");
         let error = by_model(&models.replace("0.5", "0")).expect_err("a weight of nothing");
         assert!(error.starts_with("w.toml:2: weightByModel: T4: `0`: expected"), "{error}");
+        let error = by_model(&models.replace("= 4", "= 1001")).expect_err("a large weight");
+        assert!(error.starts_with("w.toml:2: weightByModel: H100: `1001`: expected"), "{error}");
         assert_eq!(Weights::default().turns(None), Turns::preset("fair").expect("a preset"));
         for (from, to, told) in [
             ("latency", "quick", "w.toml:1: preset: `quick`: expected fair, throughput"),
-            ("0.05", "-1", "w.toml:2: age: `-1`: expected a number from 0 to 1000000"),
+            ("0.05", "-1", "w.toml:2: age: `-1`: expected a number from 0 to 1000"),
+            ("0.05", "1000.5", "w.toml:2: age: `1000.5`: expected a number from 0 to 1000"),
+            ("0.05", "nan", "w.toml:2: age: `NaN`: expected a number from 0 to 1000"),
+            ("2.5", "inf", "w.toml:3: advantage: `inf`: expected a number from 1 to 1000"),
             ("2.5", "0.5", "w.toml:3: advantage: `0.5`: expected a number from 1"),
             ("fair-tree", "tree", "w.toml:4: queues: unknown variant `tree`"),
             ("\"1d\"", "\"1\"", "w.toml:5: halfLife: `1` is not a duration"),
