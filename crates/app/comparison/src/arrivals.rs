@@ -1,6 +1,6 @@
 //! What a section on arriving pods says.
 
-use dovetail_units::amount::{fine_percent, whole};
+use dovetail_units::amount::{counted, fine_percent, whole};
 
 use crate::number::{UNKNOWN, learning, printable};
 use crate::page::{Legend, PageBlock, PageFigure, PageTable, Section, TableCell, TableRow};
@@ -104,10 +104,10 @@ pub(crate) fn section(place: usize, comparison: &ArrivalComparison) -> Section {
     Section {
         title: format!("Arriving pods: {}", printable(&comparison.trace)),
         intro: format!(
-            "{} nodes with {} GPUs. Pods arrive one by one and stay; a pod that fits nowhere is rejected \
+            "{} with {}. Pods arrive one by one and stay; a pod that fits nowhere is rejected \
              and dropped. The better the packing, the more of what was requested is allocated.",
-            whole(comparison.nodes as f64),
-            whole(comparison.gpus as f64)
+            counted(comparison.nodes, "node"),
+            counted(comparison.gpus, "GPU")
         ),
         blocks: vec![
             PageBlock::Table { table: table(comparison) },

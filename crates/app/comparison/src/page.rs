@@ -1,5 +1,6 @@
 //! The page: sections of tiles, tables, figures and notes, and the template that lays them out.
 
+use dovetail_units::amount::counted;
 use minijinja::{AutoEscape, Environment, context, value::Serde};
 use serde::Serialize;
 use thiserror::Error;
@@ -14,8 +15,9 @@ pub enum ReportError {
     Empty,
     /// A policy has no runs, or another number of runs than the first.
     #[error(
-        "the report's policy `{policy}` on `{trace}` has {runs} runs and the first policy has {expected}: \
-         run every policy with the same seeds"
+        "the report's policy `{policy}` on `{trace}` has {} and the first policy has \
+         {expected}: run every policy with the same seeds",
+        counted(*.runs as u64, "run")
     )]
     Runs {
         trace: String,

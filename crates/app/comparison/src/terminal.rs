@@ -1,7 +1,7 @@
 //! The same comparison as tables for the terminal.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use dovetail_units::amount::whole;
+use dovetail_units::amount::counted;
 
 use crate::arrivals::MEASURES;
 use crate::html::check;
@@ -28,8 +28,8 @@ pub fn text(data: &ReportData) -> Result<String, ReportError> {
 }
 
 fn title(trace: &str, nodes: u64, gpus: u64) -> String {
-    let (nodes, gpus) = (whole(nodes as f64), whole(gpus as f64));
-    format!("{}: {nodes} nodes, {gpus} GPUs\n\n", printable(trace))
+    let (nodes, gpus) = (counted(nodes, "node"), counted(gpus, "GPU"));
+    format!("{}: {nodes}, {gpus}\n\n", printable(trace))
 }
 
 fn of_timed(comparison: &TimedComparison) -> String {

@@ -1,6 +1,6 @@
 //! What a section on jobs in time says.
 
-use dovetail_units::amount::{brief, fine_percent, whole};
+use dovetail_units::amount::{brief, counted, fine_percent, whole};
 use dovetail_units::duration::duration_of_seconds;
 
 use crate::money::{self, causes};
@@ -202,10 +202,10 @@ pub(crate) fn section(place: usize, comparison: &TimedComparison) -> Section {
     Section {
         title: format!("Jobs in time: {}", printable(&comparison.trace)),
         intro: format!(
-            "{} nodes with {} GPUs. Jobs are submitted, wait, run and finish; every policy sees the same jobs \
+            "{} with {}. Jobs are submitted, wait, run and finish; every policy sees the same jobs \
              at the same times.",
-            whole(comparison.nodes as f64),
-            whole(comparison.gpus as f64)
+            counted(comparison.nodes, "node"),
+            counted(comparison.gpus, "GPU")
         ),
         blocks,
         id,
@@ -370,8 +370,8 @@ fn note_on_unfinished(comparison: &TimedComparison) -> Option<String> {
         let named: Vec<String> = jobs
             .map(|job| format!("{} ({})", printable(&job.job), printable(&job.reason)))
             .collect();
-        let count = whole(comparison.impossible_jobs as f64);
-        note += &format!(" {count} jobs can never start on this cluster: {}", named.join("; "));
+        let jobs = counted(comparison.impossible_jobs, "job");
+        note += &format!(" {jobs} can never start on this cluster: {}", named.join("; "));
         let is_all = comparison.impossible_jobs == named.len() as u64;
         note += if is_all { "." } else { ", and others." };
     }

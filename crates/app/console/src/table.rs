@@ -3,7 +3,7 @@
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 pub use dovetail_model::grouped as whole;
-use dovetail_units::amount::{fine_percent, hundredths};
+use dovetail_units::amount::{self, fine_percent, hundredths};
 
 /// Columns of everything that is printed for people.
 pub const COLUMNS: usize = 100;
@@ -163,13 +163,12 @@ pub fn cut(text: &str, columns: usize) -> String {
 
 /// A number of things: `1 node`, `12 nodes`.
 pub fn counted(count: usize, thing: &str) -> String {
-    let s = if count == 1 { "" } else { "s" };
-    format!("{} {thing}{s}", whole(count as u64))
+    amount::counted(count as u64, thing)
 }
 
 /// A number of things in words of their own: `1 pod was`, `2 pods were`.
 pub fn plural(count: usize, one: &str, many: &str) -> String {
-    format!("{} {}", whole(count as u64), if count == 1 { one } else { many })
+    amount::plural(count as u64, one, many)
 }
 
 /// A percentage to the hundredth; a dash for what is not known.

@@ -1,7 +1,7 @@
 //! A gang as `dovetail why` shows it.
 
 use dovetail_cluster::world::how_many;
-use dovetail_console::table::{table, wrapped};
+use dovetail_console::table::{counted, table, wrapped};
 use dovetail_control::ask::{GangLine, MemberLine};
 use dovetail_objects::harmless;
 
@@ -13,7 +13,8 @@ pub(crate) fn text(gang: &GangLine) -> String {
     let mut text = format!("{}{}\n", harmless(&gang.name), together(gang.min, gang.members.len()));
     if let Some(fitting) = gang.fitting_pods {
         let waiting = gang.count("waits");
-        text += &wrapped(&format!("{fitting} of its {waiting} pending pods would fit now"), 0);
+        let waiting = counted(waiting, "pending pod");
+        text += &wrapped(&format!("{fitting} of its {waiting} would fit now"), 0);
     }
     let row = |member: &MemberLine| {
         let node = member.node.clone().unwrap_or_else(|| "-".to_owned());

@@ -6,7 +6,7 @@ use anyhow::Result;
 use dovetail_cluster::queues::amounts;
 use dovetail_console::app::App;
 use dovetail_console::style::OutputStream;
-use dovetail_console::table::{fits, narrow_table, whole, wrapped};
+use dovetail_console::table::{counted, fits, narrow_table, whole, wrapped};
 use dovetail_control::ask::{InLine, NotInLine, QueueLine, QueueLines};
 use dovetail_objects::harmless;
 use dovetail_settings::errors::UsageError;
@@ -90,7 +90,7 @@ fn text(
 ) -> String {
     let mut text = String::new();
     if !queues.is_empty() {
-        text += &app.style(OutputStream::Result).strong(&format!("{} queues", queues.len()));
+        text += &app.style(OutputStream::Result).strong(&counted(queues.len(), "queue"));
         text += &format!("\n\n{}\n", table_of_queues(queues, gpu_resource));
         for (queue, problem) in queues.iter().filter_map(|one| Some((one, one.problem.as_ref()?))) {
             let told = match queue.exists {

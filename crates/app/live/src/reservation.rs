@@ -2,7 +2,7 @@
 
 use dovetail_console::app::App;
 use dovetail_console::style::OutputStream;
-use dovetail_console::table::{narrow_table, wrapped};
+use dovetail_console::table::{counted, narrow_table, wrapped};
 use dovetail_control::ask::ReservationLine;
 use dovetail_objects::harmless;
 
@@ -11,7 +11,7 @@ pub(crate) fn text(app: &App, reservations: &[ReservationLine]) -> String {
     if reservations.is_empty() {
         return String::new();
     }
-    let title = format!("{} reservations", reservations.len());
+    let title = counted(reservations.len(), "reservation");
     let row = |line: &ReservationLine| {
         vec![
             harmless(&line.name).into_owned(),

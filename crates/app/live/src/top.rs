@@ -3,7 +3,7 @@
 use anyhow::Result;
 use dovetail_console::app::App;
 use dovetail_console::style::OutputStream;
-use dovetail_console::table::{table, whole};
+use dovetail_console::table::{counted, table, whole};
 use dovetail_control::ask::{GpuHolder, NodeLine};
 use dovetail_objects::harmless;
 use dovetail_settings::form::Output;
@@ -37,9 +37,10 @@ pub fn answer(
 }
 
 fn text(app: &App, nodes: &[NodeLine]) -> String {
-    let sum = |of: fn(&NodeLine) -> usize| whole(nodes.iter().map(of).sum::<usize>() as u64);
-    let (gpus, held) = (sum(|node| node.gpus), sum(|node| node.held));
-    let title = format!("{held} of {gpus} GPUs allocated, on {} nodes", whole(nodes.len() as u64));
+    let sum = |of: fn(&NodeLine) -> usize| nodes.iter().map(of).sum::<usize>();
+    let held = whole(sum(|node| node.held) as u64);
+    let gpus = counted(sum(|node| node.gpus), "GPU");
+    let title = format!("{held} of {gpus} allocated, on {}", counted(nodes.len(), "node"));
     let row = |node: &NodeLine| {
         let holder = |holder: &GpuHolder| {
             let ending = if holder.is_ending { ", terminating" } else { "" };

@@ -4,7 +4,7 @@
 use anyhow::Result;
 use dovetail_console::app::App;
 use dovetail_console::style::OutputStream;
-use dovetail_console::table::{facts, wrapped};
+use dovetail_console::table::{counted, facts, wrapped};
 use dovetail_control::ask::{ReservationLine, Why};
 use dovetail_control::status::Obstacle;
 use dovetail_objects::harmless;
@@ -79,7 +79,8 @@ fn text(app: &App, why: &Why, layout_changes: &[LayoutChange]) -> String {
     rows.extend(job.preemptions.iter().map(|one| ("preempted", start::preempted(one))));
     let reserved = |line: &ReservationLine| {
         let ReservationLine { name, pods, from, to, phase, .. } = line;
-        let told = format!("{name}: {pods} pods from {from} to {to} ({phase})");
+        let pods = counted(*pods as usize, "pod");
+        let told = format!("{name}: {pods} from {from} to {to} ({phase})");
         ("reservation", harmless(&told).into_owned())
     };
     rows.extend(why.reservations.iter().map(reserved));

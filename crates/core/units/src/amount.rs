@@ -90,6 +90,16 @@ pub fn whole(number: f64) -> String {
     if number < 0.0 && digits != "0" { format!("-{digits}") } else { digits }
 }
 
+/// A number of things: `1 node`, `12 nodes`.
+pub fn counted(count: u64, thing: &str) -> String {
+    plural(count, thing, &format!("{thing}s"))
+}
+
+/// A number of things in words of their own: `1 pod was`, `2 pods were`.
+pub fn plural(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { one } else { many })
+}
+
 /// A number with one digit behind the point below a hundred, whole from there on: `14.8`, `1,235`.
 pub fn brief(number: f64) -> String {
     if number.abs() < 99.95 { format!("{number:.1}") } else { whole(number) }
@@ -184,6 +194,8 @@ mod tests {
             [whole(1_234_567.5), whole(-0.2), whole(-1_000.0)],
             ["1,234,568", "0", "-1,000"]
         );
+        assert_eq!([counted(0, "job"), counted(1, "job")], ["0 jobs", "1 job"]);
+        assert_eq!(plural(1_200, "pod was", "pods were"), "1,200 pods were");
         assert_eq!([brief(14.84), brief(99.96), brief(1_234.5)], ["14.8", "100", "1,235"]);
         assert_eq!([hundredths(999.994), hundredths(999.996)], ["999.99", "1,000"]);
         assert_eq!(

@@ -125,6 +125,30 @@ fn a_replay_of_no_time_has_no_share() {
     assert!(done.out.contains("allocated") && !done.out.contains("NaN"), "{}", done.out);
 }
 
+#[test]
+fn one_of_a_kind_is_said_in_the_singular() {
+    let folder = Folder::new();
+    folder.write("one.csv", "job_id,submit_s,duration_s,num_gpu\na,0,100,1\nlarge,10,100,9\n");
+    let timed = "--protocol timed --nodes 1x1 --jobs one.csv";
+    for arguments in [
+        format!("sim run {timed} --order fifo-skip --estimates truth"),
+        format!("sim run {timed} --order fifo-skip --output html"),
+        format!("sim compare {timed} --orders fifo-skip,sjf"),
+        format!("sim compare {timed} --orders fifo-skip,sjf --output html"),
+        format!("sim bounds {timed}"),
+    ] {
+        let done = folder.call(&arguments);
+        assert_eq!(done.code, Some(0), "{arguments}: {}", done.err);
+        let said = done.whole();
+        for many in ["jobs", "pods", "GPUs", "nodes", "queues", "times", "runs", "seconds"] {
+            for before in [" ", "\n", ">", "("] {
+                let wrong = format!("{before}1 {many}");
+                assert!(!said.contains(&wrong), "{arguments}: {wrong} in {said}");
+            }
+        }
+    }
+}
+
 /// The estimates are the run times themselves: all jobs run no longer than expected.
 #[test]
 fn a_replay_reports_how_good_run_time_estimates_were() {

@@ -294,7 +294,7 @@ fn policies_with_other_numbers_of_runs_are_refused() {
     let mut uneven = data("a", "b");
     uneven.arrivals[0].policies[1].runs.pop();
     let told = html(&uneven).expect_err("uneven").to_string();
-    assert!(told.contains("`b` on `pods` has 1 runs and the first policy has 2"), "{told}");
+    assert!(told.contains("`b` on `pods` has 1 run and the first policy has 2"), "{told}");
     let mut none = data("a", "b");
     none.timed[0].policies[0].runs.clear();
     assert!(matches!(text(&none), Err(ReportError::Runs { runs: 0, .. })));

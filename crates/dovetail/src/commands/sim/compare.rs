@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use dovetail_console::app::App;
 use dovetail_console::style::OutputStream;
-use dovetail_console::table::{number, table, whole};
+use dovetail_console::table::{counted, number, table};
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use serde::Serialize;
@@ -132,9 +132,9 @@ impl ComparisonDocument {
         let style = app.style(OutputStream::Result);
         let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();
         let mut text = format!(
-            "{} nodes, {} GPUs, seeds {}; compared with {}\n",
-            whole(self.nodes as u64),
-            whole(self.gpus),
+            "{}, {}, seeds {}; compared with {}\n",
+            counted(self.nodes, "node"),
+            counted(self.gpus as usize, "GPU"),
             seeds.join(" "),
             self.against
         );

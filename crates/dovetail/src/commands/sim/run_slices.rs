@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use dovetail_console::app::App;
 use dovetail_console::style::OutputStream;
-use dovetail_console::table::{facts, whole};
+use dovetail_console::table::{counted, facts, whole};
 use dovetail_plan::EngineConfig;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
@@ -127,11 +127,11 @@ impl SlicesDocument {
         let title = format!("{policy}, mix {mix} at load {load}, seed {seed}");
         let title = style.strong(&title);
         let moved = 100.0 * self.moved_gpu_s / self.served_gpu_s.max(f64::MIN_POSITIVE);
-        let (nodes, gpus) = (whole(self.nodes as u64), whole(self.gpus as u64));
-        let counted = whole(self.requests_counted);
+        let (nodes, gpus) = (counted(self.nodes, "node"), whole(self.gpus as u64));
+        let of_which = whole(self.requests_counted);
         let rows = vec![
-            ("cluster", format!("{nodes} nodes, {gpus} × {gpu}")),
-            ("requests", format!("{}, of which {counted} count", whole(self.requests as u64))),
+            ("cluster", format!("{nodes}, {gpus} × {gpu}")),
+            ("requests", format!("{}, of which {of_which} count", whole(self.requests as u64))),
             (
                 "rejected",
                 format!("{} ({})", whole(self.rejected), fine_percent(100.0 * self.rejected_share)),

@@ -385,9 +385,9 @@ fn source_row(source: &str) -> &'static str {
 fn held(of: &Calibration) -> String {
     let by = |share: f64| percent(Some(share * 100.0));
     format!(
-        "{} of {} jobs within the median, {} within the 90th percentile",
+        "{} of {} within the median, {} within the 90th percentile",
         by(of.within_p50),
-        whole(of.jobs),
+        counted(of.jobs as usize, "job"),
         by(of.within_p90)
     )
 }
@@ -396,9 +396,9 @@ fn held(of: &Calibration) -> String {
 fn came_true(starts: &StartEstimate) -> String {
     let by = |share: Option<f64>| percent(share.map(|share| share * 100.0));
     format!(
-        "{} of {} jobs by the median, {} by the 90th percentile",
+        "{} of {} by the median, {} by the 90th percentile",
         by(starts.within_p50),
-        whole(starts.jobs),
+        counted(starts.jobs as usize, "job"),
         by(starts.within_p90)
     )
 }
@@ -421,7 +421,7 @@ fn spread(mean_s: Option<f64>, p99_s: Option<f64>) -> String {
 /// What a mean covers, where that is not all.
 fn covered(some: u64, all: u64, did: &str) -> String {
     match some < all {
-        true => format!(", of the {} jobs that {did}", whole(some)),
+        true => format!(", of the {} that {did}", counted(some as usize, "job")),
         false => String::new(),
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use dovetail_model::{Booked, BookingVerdict, TooLarge};
 use dovetail_objects::json::timestamp;
 use dovetail_objects::{Reservation, harmless, none_required};
+use dovetail_units::amount::counted;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -114,7 +115,10 @@ fn missing(booked: &Booked) -> String {
     let count = booked.booking.count;
     match booked.missing() {
         0 => String::new(),
-        missing => format!("no room for {missing} of {count} pods: nodes were removed or are full"),
+        missing => {
+            let pods = counted(u64::from(count), "pod");
+            format!("no room for {missing} of {pods}: nodes were removed or are full")
+        }
     }
 }
 

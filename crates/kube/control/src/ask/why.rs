@@ -6,6 +6,7 @@ use dovetail_model::{JobId, PodId};
 use dovetail_objects::Pod;
 use dovetail_plan::explain::Relaxation;
 use dovetail_translate::unreadable_run_time;
+use dovetail_units::amount::counted;
 use serde::Serialize;
 
 use super::gang::{GangLine, state_of};
@@ -201,8 +202,8 @@ fn fits(
     let message = match (&node, &gang) {
         (Some(node), None) => format!("it fits: it would now be placed on node {node}"),
         (_, Some(gang)) if gang.count("fits") > 0 => {
-            let (pods, nodes) = (gang.count("fits"), gang.nodes());
-            format!("it fits: {pods} pods of {} would now start, on {nodes}", gang.name)
+            let (pods, nodes) = (counted(gang.count("fits") as u64, "pod"), gang.nodes());
+            format!("it fits: {pods} of {} would now start, on {nodes}", gang.name)
         }
         _ => "dovetail has not processed it yet".to_owned(),
     };

@@ -297,8 +297,9 @@ fn at_limits_by_model(engine: &mut Engine, job: &Job) -> Option<String> {
         }
         next = queue.parent.as_ref().and_then(|parent| known.get(parent));
     }
+    let unit = if asked == 1_000 { "GPU" } else { "GPUs" };
     let asked = amounts::written(&Axis::Gpu, asked);
-    let needed = format!("{asked} more GPUs of one model would be needed");
+    let needed = format!("{asked} more {unit} of one model would be needed");
     (!full.is_empty()).then(|| format!("{}; {needed}", full.join("; ")))
 }
 

@@ -1,5 +1,6 @@
 //! What can be wrong with the input of a baseline replay.
 
+use dovetail_units::amount::counted;
 use thiserror::Error;
 
 /// Why a baseline replay could not be run.
@@ -17,7 +18,12 @@ pub enum BaselineError {
         limit: u32,
     },
     /// The cluster holds no GPU, or more than can be counted.
-    #[error("the cluster's {nodes} nodes have {gpus} GPUs; pass between 1 and {} GPUs", u32::MAX)]
+    #[error(
+        "the cluster ({}) has {}; pass between 1 and {} GPUs",
+        counted(*.nodes as u64, "node"),
+        counted(*.gpus, "GPU"),
+        u32::MAX
+    )]
     BadCluster {
         nodes: usize,
         /// Sum of their GPUs.
@@ -44,8 +50,9 @@ pub enum BaselineError {
     NoModel { job: String },
     /// The start-overhead table has no row for the job.
     #[error(
-        "job {job}: the start-overhead table {file} has no row for {num_gpu} GPUs and model {model}; \
-         add the row or run without start overheads"
+        "job {job}: the start-overhead table {file} has no row for {} and model {model}; \
+         add the row or run without start overheads",
+        counted(u64::from(*.num_gpu), "GPU")
     )]
     NoOverhead {
         job: String,

@@ -127,7 +127,8 @@ fn reason(
     if asked_milli > u128::from(gpus) * 1000 {
         let (whole, part) = (asked_milli / 1000, asked_milli % 1000);
         let part = if part > 0 { format!(".{part:03}") } else { String::new() };
-        return Ok(Some(format!("it requests {whole}{part} GPUs, but the cluster has {gpus}")));
+        let unit = if asked_milli == 1000 { "GPU" } else { "GPUs" };
+        return Ok(Some(format!("it requests {whole}{part} {unit}, but the cluster has {gpus}")));
     }
     let job = factory.job(JobId(0), trace);
     if engine.ask().what_if_job(&job, &View::Now)?.is_some() {

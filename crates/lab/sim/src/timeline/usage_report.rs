@@ -156,6 +156,7 @@ impl UsageReport {
                 ms as f64 / 1e3
             ),
         };
+        let times = if self.cause_samples == 1 { "time" } else { "times" };
         let money = match self.total.installed.priced_share {
             Some(share) if share < 1.0 => format!(
                 "Money is GPU time times the stated price per GPU-hour, exact to the micro-dollar for the \
@@ -180,7 +181,8 @@ impl UsageReport {
              cause was checked for every model and holds exactly."
                 .to_owned(),
             format!(
-                "{judged} ({} times); free time between two evaluations is split as in the earlier one.",
+                "{judged} ({} {times}); free time between two evaluations is split as in the \
+                 earlier one.",
                 self.cause_samples
             ),
             money,
