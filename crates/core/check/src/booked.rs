@@ -97,7 +97,8 @@ fn ends_by(job: &Job, start_ms: u64, time_ms: u64) -> bool {
     job.estimate.is_some_and(|estimate| start_ms.saturating_add(estimate.p90_ms) <= time_ms)
 }
 
-/// Running jobs that it lent its room to have no more GPUs than the bound.
+/// Running jobs that it lent its room to have no more of its GPUs than the bound, of each on each
+/// node no more than it has there itself.
 fn problem_of_lent(world: &ClusterBooks, booked: &Booked, percent: u32) -> Option<String> {
     let jobs: BTreeSet<JobId> = booked
         .claim
@@ -111,7 +112,12 @@ fn problem_of_lent(world: &ClusterBooks, booked: &Booked, percent: u32) -> Optio
     let lent_time = booked.since_ms + 1..booked.booking.from_ms;
     let lent = jobs.iter().filter_map(|job| world.jobs.get(job));
     let lent = lent.filter(|it| it.job.start_ms.is_some_and(|at| lent_time.contains(&at)));
-    let lent: i64 = lent.flat_map(|it| held_by_node(it).into_values()).sum();
+    let of_pod = booked.booking.requirement.gpu_milli();
+    let mut places: BTreeMap<&NodeName, i64> = BTreeMap::new();
+    booked.claim.places.iter().for_each(|place| *places.entry(&place.node).or_default() += of_pod);
+    let inside =
+        |(node, milli): (&NodeName, i64)| milli.min(places.get(node).copied().unwrap_or(0));
+    let lent: i64 = lent.flat_map(|it| held_by_node(it).into_iter().map(inside)).sum();
     let own = booked.booking.as_job(JobId(0)).min_gpu_milli();
     let most = own * i64::from(percent) / 100;
     (lent > most).then(|| format!("{lent} milli-GPUs are lent; the limit is {most}"))

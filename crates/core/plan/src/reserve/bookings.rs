@@ -11,7 +11,7 @@ use dovetail_model::{
     Beneficiary, Booked, BookingVerdict, HoldingId, Job, JobId, Owner, ReservationId,
 };
 
-use super::bound::{OnNodes, expected_end_ms, most_lent_milli};
+use super::bound::{OnNodes, expected_end_ms, gpus_of, held_gpus, inside, most_lent_milli};
 use crate::engine::{Foreign, JobRecord, Jobs};
 use crate::gang::{Gang, PlacedPod};
 use crate::preemption::claims::{Leaving, Wanted, keep_wanted, still_held, wanted_by_claim};
@@ -43,7 +43,7 @@ pub(super) struct BookedGang {
 pub(crate) struct Opened {
     name: String,
     kept: Vec<HoldingRecord>,
-    /// GPUs that it may have there, in milli-GPU, where that is lent to it.
+    /// GPUs that it may have of those that are booked, in milli-GPU, where these are lent to it.
     most_milli: Option<i64>,
 }
 
@@ -166,9 +166,9 @@ impl Bookings {
                 return None;
             }
             let own: i64 = entry.gang.sets.iter().map(|set| gpu_milli(state, set)).sum();
-            let lent = entry.lent_to(jobs).map(Job::present_gpu_milli).sum::<i64>();
-            let most_milli = most_lent_milli(own, percent) - lent;
-            (record.job.min_gpu_milli() <= most_milli)
+            let most_milli = most_lent_milli(own, percent) - entry.lent_milli(state, jobs);
+            // How much of it the job would have is known when it has a place.
+            (record.job.min_gpu_milli().min(1) <= most_milli)
                 .then(|| opened(state, &entry.booked, Some(most_milli)))
         };
         self.in_force().filter_map(lends).collect()
@@ -275,8 +275,28 @@ impl Bookings {
 }
 
 impl BookedGang {
+    /// GPUs of its places.
+    fn gpus(&self, state: &State) -> OnNodes {
+        let places = self.booked.claim.places.iter();
+        let places =
+            places.filter_map(|place| Some((place.pod.pod_set, state.nodes.find(&place.node)?)));
+        gpus_of(state, &self.gang, places)
+    }
+
+    /// What running jobs have of its GPUs that were lent its room, in milli-GPU.
+    fn lent_milli(&self, state: &State, jobs: &Jobs) -> i64 {
+        let mut lent = self.lent_to(jobs).peekable();
+        // Most lend nothing by now, and may have many places.
+        if lent.peek().is_none() {
+            return 0;
+        }
+        let reserved = self.gpus(state);
+        let held = |record: &JobRecord| held_gpus(state, &record.gang, &record.holdings);
+        lent.map(|record| inside(&held(record), &reserved)).sum()
+    }
+
     /// Running jobs that were lent its room until its time.
-    fn lent_to<'j>(&self, jobs: &'j Jobs) -> impl Iterator<Item = &'j Job> + use<'j> {
+    fn lent_to<'j>(&self, jobs: &'j Jobs) -> impl Iterator<Item = &'j JobRecord> + use<'j> {
         let since_ms = self.booked.since_ms;
         let awaited = self.booked.claim.awaited.iter();
         let awaited: BTreeSet<JobId> = awaited
@@ -286,8 +306,7 @@ impl BookedGang {
             })
             .collect();
         let running = awaited.into_iter().filter_map(|job| jobs.records.get(&job));
-        let running = running.map(|record| &record.job);
-        running.filter(move |job| job.start_ms.is_some_and(|start_ms| start_ms >= since_ms))
+        running.filter(move |record| record.job.start_ms.is_some_and(|at_ms| at_ms >= since_ms))
     }
 }
 
@@ -302,12 +321,12 @@ fn gpu_milli(state: &State, set: &crate::gang::GangSet) -> i64 {
 }
 
 impl Opened {
-    /// Whether a job with so many GPUs on these nodes, in milli-GPU, has more of them than is lent
-    /// to it: all of them count of one that is on any of the nodes.
-    pub(super) fn is_exceeded(&self, gpus: &OnNodes) -> bool {
+    /// Whether a job with so many GPUs on these nodes, in milli-GPU, has more of those that are
+    /// booked than are lent to it.
+    pub(super) fn is_exceeded(&self, gpus: &OnNodes, state: &State, bookings: &Bookings) -> bool {
         let Some(most_milli) = self.most_milli else { return false };
-        let is_here = |record: &HoldingRecord| gpus.contains_key(&record.node);
-        gpus.values().sum::<i64>() > most_milli && self.kept.iter().any(is_here)
+        let booked = bookings.all.get(&self.name);
+        booked.is_some_and(|entry| inside(gpus, &entry.gpus(state)) > most_milli)
     }
 
     /// What is held there.

@@ -155,8 +155,8 @@ impl Reservations {
         };
         let helped = books.placement.state.helped;
         let gang = (gang, growth_limit);
-        let (placed, lenders) =
-            place_within_shares(job, gang, books, (lenders, &open[..]), exceeds)?;
+        let (placed, (lenders, open)) =
+            place_within_shares(job, gang, books, (lenders, open), exceeds)?;
         let state = &mut books.placement.state;
         books.kept.bookings.note_start(state, &open, &placed);
         // What is not used is reserved again before anything else is tried.
@@ -274,32 +274,33 @@ impl Reservations {
 
 /// Places a job in what is kept for it, in what is `open` to it and in the room of `lenders`. If it
 /// would exceed what one of them lends at its smallest size, it is placed again without that room;
-/// beyond that size it grows as far as all of them lend. Those in whose room it may be.
+/// beyond that size it grows as far as all of them lend. Those in whose room it may be, and what is
+/// open to it of that.
 fn place_within_shares(
     job: JobId,
     (gang, growth_limit): (&Gang, Bounds),
     books: &mut Books,
-    (mut lenders, open): (Vec<JobId>, &[Opened]),
+    (mut lenders, mut open): (Vec<JobId>, Vec<Opened>),
     exceeds: impl Fn(&Books, JobId, &[PlacedPod]) -> bool,
-) -> Option<(Vec<PlacedPod>, Vec<JobId>)> {
+) -> Option<(Vec<PlacedPod>, (Vec<JobId>, Vec<Opened>))> {
     let (helped, draws) = (books.placement.state.helped, books.placement.draws());
     let smallest = gang.min_pods() as usize;
     while !lenders.is_empty() || !open.is_empty() {
         let (state, record) = (&books.placement.state, &books.jobs.records[&job]);
         let mut kept = books.kept.own_or_yielded(state, record, &lenders);
-        kept.extend(Opened::holdings(open, state, &books.kept.bookings));
+        kept.extend(Opened::holdings(&open, state, &books.kept.bookings));
         let state = &mut books.placement.state;
         let mark = state.begin();
         kept.into_iter().for_each(|id| drop(state.release(id)));
         let mut placed = books.placement.place(job, gang, growth_limit.clone());
-        let all = lenders.len();
+        let all = (lenders.len(), open.len());
         if let Some(placed) = &mut placed {
             let smallest = &placed[..smallest.min(placed.len())];
             lenders.retain(|lender| !exceeds(books, *lender, smallest));
-            if lenders.len() == all {
+            open.retain(|open| !exceeds_booked(books, open, (job, smallest)));
+            if (lenders.len(), open.len()) == all {
                 let pods = most_pods(placed, smallest.len(), |placed| {
-                    let gpus = of_placed(books, &books.jobs.records[&job], placed);
-                    open.iter().any(|open| open.is_exceeded(&gpus))
+                    open.iter().any(|open| exceeds_booked(books, open, (job, placed)))
                         || lenders.iter().any(|lender| exceeds(books, *lender, placed))
                 });
                 let state = &mut books.placement.state;
@@ -307,9 +308,9 @@ fn place_within_shares(
             }
         }
         let state = &mut books.placement.state;
-        if placed.is_some() && lenders.len() == all {
+        if placed.is_some() && (lenders.len(), open.len()) == all {
             state.commit(mark);
-            return placed.map(|placed| (placed, lenders));
+            return placed.map(|placed| (placed, (lenders, open)));
         }
         state.rollback(mark);
         state.helped = helped;
@@ -317,6 +318,12 @@ fn place_within_shares(
         books.placement.set_draws(draws);
     }
     None
+}
+
+/// Whether a job with these places would have more of what is booked than is lent to it.
+fn exceeds_booked(books: &Books, open: &Opened, (job, placed): (JobId, &[PlacedPod])) -> bool {
+    let gpus = of_placed(books, &books.jobs.records[&job], placed);
+    open.is_exceeded(&gpus, &books.placement.state, &books.kept.bookings)
 }
 
 /// Booked room that is lent to a job, of each booking so many percent at most, and that is booked

@@ -1,13 +1,12 @@
 //! How much of the reserved room of a job others are in.
 //!
-//! Of a job that runs there, what it holds on the nodes of the reservation counts, on each of them
-//! no more than is reserved there: what it holds elsewhere is in nobody's way. That is so too of
-//! pods beyond its smallest size. Of a job that waits for those that are preempted for it, its
-//! smallest size counts, as it may start anywhere; it starts with no more pods than may be lent.
+//! Pods beyond the smallest size of a job that runs there count like all others. Of a job that
+//! waits for those that are preempted for it, its smallest size counts, as it may start anywhere;
+//! it starts with no more pods than may be lent.
 
-use dovetail_model::{JobId, NodeId, Owner};
+use dovetail_model::JobId;
 
-use super::bound::{OnNodes, is_within_share};
+use super::bound::{OnNodes, gpus_of, held_gpus, inside, is_within_share};
 use super::lent::LentRooms;
 use crate::engine::{Books, JobRecord};
 use crate::gang::PlacedPod;
@@ -35,7 +34,7 @@ pub(super) fn exceeds_share(
     let records = &books.jobs.records;
     let own_milli = records.get(&lender).map_or(0, |record| record.job.min_gpu_milli());
     let placed = of_placed(books, &records[&job], placed);
-    let inside_milli = inside(placed, &reserved_for(books, lender));
+    let inside_milli = inside(&placed, &reserved_for(books, lender));
     let lent_milli = lent_milli(books, lent, (lender, job));
     inside_milli > 0 && !is_within_share(lent_milli + inside_milli, own_milli, percent)
 }
@@ -70,10 +69,11 @@ fn reserved_for(books: &Books, job: JobId) -> OnNodes {
     let Some((claim, record)) = claim.zip(books.jobs.records.get(&job)) else {
         return OnNodes::new();
     };
-    let nodes = &books.placement.state.nodes;
+    let state = &books.placement.state;
     let places = claim.places.iter();
-    let places = places.filter_map(|place| Some((place.pod.pod_set, nodes.find(&place.node)?)));
-    gpus_of(books, record, places)
+    let places =
+        places.filter_map(|place| Some((place.pod.pod_set, state.nodes.find(&place.node)?)));
+    gpus_of(state, &record.gang, places)
 }
 
 /// What a job holds of what is reserved, or might.
@@ -81,26 +81,13 @@ fn held_inside(books: &Books, record: &JobRecord, reserved: &OnNodes) -> i64 {
     if record.place.is_some() {
         return record.job.min_gpu_milli();
     }
-    let held = record.holdings.iter().map(|id| books.placement.state.holdings.get(*id));
-    let pods = held.filter_map(|held| match &held.owner {
-        Owner::Pod(pod) => Some((pod.pod_set, held.node)),
-        _ => None,
-    });
-    inside(gpus_of(books, record, pods), reserved)
-}
-
-/// GPUs of a reservation that a job holds, in thousandths.
-fn inside(held: OnNodes, reserved: &OnNodes) -> i64 {
-    let of_reserved = |(node, milli): (NodeId, i64)| {
-        let most_milli = reserved.get(&node).copied().unwrap_or(0);
-        milli.min(most_milli)
-    };
-    held.into_iter().map(of_reserved).sum()
+    inside(&held_gpus(&books.placement.state, &record.gang, &record.holdings), reserved)
 }
 
 /// GPUs of placed pods of a job.
 pub(super) fn of_placed(books: &Books, record: &JobRecord, placed: &[PlacedPod]) -> OnNodes {
-    gpus_of(books, record, placed.iter().map(|pod| (pod.pod.pod_set, pod.node)))
+    let pods = placed.iter().map(|pod| (pod.pod.pod_set, pod.node));
+    gpus_of(&books.placement.state, &record.gang, pods)
 }
 
 /// How many pods a job may start with, of which each beyond the first `smallest` may be left out:
@@ -121,19 +108,4 @@ pub(super) fn most_pods(
         }
     }
     least
-}
-
-fn gpus_of(
-    books: &Books,
-    record: &JobRecord,
-    pods: impl Iterator<Item = (u16, NodeId)>,
-) -> OnNodes {
-    let mut on = OnNodes::new();
-    for (pod_set, node) in pods {
-        if let Some(set) = record.gang.sets.get(usize::from(pod_set)) {
-            let shape = books.placement.state.shapes.get(set.shape);
-            *on.entry(node).or_default() += shape.gpu_milli;
-        }
-    }
-    on
 }

@@ -68,9 +68,9 @@ struct Judged {
 }
 
 impl Judged {
-    fn new(engine: &Engine) -> Self {
+    fn new(engine: &Engine, lent_percent: u32) -> Self {
         Self {
-            judge: Judge::new(&engine.snapshot()).with_reserved_places(100),
+            judge: Judge::new(&engine.snapshot()).with_reserved_places(lent_percent),
             found: Vec::new(),
             verdicts: Vec::new(),
             last: None,
@@ -136,12 +136,15 @@ impl Observer for Judged {
 
 /// Runs a world; the start of each job in hours, and what was seen.
 fn run(world: TimedWorld, reserve_heads: u32) -> (Vec<(String, f64)>, Judged) {
-    let reserve = ReserveConfig { heads: reserve_heads, ..ReserveConfig::default() };
+    run_with(world, ReserveConfig { heads: reserve_heads, ..ReserveConfig::default() })
+}
+
+fn run_with(world: TimedWorld, reserve: ReserveConfig) -> (Vec<(String, f64)>, Judged) {
     let policy = PolicySpec::named("best-fit");
     let engine = EngineConfig { policy, order: Order::FifoSkip, reserve, ..Default::default() };
     let config = TimedConfig { engine, estimates: Estimates::Trace, ..TimedConfig::default() };
     let mut simulation = Simulation::new(world, config).unwrap();
-    let mut judged = Judged::new(&simulation.engine);
+    let mut judged = Judged::new(&simulation.engine, reserve.lent_percent);
     simulation.run(None, &mut judged).unwrap();
     let start = |view: dovetail_sim::timed::JobView<'_>| {
         let start_ms = view.outcome.start_ms.unwrap_or(u64::MAX);
@@ -196,6 +199,29 @@ fn booked_room_is_lent_until_its_time_and_then_its_queue_alone_starts_there() {
             of_night,
             [BookingVerdict::Admitted, BookingVerdict::Active, BookingVerdict::Ended]
         );
+    }
+}
+
+#[test]
+fn a_job_that_ends_in_time_starts_on_a_node_of_which_a_part_is_booked() {
+    let wide = |id: &str, submit_h: u64, hours: u64| TraceJob {
+        gpu_count: 8,
+        ..job(id, "b", submit_h, 1, hours)
+    };
+    let world = TimedWorld {
+        nodes: nodes(1),
+        jobs: vec![wide("short", 1, 5), wide("long", 2, 9)],
+        bookings: vec![(ASKED_MS, booking("part", queue("a"), 2, 10 * HOUR_MS, 20 * HOUR_MS))],
+        ..TimedWorld::default()
+    };
+    // It has all that is booked, which is more than a half of that.
+    for (lent_percent, short_h) in [(100, 1.0), (50, 20.0)] {
+        let reserve = ReserveConfig { lent_percent, ..ReserveConfig::default() };
+        let (starts, judged) = run_with(world.clone(), reserve);
+        assert_eq!(judged.found, [], "{lent_percent}%: {starts:?}");
+        assert_eq!(of(&starts, "short"), short_h, "{lent_percent}%: {starts:?}");
+        assert!(of(&starts, "long") >= 20.0, "{lent_percent}%: {starts:?}");
+        assert_eq!(judged.whole, 1, "{lent_percent}%: {:?}", judged.short);
     }
 }
 
@@ -302,8 +328,8 @@ fn places_on_a_node_that_goes_away_are_searched_for_elsewhere() {
     assert_eq!(judged.found, []);
 }
 
-/// Jobs of three queues, from one GPU to two nodes, with run times that are known; and bookings
-/// asked for at any time, some for later and some at once.
+/// Jobs of three queues, from one GPU to two nodes, some with a whole node per pod, with run times
+/// that are known; and bookings asked for at any time, some for later and some at once.
 fn busy(seed: u64) -> TimedWorld {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut below = |most: u64| random.next_u64() % most;
@@ -313,6 +339,9 @@ fn busy(seed: u64) -> TimedWorld {
         submit_ms += below(HOUR_MS / 3);
         let queue = ["a", "b", "c"][below(3) as usize];
         let mut job = job(&number.to_string(), queue, 0, [1, 2, 4, 8, 16][below(5) as usize], 1);
+        if number % 2 == 1 && job.pod_count == 8 {
+            (job.pod_count, job.gpu_count) = (1, 8);
+        }
         let run_ms = 60_000 + below(6 * HOUR_MS);
         (job.submit_ms, job.duration_ms) = (submit_ms, Some(run_ms));
         // Every tenth states nothing.
