@@ -147,16 +147,16 @@ impl Reservations {
         let yielding = self.yield_to(books, job);
         let asked_milli = books.jobs.records[&job].job.min_gpu_milli();
         // How much of their room it would be in is known when it has a place.
-        let lenders = self.lenders(books, (job, start_ms), &yielding, asked_milli.min(1));
-        let open = booked_room(books, job, self.config.lent_percent);
+        let mut lenders = self.lenders(books, (job, start_ms), &yielding, asked_milli.min(1));
+        let mut open = booked_room(books, job, self.config.lent_percent);
         let share = (&self.lent, self.config.lent_percent);
         let exceeds = |books: &Books, lender: JobId, placed: &[PlacedPod]| {
             !yielding.contains(&lender) && exceeds_share(books, share, lender, (job, placed))
         };
         let helped = books.placement.state.helped;
         let gang = (gang, growth_limit);
-        let (placed, (lenders, open)) =
-            place_within_shares(job, gang, books, (lenders, open), exceeds)?;
+        let rooms = (&mut lenders, &mut open);
+        let placed = place_within_shares(job, gang, books, rooms, exceeds)?;
         let state = &mut books.placement.state;
         books.kept.bookings.note_start(state, &open, &placed);
         // What is not used is reserved again before anything else is tried.
@@ -274,21 +274,21 @@ impl Reservations {
 
 /// Places a job in what is kept for it, in what is `open` to it and in the room of `lenders`. If it
 /// would exceed what one of them lends at its smallest size, it is placed again without that room;
-/// beyond that size it grows as far as all of them lend. Those in whose room it may be, and what is
-/// open to it of that.
+/// beyond that size it grows as far as all of them lend. Those in whose room it may be are left,
+/// and so is what is open to it.
 fn place_within_shares(
     job: JobId,
     (gang, growth_limit): (&Gang, Bounds),
     books: &mut Books,
-    (mut lenders, mut open): (Vec<JobId>, Vec<Opened>),
+    (lenders, open): (&mut Vec<JobId>, &mut Vec<Opened>),
     exceeds: impl Fn(&Books, JobId, &[PlacedPod]) -> bool,
-) -> Option<(Vec<PlacedPod>, (Vec<JobId>, Vec<Opened>))> {
+) -> Option<Vec<PlacedPod>> {
     let (helped, draws) = (books.placement.state.helped, books.placement.draws());
     let smallest = gang.min_pods() as usize;
     while !lenders.is_empty() || !open.is_empty() {
         let (state, record) = (&books.placement.state, &books.jobs.records[&job]);
-        let mut kept = books.kept.own_or_yielded(state, record, &lenders);
-        kept.extend(Opened::holdings(&open, state, &books.kept.bookings));
+        let mut kept = books.kept.own_or_yielded(state, record, lenders.iter());
+        kept.extend(Opened::holdings(open, state, &books.kept.bookings));
         let state = &mut books.placement.state;
         let mark = state.begin();
         kept.into_iter().for_each(|id| drop(state.release(id)));
@@ -310,7 +310,7 @@ fn place_within_shares(
         let state = &mut books.placement.state;
         if placed.is_some() && (lenders.len(), open.len()) == all {
             state.commit(mark);
-            return placed.map(|placed| (placed, (lenders, open)));
+            return placed;
         }
         state.rollback(mark);
         state.helped = helped;
