@@ -137,6 +137,10 @@ impl Usage {
                 }
             }
         }
+    }
+
+    /// Forgets what was used by queues that are gone.
+    pub fn forget_gone(&mut self, quota: &Quota) {
         self.used.retain(|(queue, _), _| quota.knows(queue));
     }
 

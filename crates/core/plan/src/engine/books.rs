@@ -112,6 +112,9 @@ impl Books {
             let queues = self.jobs.records.values().map(|record| &record.job.queue);
             queues.for_each(|queue| self.quota.meet(queue));
         }
+        if let Some(usage) = &mut self.usage {
+            usage.forget_gone(&self.quota);
+        }
         self.jobs.recount(&mut self.quota);
     }
 

@@ -230,14 +230,13 @@ pub(super) fn of(engine: &Engine) -> Snapshot {
         name: name.clone(),
         disruptions_allowed: *allowed,
     };
-    let used = engine.books.usage.iter().flat_map(Usage::plain);
     Snapshot {
         now_ms: placement.now_ms,
         topology: state.topology.clone(),
         mig_tables: state.devices.mig_tables.clone(),
         nodes: ranked.into_iter().map(|(_, node)| engine.drains.as_told(node)).collect(),
         queues: quota.queues().cloned().collect(),
-        usage: used.filter(|usage| quota.knows(&usage.queue)).collect(),
+        usage: engine.books.usage.as_ref().map(Usage::plain).unwrap_or_default(),
         jobs,
         holdings,
         reasons,

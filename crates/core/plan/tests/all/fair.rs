@@ -503,6 +503,25 @@ fn usage_of_jobs_without_a_queue_outlasts_a_restart_while_none_of_them_is_there(
     assert_eq!(restored.snapshot().usage, used);
 }
 
+#[test]
+fn a_queue_that_is_removed_and_comes_back_has_used_nothing() {
+    let queues = vec![queue("a", 0, 1), queue("b", 0, 1)];
+    let mut world = World::under(config(false), &snapshot(1, queues));
+    submit(&mut world, "b", 8, 1, 0);
+    submit(&mut world, "a", 8, 1, 0);
+    world.now_ms += 50 * HOUR_MS;
+    world.end(1);
+    let used_by_b = |engine: &Engine| engine.snapshot().usage.iter().any(|it| it.queue == "b");
+    assert!(used_by_b(&world.engines[0]));
+    world.step(Event::QueueRemoved { name: "b".to_owned() });
+    let mut restored = Engine::new(config(false), &world.engines[0].snapshot()).expect("good");
+    let back = Event::QueueChanged(Box::new(queue("b", 0, 1)));
+    world.step(back.clone());
+    restored.step(back, world.now_ms).expect("a step");
+    assert!(!used_by_b(&world.engines[0]));
+    assert_eq!(restored.snapshot().usage, world.engines[0].snapshot().usage);
+}
+
 /// Two nodes: a gang that fills them, and a queue with a quota that wants one GPU again and again.
 fn thrashed(change: impl Fn(&mut Job)) -> World {
     let queues = vec![queue("ours", 8, 1), queue("lent", 0, 1)];
