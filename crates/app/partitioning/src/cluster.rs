@@ -28,6 +28,7 @@ use crate::amd_gpus::has_gpus;
 use crate::eligible::{Target, beside_instances, each, fits, holders, is_mig, requirement};
 use crate::expected::{ExpectedNode, ExpectedNodes};
 use crate::fleet::{Fleet, model_of_node};
+use crate::keep_whole::keep_of_each_product;
 use crate::layout::placed;
 use crate::objects::{Objects, SeenNode, check};
 use crate::profile_names::{IdleOn, Profiles, are_idle, idle_on, rename};
@@ -436,10 +437,8 @@ impl Reader<'_> {
             |pod: &&Pod| needs_room(pod) && !pod.requests.extended.keys().any(|name| is_mig(name));
         let asked = requested(self.objects, self.objects.pods.values().filter(asks));
         let asked = u32::try_from(asked).unwrap_or(u32::MAX);
-        let kept = self.policy.keep_whole.saturating_add(asked);
-        let world = &self.fleet.world;
-        let names = world.gpus.iter().map(|gpu| world.tables[gpu.table].name.clone());
-        self.fleet.keep_whole = names.map(|name| (name, kept)).collect();
+        self.fleet.keep_whole = self.policy.keep_whole.saturating_add(asked);
+        keep_of_each_product(&mut self.fleet, self.objects);
     }
 
     /// Pending pods by profile, priority, the nodes they may go to, and what they need there.

@@ -59,13 +59,18 @@ pub(crate) fn model_of_node<'t>(
     tables: &'t [MigTable],
     seen: &SeenNode,
 ) -> Option<(String, &'t MigTable)> {
-    let labels = &seen.node.meta.labels;
-    let product = model_of_product(model_label(labels)?);
+    let product = product_of(seen)?;
     // A table for this product alone has its name.
     match tables.iter().any(|table| table.name.eq_ignore_ascii_case(product)) {
         true => model_of(tables, product),
-        false => model_of(tables, &sized_model(labels)?),
+        false => model_of(tables, &sized_model(&seen.node.meta.labels)?),
     }
+}
+
+/// The product of the GPUs of a node, as its label states it. Products that are cut alike, and have
+/// one usual name, can differ in other ways: pods select nodes by this label.
+pub(crate) fn product_of(seen: &SeenNode) -> Option<&str> {
+    model_label(&seen.node.meta.labels).map(model_of_product)
 }
 
 /// The table of the GPUs of a node of a cluster; `None` if they cannot be cut.
@@ -94,8 +99,8 @@ pub struct Fleet {
     pub models: Vec<String>,
     /// Seconds that a change takes by those that were made; `None` if too few were.
     pub change_s: Option<i64>,
-    /// Free GPUs of each table that stay whole.
-    pub keep_whole: BTreeMap<String, u32>,
+    /// Free GPUs of each product that stay whole, if there are so many.
+    pub(crate) keep_whole: u32,
     /// Whether it is known at which memory slices the instances of each GPU start.
     pub starts_known: Vec<bool>,
     /// Nodes of which something stays as it is, each with the first reason.
@@ -134,7 +139,6 @@ impl Fleet {
     pub(crate) fn rules(&self) -> Rules {
         let usual = Rules::default();
         Rules {
-            keep_whole: self.keep_whole.clone(),
             created: self.created.clone(),
             change_s: self.change_s.unwrap_or(usual.change_s),
             ..usual

@@ -23,6 +23,7 @@
 //! | `amd_gpus`, `amd` | how the AMD GPUs of a node are partitioned; nodes whose AMD GPUs are not partitioned as a policy says |
 //! | `replicas` | nodes that do not offer their whole GPUs as a policy says |
 //! | `whole_gpus` | how many whole GPUs pending pods request, not counting pods that only nodes with parts of GPUs under this name take |
+//! | `keep_whole` | whole GPUs that a plan does not cut |
 //! | `stays` | why the GPUs of a node stay as they are |
 //! | `server` | the requests to the API server that a change takes |
 //! | `example` | what the generated cluster lacks for a plan |
@@ -48,6 +49,7 @@ mod field_line;
 pub mod fleet;
 pub mod for_pod;
 mod gpu_users;
+mod keep_whole;
 mod layout;
 pub mod measured;
 mod move_row;

@@ -206,12 +206,15 @@ fn empty(
     let mine: Vec<bool> = fleet.names.iter().map(|(name, _)| name == node).collect();
     let last = fleet.world.gpus.iter().map(|gpu| gpu.pool).max()?;
     let (old, own) = (fleet.world.gpus[mine.iter().position(|mine| *mine)?].pool, last + 1);
+    let mut kept = fleet.keep_whole;
     for (gpu, is_mine) in fleet.world.gpus.iter_mut().zip(&mine) {
         gpu.change = Change::Never;
         if *is_mine {
             gpu.pool = own;
             gpu.idle = [std::mem::take(&mut gpu.held), std::mem::take(&mut gpu.idle)].concat();
-            if !gpu.is_whole || policy.allow_mode_change {
+            let is_kept = gpu.is_whole && kept > 0;
+            kept -= u32::from(is_kept);
+            if !is_kept && (!gpu.is_whole || policy.allow_mode_change) {
                 gpu.change = Change::WhenEmpty;
             }
         }

@@ -13,7 +13,7 @@ use dovetail_sharing::{
 use crate::changes::{NodeChange, present};
 use crate::cluster::{needs_room, selects_none};
 use crate::eligible::holders;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, product_of};
 use crate::moves::{candidates, held_back, left_of_budget, lets_leave};
 use crate::objects::{Objects, SeenNode};
 use crate::stays::{IN_USE, has_vgpus, stays};
@@ -266,7 +266,7 @@ impl Room {
 }
 
 fn model(seen: &SeenNode) -> String {
-    node_gpus(&seen.node, seen.hami()).and_then(|gpus| gpus.model).unwrap_or_default()
+    product_of(seen).unwrap_or_default().to_owned()
 }
 
 /// What is odd about a policy: it selects nothing, or pods that should not share GPUs do.

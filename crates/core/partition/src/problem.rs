@@ -11,7 +11,7 @@ use std::rc::Rc;
 use dovetail_model::MigTable;
 
 use crate::columns::{Column, Context, GPU_MILLI, columns};
-use crate::world::{Change, Gpu, PartitionInput, Rules};
+use crate::world::{Gpu, PartitionInput, Rules};
 
 /// Value is so many times larger than everything below it: the bound of the linear program is then
 /// not blurred by lower levels.
@@ -61,17 +61,15 @@ impl Problem {
     pub(crate) fn of(world: &PartitionInput, rules: &Rules) -> Self {
         let names = demanded(world, rules);
         let pools: BTreeMap<u16, usize> = numbered(world.gpus.iter().map(|gpu| gpu.pool));
-        let frozen = kept_whole(world, rules);
         let wanted: Vec<Vec<Option<(usize, u32)>>> =
             world.tables.iter().map(|table| wanted(table, &names)).collect();
         let weights: Vec<Vec<i64>> =
             world.tables.iter().map(|table| weights(table, rules)).collect();
         let mut by_state: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for (place, gpu) in world.gpus.iter().enumerate() {
-            let change = if frozen[place] { Change::Never } else { gpu.change };
             let mut held = gpu.held.clone();
             held.sort_unstable();
-            let key = (gpu.table, gpu.pool, change, held, gpu.idle.clone());
+            let key = (gpu.table, gpu.pool, gpu.change, held, gpu.idle.clone());
             by_state.entry(key).or_default().push(place);
         }
         let mut states: BTreeMap<_, (usize, Rc<Vec<Column>>)> = BTreeMap::new();
@@ -214,22 +212,6 @@ fn weights(table: &MigTable, rules: &Rules) -> Vec<i64> {
         None => i64::from(rules.mix.is_empty() && !profile.has_media()),
     };
     table.profiles.iter().map(of).collect()
-}
-
-/// Whole GPUs that stay whole: of each table the last ones. Those that cannot change anyway are in
-/// use, or on nodes that take no pods: nobody who needs a whole GPU gets them.
-fn kept_whole(world: &PartitionInput, rules: &Rules) -> Vec<bool> {
-    let mut left = rules.keep_whole.clone();
-    let mut kept = vec![false; world.gpus.len()];
-    let may_change = |(_, gpu): &(usize, &Gpu)| gpu.is_whole && gpu.change != Change::Never;
-    for (place, gpu) in world.gpus.iter().enumerate().rev().filter(may_change) {
-        let name = &world.tables[gpu.table].name;
-        if let Some(left) = left.get_mut(name).filter(|left| **left > 0) {
-            *left -= 1;
-            kept[place] = true;
-        }
-    }
-    kept
 }
 
 /// Demand by what it is worth and where it may go. Every priority is worth more than all lower ones

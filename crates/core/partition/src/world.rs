@@ -62,8 +62,6 @@ pub struct Demand {
 /// When a change is worth it, and how long to search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Whole GPUs of each table that stay whole, besides those in use.
-    pub keep_whole: BTreeMap<String, u32>,
     /// Names of the profiles of which instances may be created; `None`: all. Idle instances of
     /// others serve pods like any, and are made again with a GPU that keeps them.
     pub created: Option<BTreeSet<String>>,
@@ -92,7 +90,6 @@ impl Rules {
 impl Default for Rules {
     fn default() -> Self {
         Self {
-            keep_whole: BTreeMap::new(),
             created: None,
             change_s: 180,
             horizon_s: 3_600,

@@ -56,6 +56,7 @@ mod partition_amd;
 mod partition_apply;
 mod partition_gpu_use;
 mod partition_guard;
+mod partition_keep_whole;
 mod partition_measured;
 mod partition_moves;
 mod partition_names;

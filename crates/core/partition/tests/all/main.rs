@@ -2,7 +2,6 @@
 #![allow(clippy::print_stderr, reason = "what was compared is worth a look: --nocapture shows it")]
 
 mod brute;
-mod keep_whole;
 mod made_again;
 mod many_pools;
 mod moves;
