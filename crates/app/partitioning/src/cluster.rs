@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use dovetail_console::app::App;
+use dovetail_console::connection::connection_runtime;
 use dovetail_console::plain::plain_sentence;
 use dovetail_control::status::WAITING_FOR_QUOTA;
 use dovetail_gpus::{
@@ -67,8 +68,9 @@ pub(crate) fn objects(app: &App, flags: &ObjectFlags) -> Result<(Objects, u64)> 
     if flags.example {
         crate::example::add(&mut objects)?;
     }
-    if flags.server().is_some() {
+    if let Some(cluster) = flags.server() {
         check(&complete)?;
+        connection_runtime()?.block_on(objects.add_reservations(app, cluster))?;
     }
     objects.tell_skipped(app);
     if let Some(first) = objects.skipped.first()

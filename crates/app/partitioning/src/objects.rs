@@ -9,7 +9,8 @@ use dovetail_console::plain::plain;
 use dovetail_inventory::dump::{RawObject, Sink, Skipped};
 use dovetail_model::{Taint, TaintEffect};
 use dovetail_objects::{
-    CsiNode, Node, PersistentVolume, Pod, ResourceSlice, StorageClass, VolumeClaim, labels, read,
+    CsiNode, Kind, Node, PersistentVolume, Pod, Reservation, ResourceSlice, StorageClass,
+    VolumeClaim, labels, read,
 };
 use dovetail_sharing::names::{AMD_DRIVER, FORMER_REQUESTS, NVIDIA_DRIVER, RECORD, TAINT};
 use dovetail_sharing::{
@@ -25,7 +26,7 @@ use serde_json::Value;
 pub(crate) const OWNERS: [&str; 2] = ["Deployment", "StatefulSet"];
 
 /// The kinds that are always read.
-const KINDS: [&str; 7] = [
+const KINDS: [&str; 8] = [
     "Node",
     "Pod",
     "PersistentVolumeClaim",
@@ -33,7 +34,10 @@ const KINDS: [&str; 7] = [
     "StorageClass",
     "CSINode",
     "ResourceSlice",
+    RESERVATION,
 ];
+
+const RESERVATION: &str = "Reservation";
 
 /// Annotations of other systems that part GPUs themselves, and who writes its labels.
 #[derive(Default, Deserialize)]
@@ -121,6 +125,8 @@ pub(crate) struct Objects {
     pub(crate) csi: BTreeMap<String, CsiNode>,
     /// Nodes whose GPUs a DRA driver gives away, each with the driver.
     pub(crate) dra_nodes: BTreeMap<String, String>,
+    /// Nodes on which capacity is reserved, each with the Reservations and when they end.
+    pub(crate) reserved: BTreeMap<String, Vec<(String, u64)>>,
     /// What pods use of each GPU of a node, or why that is not known; only of nodes with such pods,
     /// and only where a Prometheus is named.
     pub(crate) gpu_use: BTreeMap<String, Result<Vec<GpuUse>, String>>,
@@ -150,10 +156,40 @@ impl Objects {
         let lists = read_some_lists(&config, PAGE, is_wanted, &mut objects).await;
         let lists = lists.with_context(|| cluster.name())?;
         check(&lists.complete)?;
+        note_hidden_reservations(app, &lists.refused);
         let is_owner = |kind: &String| kind.ends_with(".apps");
         objects.unlisted = lists.refused.into_iter().filter(is_owner).collect();
         objects.tell_skipped(app);
         Ok(objects)
+    }
+
+    /// Adds the Reservations of a cluster, which are not among the objects of an audit.
+    ///
+    /// # Errors
+    /// A cluster that does not answer.
+    pub(crate) async fn add_reservations(
+        &mut self,
+        app: &App,
+        cluster: &ConnectionFlags,
+    ) -> Result<()> {
+        let config = cluster.connect().await?;
+        let lists = read_some_lists(&config, PAGE, |kind| kind == RESERVATION, self).await;
+        let lists = lists.with_context(|| cluster.name())?;
+        note_hidden_reservations(app, &lists.refused);
+        Ok(())
+    }
+
+    fn reserve(&mut self, name: &str, reservation: &Reservation) {
+        for node in reservation.reserved_nodes() {
+            let of_node = self.reserved.entry(node.to_owned()).or_default();
+            of_node.push((name.to_owned(), reservation.ends_ms()));
+        }
+    }
+
+    /// A Reservation that reserves capacity on a node and has not ended.
+    pub(crate) fn reservation_on(&self, node: &str, now_ms: u64) -> Option<&str> {
+        let mut reservations = self.reserved.get(node)?.iter();
+        reservations.find(|(_, ends_ms)| *ends_ms > now_ms).map(|(name, _)| name.as_str())
     }
 
     /// Names the first objects that could not be read.
@@ -222,9 +258,24 @@ impl Objects {
                     self.dra_nodes.insert(slice.node.to_string(), slice.driver.to_string());
                 }
             }
+            // Other schedulers have a kind of this name, too.
+            RESERVATION if raw.api_version.starts_with("dovetail.dev/") => {
+                let reservation = read(RESERVATION, json).map_err(|strange| told(&strange))?;
+                self.reserve(raw.name, &reservation);
+            }
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// Without Reservations, a node on which capacity is reserved would change.
+fn note_hidden_reservations(app: &App, refused: &[String]) {
+    if refused.contains(&Kind::Reservation.resource()) {
+        app.note(
+            "the credentials are not allowed to list reservations.dovetail.dev, so nodes with \
+             reserved capacity can change: grant the permissions in deploy/sharing/rbac.yaml",
+        );
     }
 }
 

@@ -62,6 +62,9 @@ pub(crate) fn stays_without_pods(
     if seen.node.unschedulable {
         return Some("the node is cordoned".to_owned());
     }
+    if let Some(reservation) = objects.reservation_on(name, now_ms) {
+        return Some(format!("the Reservation {reservation} reserves capacity of the node"));
+    }
     let taints = seen.node.taints.iter().map(|taint| &*taint.key);
     rests(label, record.as_ref(), now_ms).or_else(|| foreign_taint(taints, record.as_ref()))
 }

@@ -1,8 +1,8 @@
-//! Whole GPUs that `dovetail partition plan` does not cut.
+//! GPUs that `dovetail partition plan` leaves as they are for other pods.
 
 use serde_json::{Value, json};
 
-use crate::partition::{changed, node, planned, pod};
+use crate::partition::{A100, changed, node, one_gpu, planned, pod};
 use crate::program::Folder;
 
 /// A node with so many whole GPUs of a product.
@@ -41,4 +41,37 @@ fn gpus_of_each_product_stay_whole() {
     assert_eq!(changed(&all), ["pcie", "pcie", "sxm", "sxm"], "{all}");
     let kept = plan(&folder, &items, &json!({"keepWhole": 1}));
     assert_eq!(changed(&kept), ["pcie", "sxm"], "{kept}");
+}
+
+/// Other layouts would take the capacity for which pods are to come.
+#[test]
+fn nodes_on_which_capacity_is_reserved_do_not_change() {
+    let folder = Folder::new();
+    let small = |name: &str| one_gpu(name, A100, "nvidia.com/mig-1g.10gb", 7);
+    let items = [vec![small("free"), small("reserved")], full_instances(2)].concat();
+    let plan = |version: &str, phase: &str, to: &str| {
+        let reservation = json!({"apiVersion": version, "kind": "Reservation",
+            "metadata": {"name": "night"},
+            "spec": {"requests": {"nvidia.com/mig-1g.10gb": "1"},
+                "from": "2026-11-20T08:00:00Z", "to": to},
+            "status": {"phase": phase, "nodes": ["reserved"]}});
+        planned(&folder, &[items.clone(), vec![reservation]].concat(), "")
+    };
+    let (ours, to) = ("dovetail.dev/v1alpha1", "2026-11-20T18:00:00Z");
+    for phase in ["Admitted", "Active"] {
+        let kept = plan(ours, phase, to);
+        assert_eq!(changed(&kept), ["free"], "{phase}: {kept}");
+        let why = "the Reservation night reserves capacity of the node";
+        assert_eq!(kept["left_alone"], json!({(why): 1}), "{phase}");
+    }
+    for (version, phase, to) in [
+        (ours, "Refused", to),
+        (ours, "Ended", to),
+        // No scheduler has reported the end.
+        (ours, "Active", "2026-11-20T11:59:59Z"),
+        ("scheduling.koordinator.sh/v1alpha1", "Active", to),
+    ] {
+        let all = plan(version, phase, to);
+        assert_eq!(changed(&all), ["free", "reserved"], "{version} {phase} {to}: {all}");
+    }
 }

@@ -117,6 +117,23 @@ struct Toleration {
     effect: Box<str>,
 }
 
+impl Reservation {
+    /// The nodes on which capacity is reserved, as its status lists them; none until it is
+    /// admitted, and after it has ended.
+    pub fn reserved_nodes(&self) -> impl Iterator<Item = &str> {
+        let has_capacity = matches!(self.status["phase"].as_str(), Some("Admitted" | "Active"));
+        let nodes = self.status["nodes"].as_array().filter(|_| has_capacity);
+        nodes.into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    /// When it ends, in milliseconds since 1970; [`u64::MAX`] if that cannot be read. A status is
+    /// out of date where no scheduler runs.
+    pub fn ends_ms(&self) -> u64 {
+        let ends = self.to.parse::<jiff::Timestamp>();
+        ends.map_or(u64::MAX, |ends| ends.as_millisecond().max(0).cast_unsigned())
+    }
+}
+
 /// The schema of a reservation's `spec` for its CustomResourceDefinition.
 pub fn reservation_spec_schema() -> Value {
     structural::<SpecJson>()

@@ -55,7 +55,7 @@ const fn other(kind: &'static str, path: &'static str) -> Listed {
     Listed { of: Of::Other(kind, path), older: "", is_optional: true }
 }
 
-const LISTED: [Listed; 53] = [
+const LISTED: [Listed; 54] = [
     always(Kind::Node),
     always(Kind::Namespace),
     always(Kind::Pod),
@@ -95,6 +95,7 @@ const LISTED: [Listed; 53] = [
     either(Kind::KueueTopology, "/apis/kueue.x-k8s.io/v1beta1/topologies"),
     if_there(Kind::KaiTopology),
     if_there(Kind::Queue),
+    if_there(Kind::Reservation),
     if_there(Kind::Workload(WorkloadKind::JobSet)),
     if_there(Kind::Workload(WorkloadKind::LeaderWorkerSet)),
     Listed {
@@ -172,7 +173,8 @@ pub async fn read_lists(
     page: u32,
     sink: &mut dyn Sink,
 ) -> Result<Lists, ListError> {
-    read_some_lists(config, page, |_| true, sink).await
+    let is_audited = |kind: &str| kind != Kind::Reservation.bare_name();
+    read_some_lists(config, page, is_audited, sink).await
 }
 
 /// Reads those of the kinds, by name, that are wanted.
