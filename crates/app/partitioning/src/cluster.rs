@@ -29,7 +29,7 @@ use crate::amd_gpus::has_gpus;
 use crate::eligible::{Target, beside_instances, each, fits, holders, is_mig, requirement};
 use crate::expected::{ExpectedNode, ExpectedNodes};
 use crate::fleet::{Fleet, model_of_node};
-use crate::keep_whole::keep_of_each_product;
+use crate::keep_whole::{keep_for_pods, keep_of_each_product};
 use crate::layout::placed;
 use crate::objects::{Objects, SeenNode, check};
 use crate::profile_names::{IdleOn, Profiles, are_idle, idle_on, rename};
@@ -219,7 +219,7 @@ impl Reader<'_> {
         let profiles = Profiles::of(&self.fleet, self.tables, shown);
         self.fleet.created = profiles.listed(&self.fleet, &self.policy.profiles);
         self.demand(&targets, &profiles);
-        self.keep_whole();
+        self.keep_whole(&targets);
         self.fleet
     }
 
@@ -432,15 +432,17 @@ impl Reader<'_> {
         *self.fleet.not_planned.entry(why).or_default() += 1;
     }
 
-    /// Pending pods that ask for whole GPUs get them before any is cut, besides those that the
-    /// policy keeps. Pods that ask for instances, too, need them on a node that provides both.
-    fn keep_whole(&mut self) {
+    /// Whole GPUs for pending pods, and those that the policy keeps besides. Pods that ask for
+    /// instances, too, need them on a node that provides both.
+    fn keep_whole(&mut self, targets: &[Target]) {
         let asks =
             |pod: &&Pod| needs_room(pod) && !pod.requests.extended.keys().any(|name| is_mig(name));
-        let asked = requested(self.objects, self.objects.pods.values().filter(asks));
+        let pods: Vec<&Pod> = self.objects.pods.values().filter(asks).collect();
+        keep_for_pods(&mut self.fleet, self.objects, targets, &pods);
+        keep_of_each_product(&mut self.fleet, self.objects, self.policy.keep_whole);
+        let asked = requested(self.objects, pods.into_iter());
         let asked = u32::try_from(asked).unwrap_or(u32::MAX);
         self.fleet.keep_whole = self.policy.keep_whole.saturating_add(asked);
-        keep_of_each_product(&mut self.fleet, self.objects);
     }
 
     /// Pending pods by profile, priority, the nodes they may go to, and what they need there.

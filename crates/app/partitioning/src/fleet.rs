@@ -99,7 +99,8 @@ pub struct Fleet {
     pub models: Vec<String>,
     /// Seconds that a change takes by those that were made; `None` if too few were.
     pub change_s: Option<i64>,
-    /// Free GPUs of each product that stay whole, if there are so many.
+    /// Whole GPUs that pending pods request, and those that the policy keeps: of a node whose pods
+    /// leave, so many stay whole.
     pub(crate) keep_whole: u32,
     /// Whether it is known at which memory slices the instances of each GPU start.
     pub starts_known: Vec<bool>,

@@ -1,6 +1,6 @@
-//! How many whole GPUs pending pods request. Device plugins offer replicas and MIG instances under
-//! the name of whole GPUs, too: a pod that only such nodes take needs a part of a GPU, and keeps
-//! none whole.
+//! How many whole GPUs pending pods request, wherever they could get them. Device plugins offer
+//! replicas and MIG instances under the name of whole GPUs, too: a pod that only such nodes take
+//! needs a part of a GPU, and keeps none whole.
 
 use dovetail_gpus::node_gpus;
 use dovetail_model::labels::NVIDIA_GPU;

@@ -75,3 +75,35 @@ fn nodes_on_which_capacity_is_reserved_do_not_change() {
         assert_eq!(changed(&all), ["free", "reserved"], "{version} {phase} {to}: {all}");
     }
 }
+
+/// Whole GPUs elsewhere, or on several nodes, are of no use to such pods.
+#[test]
+fn pending_pods_keep_whole_the_gpus_that_they_can_use() {
+    let folder = Folder::new();
+    let nodes = vec![whole_node("a", A100, 2), whole_node("b", A100, 1)];
+    let asks = |name: &str, gpus: u32, host: &str| {
+        let on = match host {
+            "" => json!({}),
+            host => json!({"nodeSelector": {"kubernetes.io/hostname": host}}),
+        };
+        pod(name, "nvidia.com/gpu", gpus, None, &on)
+    };
+    for (pods, expected) in [
+        (vec![], vec!["a", "a", "b"]),
+        (vec![asks("w", 1, "a")], vec!["a", "b"]),
+        (vec![asks("w", 1, "b")], vec!["a", "a"]),
+        (vec![asks("w", 2, "")], vec!["b"]),
+        (vec![asks("v", 1, ""), asks("w", 2, "")], vec![]),
+        // No node has so many, and none is the one that it may go to.
+        (vec![asks("w", 3, "")], vec!["a", "a", "b"]),
+        (vec![asks("w", 1, "c")], vec!["a", "a", "b"]),
+    ] {
+        let items = [nodes.clone(), full_instances(3), pods.clone()].concat();
+        let plan = plan(&folder, &items, &json!({}));
+        assert_eq!(changed(&plan), expected, "{pods:?}: {plan}");
+    }
+    // The policy keeps one more of each product.
+    let items = [nodes, full_instances(3), vec![asks("w", 1, "a")]].concat();
+    let kept = plan(&folder, &items, &json!({"keepWhole": 1}));
+    assert_eq!(changed(&kept), ["a"], "{kept}");
+}
