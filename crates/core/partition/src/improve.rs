@@ -3,7 +3,8 @@
 
 use crate::problem::Problem;
 use crate::relaxation::Relaxation;
-use crate::search::{ColumnPrices, Search, ServedDemand, UnservedPods, by_pool};
+use crate::search::{ColumnPrices, Search};
+use crate::serving::{KindsOfPools, ServedDemand, UnservedPods, by_price, by_value, has_ways};
 
 /// So many GPUs are decided at once by branch and bound over all of them.
 const MOST_EXACT: usize = 8;
@@ -32,7 +33,7 @@ pub(crate) struct Assignment {
 struct Slots<'p> {
     problem: &'p Problem,
     priced: &'p ColumnPrices,
-    by_pool: Vec<Vec<Vec<usize>>>,
+    kinds: &'p KindsOfPools,
     /// Class of each GPU.
     classes: Vec<usize>,
     /// Rank of its column.
@@ -45,24 +46,20 @@ struct Slots<'p> {
 
 pub(crate) fn assign(problem: &Problem, relaxation: &Relaxation, steps: u64) -> Assignment {
     let priced = ColumnPrices::of(problem, &relaxation.prices);
-    let waiting = UnservedPods { left: problem.kinds.iter().map(|kind| kind.count).collect() };
-    let mut slots = Slots {
-        problem,
-        priced: &priced,
-        by_pool: by_pool(problem),
-        classes: Vec::new(),
-        ranks: Vec::new(),
-        served: Vec::new(),
-        waiting,
-        worth: 0,
-        steps,
-    };
+    // Of very many kinds and pools one order is enough.
+    let kinds = by_value(problem, relaxation.whole.is_some());
+    let mut slots = Slots::new(problem, &priced, &kinds, steps);
     let gpus: usize = problem.classes.iter().map(|class| class.gpus.len()).sum();
     let is_complete = if gpus <= MOST_EXACT {
         slots.decide_rest(&vec![0; problem.classes.len()], steps)
     } else {
         match &relaxation.whole {
-            Some(whole) => slots.round(whole),
+            Some(whole) => {
+                slots.round(whole, &kinds);
+                if has_ways(&kinds) {
+                    slots = slots.or_better(whole, &by_price(problem, &priced.surplus));
+                }
+            }
             None => slots.take_best(),
         }
         slots.improve(relaxation.bound);
@@ -77,26 +74,46 @@ pub(crate) fn assign(problem: &Problem, relaxation: &Relaxation, steps: u64) -> 
     }
 }
 
-impl Slots<'_> {
+impl<'p> Slots<'p> {
+    fn new(
+        problem: &'p Problem,
+        priced: &'p ColumnPrices,
+        kinds: &'p KindsOfPools,
+        steps: u64,
+    ) -> Self {
+        Self {
+            problem,
+            priced,
+            kinds,
+            classes: Vec::new(),
+            ranks: Vec::new(),
+            served: Vec::new(),
+            waiting: UnservedPods { left: problem.kinds.iter().map(|kind| kind.count).collect() },
+            worth: 0,
+            steps,
+        }
+    }
+
     fn search(&self, gpus: Vec<usize>, steps: u64, best: i128) -> Search<'_> {
         Search {
             problem: self.problem,
             priced: self.priced,
-            by_pool: &self.by_pool,
+            kinds: self.kinds,
             gpus,
             waiting: self.waiting.clone(),
             steps,
             best,
             found: None,
             chosen: Vec::new(),
+            has_skipped: false,
         }
     }
 
-    /// What a GPU of a class serves by the column of this rank, of what waits.
-    fn served(&self, class: usize, rank: usize) -> Option<ServedDemand> {
+    /// What a GPU of a class serves by the column of this rank, of what waits, in this order.
+    fn served(&self, class: usize, rank: usize, order: &KindsOfPools) -> Option<ServedDemand> {
         let of_class = &self.problem.classes[class];
         let column = self.priced.columns[class][rank].1;
-        let (pool, pods) = (&self.by_pool[of_class.pool], &of_class.columns[column].served);
+        let (pool, pods) = (&order[of_class.pool], &of_class.columns[column].served);
         self.waiting.serve(pool, &self.problem.kinds, &self.priced.surplus, pods)
     }
 
@@ -104,18 +121,23 @@ impl Slots<'_> {
         self.problem.classes[class].low[self.priced.columns[class][rank].1]
     }
 
-    fn add(&mut self, class: usize, rank: usize) -> bool {
-        let Some(served) = self.served(class, rank) else { return false };
+    fn add(&mut self, class: usize, rank: usize, order: &KindsOfPools) -> bool {
+        let Some(served) = self.served(class, rank, order) else { return false };
+        self.put(class, rank, served);
+        true
+    }
+
+    fn put(&mut self, class: usize, rank: usize, served: ServedDemand) {
         self.waiting.take(&served);
         self.worth += self.low(class, rank) + served.value;
         self.classes.push(class);
         self.ranks.push(rank);
         self.served.push(served);
-        true
     }
 
-    /// Takes whole GPUs from the linear program, and searches for the rest.
-    fn round(&mut self, whole: &[Vec<(usize, usize)>]) {
+    /// Takes whole GPUs from the linear program, which serve pods in this order, and searches for
+    /// the rest.
+    fn round(&mut self, whole: &[Vec<(usize, usize)>], order: &KindsOfPools) {
         let mut decided = vec![0; self.problem.classes.len()];
         for (class, columns) in whole.iter().enumerate() {
             for (column, count) in columns {
@@ -123,24 +145,34 @@ impl Slots<'_> {
                 let rank = ranked.map(|(_, column)| column).position(|known| known == column);
                 let rank = rank.expect("every column has a rank");
                 for _ in 0..*count {
-                    decided[class] += usize::from(self.add(class, rank));
+                    decided[class] += usize::from(self.add(class, rank, order));
                 }
             }
         }
         self.decide_rest(&decided, STEPS_OF_FIRST);
     }
 
+    /// This choice, or the one in which GPUs serve pods in another order, if that is worth more.
+    fn or_better(mut self, whole: &[Vec<(usize, usize)>], order: &KindsOfPools) -> Self {
+        let mut other = Self::new(self.problem, self.priced, self.kinds, self.steps);
+        other.round(whole, order);
+        self.steps = other.steps;
+        if other.worth > self.worth { other } else { self }
+    }
+
     /// Takes for one GPU after the other the column that is worth most with the pods that wait.
     fn take_best(&mut self) {
-        let problem = self.problem;
+        let (problem, order) = (self.problem, self.kinds);
         for (class, of_class) in problem.classes.iter().enumerate() {
             for _ in &of_class.gpus {
-                let worth =
-                    |rank: &usize| Some(self.low(class, *rank) + self.served(class, *rank)?.value);
+                let worth = |rank: &usize| {
+                    let served = self.served(class, *rank, order)?;
+                    Some(self.low(class, *rank) + served.value)
+                };
                 // Of equal ones the first.
                 let best = (0..of_class.columns.len()).rev().max_by_key(worth);
                 if let Some(rank) = best {
-                    self.add(class, rank);
+                    self.add(class, rank, order);
                 }
             }
         }
@@ -158,13 +190,17 @@ impl Slots<'_> {
         let is_complete = search.run();
         let (left, found) = (search.steps, search.found);
         self.steps -= steps - left;
+        if let Some(found) = found {
+            for (class, (rank, served)) in gpus.into_iter().zip(found) {
+                self.put(class, rank, served);
+            }
+            return is_complete;
+        }
         // To leave every GPU as it is, is always possible.
-        let unchanged = |class: &usize| {
-            self.priced.columns[*class].iter().position(|(_, column)| *column == 0).unwrap_or(0)
-        };
-        let ranks = found.unwrap_or_else(|| gpus.iter().map(unchanged).collect());
-        for (class, rank) in gpus.iter().zip(ranks) {
-            self.add(*class, rank);
+        for class in gpus {
+            let columns = &self.priced.columns[class];
+            let rank = columns.iter().position(|(_, column)| *column == 0).unwrap_or(0);
+            self.add(class, rank, self.kinds);
         }
         is_complete
     }
@@ -218,12 +254,11 @@ impl Slots<'_> {
         search.run();
         let (left, found, best) = (search.steps, search.found, search.best);
         self.steps -= steps - left;
-        let Some(ranks) = found else {
+        let Some(found) = found else {
             slots.iter().for_each(|slot| self.waiting.take(&self.served[*slot]));
             return;
         };
-        for (slot, rank) in slots.iter().zip(ranks) {
-            let served = self.served(self.classes[*slot], rank).expect("the search has served it");
+        for (slot, (rank, served)) in slots.iter().zip(found) {
             self.waiting.take(&served);
             self.served[*slot] = served;
             self.ranks[*slot] = rank;

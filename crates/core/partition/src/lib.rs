@@ -13,6 +13,7 @@
 //! | `columns` | everything that could become of one GPU |
 //! | `problem` | classes of equal GPUs, kinds of demand, the objective as one number |
 //! | `simplex`, `relaxation` | the linear program over these classes: prices, a bound, a start |
+//! | `serving` | which pods a GPU serves, of those that ask for the same |
 //! | `search`, `improve` | whole GPUs: branch and bound, and improvement step by step |
 //! | `moves` | one instance in use that goes elsewhere to make room |
 //! | `planner`, `sizing` | the two questions |
@@ -28,6 +29,7 @@ mod problem;
 mod relaxation;
 mod replicas;
 mod search;
+mod serving;
 mod simplex;
 mod sizing;
 mod state;

@@ -5,6 +5,7 @@ mod brute;
 mod made_again;
 mod many_pools;
 mod moves;
+mod priorities;
 mod random_worlds;
 mod replicas;
 mod sizes;
