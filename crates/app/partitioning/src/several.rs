@@ -49,15 +49,16 @@ const NO_NODE: &str = "requests several instances, and dovetail found no plan th
 /// A world whose instances cannot be on its GPUs.
 pub(crate) fn plan_with_several(mut fleet: Fleet) -> Result<(Fleet, PartitionPlan)> {
     let mut pods = std::mem::take(&mut fleet.several);
+    let offered = fleet.world.offered_compute_slices();
     let plan = plan_together(&mut fleet)?;
     if pods.is_empty() {
         return Ok((fleet, plan));
     }
     rule_out(&fleet, &mut pods);
     put_in_order(&fleet, &mut pods);
-    // No plan serves more than all of them beside what it serves of the others.
+    // No plan serves more than all of them beside what it serves of the others, or than there is.
     let slices = pods.iter().map(|pod| slices_of(&fleet, pod));
-    let bound = slices.fold(plan.upper_bound_compute_slices, i64::saturating_add);
+    let bound = slices.fold(plan.upper_bound_compute_slices, i64::saturating_add).min(offered);
     let none = Trial::of(vec![None; pods.len()], fleet.clone(), plan);
     let plans_left = plans(&fleet, MOST_PLANS);
     let mut search = NodeSearch { base: &fleet, pods: &pods, plans_left };

@@ -89,6 +89,7 @@ pub fn plan(world: &PartitionInput, rules: &Rules) -> Result<PartitionPlan, Worl
             relax(&problem).bound / problem.unit
         }
     };
+    let bound = i64::try_from(bound).unwrap_or(i64::MAX).min(world.offered_compute_slices());
     let steps = relaxation.steps + assignment.steps;
     let is_best = assignment.is_best;
     let (gpus, accepted) = spread(world, rules, &problem, assignment);
@@ -102,7 +103,7 @@ pub fn plan(world: &PartitionInput, rules: &Rules) -> Result<PartitionPlan, Worl
         gpus,
         accepted,
         accepted_compute_slices,
-        upper_bound_compute_slices: i64::try_from(bound).unwrap_or(i64::MAX),
+        upper_bound_compute_slices: bound,
         steps,
         is_best,
     })

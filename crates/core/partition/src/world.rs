@@ -140,6 +140,29 @@ pub enum WorldError {
 }
 
 impl PartitionInput {
+    /// Compute slices that the GPUs can offer to pending pods: all that are not in use of GPUs that
+    /// may change, and the idle instances of the others. Places in tables must be as
+    /// [`Self::check`] wants them.
+    pub fn offered_compute_slices(&self) -> i64 {
+        let of_gpu = |gpu: &Gpu| {
+            let table = &self.tables[gpu.table];
+            let slices = |instances: &[Instance]| -> i64 {
+                let of = |one: &Instance| i64::from(table.profiles[one.profile].compute_slices);
+                instances.iter().map(of).sum()
+            };
+            let may_change = match gpu.change {
+                Change::Idle => true,
+                Change::WhenEmpty => gpu.held.is_empty(),
+                Change::Never => false,
+            };
+            match may_change {
+                true => i64::from(table.compute_slices) - slices(&gpu.held),
+                false => slices(&gpu.idle),
+            }
+        };
+        self.gpus.iter().map(of_gpu).sum()
+    }
+
     /// Checks that every GPU is as its table allows.
     ///
     /// # Errors

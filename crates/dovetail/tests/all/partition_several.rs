@@ -280,3 +280,24 @@ fn many_pods_with_several_instances_are_served_by_few_plans() {
     assert_eq!(plan["accepted"], json!({"3g.40gb": 80}), "{plan}");
     assert_eq!((changed(&plan).len(), &plan["not_planned"]), (40, &json!({})), "{plan}");
 }
+
+/// Pods that request more than there is do not raise the bound above what the GPUs have.
+#[test]
+fn the_upper_bound_is_no_more_than_the_gpus_have() {
+    let pods = |count: u32| {
+        let two = json!({"nvidia.com/mig-3g.40gb": "2"});
+        (0..count).map(move |n| pod(&format!("p{n}"), &two, 0, None)).collect::<Vec<Value>>()
+    };
+    let offers = json!({"nvidia.com/mig-1g.10gb": "14"});
+    let runs = pod("runs", &json!({"nvidia.com/mig-1g.10gb": "1"}), 0, Some("b"));
+    for (items, count, bound) in [
+        (vec![small("a")], 1, 6),
+        (vec![small("a")], 3, 7),
+        // The second node is in use: its idle instances alone are there for pods.
+        (vec![small("a"), node("b", 2, &offers), runs], 9, 20),
+    ] {
+        let plan = planned(&[items, pods(count)].concat(), None);
+        assert_eq!(plan["upper_bound_compute_slices"], bound, "{plan}");
+        assert_eq!(plan["accepted_compute_slices"], 6, "{plan}");
+    }
+}
