@@ -224,9 +224,7 @@ impl Reader<'_> {
     }
 
     fn leave(&mut self, node: &str, why: &str, gpus: i64) {
-        self.fleet.stays.entry(node.to_owned()).or_insert_with(|| why.to_owned());
-        let gpus = usize::try_from(gpus).unwrap_or(0);
-        *self.fleet.left_alone.entry(why.to_owned()).or_default() += gpus;
+        self.fleet.leave(node, why, usize::try_from(gpus).unwrap_or(0));
     }
 
     fn node(&mut self, name: &str, seen: &SeenNode) {
@@ -439,10 +437,11 @@ impl Reader<'_> {
             |pod: &&Pod| needs_room(pod) && !pod.requests.extended.keys().any(|name| is_mig(name));
         let pods: Vec<&Pod> = self.objects.pods.values().filter(asks).collect();
         keep_for_pods(&mut self.fleet, self.objects, targets, &pods);
-        keep_of_each_product(&mut self.fleet, self.objects, self.policy.keep_whole);
+        let kept = self.policy.keep_whole;
+        keep_of_each_product(&mut self.fleet, self.objects, &self.holders, kept);
         let asked = requested(self.objects, pods.into_iter());
         let asked = u32::try_from(asked).unwrap_or(u32::MAX);
-        self.fleet.keep_whole = self.policy.keep_whole.saturating_add(asked);
+        self.fleet.keep_whole = kept.saturating_add(asked);
     }
 
     /// Pending pods by profile, priority, the nodes they may go to, and what they need there.

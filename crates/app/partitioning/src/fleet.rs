@@ -146,6 +146,12 @@ impl Fleet {
         }
     }
 
+    /// Notes why so many GPUs of a node stay as they are.
+    pub(crate) fn leave(&mut self, node: &str, why: &str, gpus: usize) {
+        self.stays.entry(node.to_owned()).or_insert_with(|| why.to_owned());
+        *self.left_alone.entry(why.to_owned()).or_default() += gpus;
+    }
+
     /// Whether instances of a profile may be created.
     pub(crate) fn may_create(&self, profile: &str) -> bool {
         self.created.as_ref().is_none_or(|created| created.contains(profile))

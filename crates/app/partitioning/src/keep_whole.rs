@@ -12,7 +12,11 @@ use dovetail_partition::Change;
 use crate::eligible::{Target, requirement};
 use crate::fleet::{Fleet, product_of};
 use crate::objects::Objects;
+use crate::stays::has_vgpus;
 use crate::together::node_of_gpu;
+
+const FOR_PODS: &str = "pending pods request these whole GPUs";
+const BY_POLICY: &str = "the policy keeps free GPUs whole (keepWhole)";
 
 /// A pending pod that requests whole GPUs.
 #[derive(PartialEq)]
@@ -99,26 +103,70 @@ pub(crate) fn keep_for_pods(
                     && let Some(kept) = node.take(&alike[0], is_beside_pods)
                 {
                     left -= 1;
-                    kept.iter().for_each(|gpu| fleet.world.gpus[*gpu].change = Change::Never);
+                    kept.into_iter().for_each(|gpu| keep(fleet, gpu, FOR_PODS));
                 }
             }
         }
     }
 }
 
-/// Of each product, so many further free GPUs stay whole: the last ones that could be cut. Two
-/// products can share one MIG table, and a pod that needs one of them cannot use the other.
-pub(crate) fn keep_of_each_product(fleet: &mut Fleet, objects: &Objects, count: u32) {
-    let mut left: BTreeMap<&str, u32> = BTreeMap::new();
-    for (gpu, (node, _)) in fleet.world.gpus.iter_mut().zip(&fleet.names).rev() {
+fn keep(fleet: &mut Fleet, gpu: usize, why: &str) {
+    fleet.world.gpus[gpu].change = Change::Never;
+    let (node, _) = fleet.names[gpu].clone();
+    fleet.leave(&node, why, 1);
+}
+
+/// Of each product, so many further free GPUs stay whole: those on nodes that do not change because
+/// pods use some of their GPUs, and the last ones that could be cut. Two products can share one MIG
+/// table, and a pod that needs one of them cannot use the other.
+pub(crate) fn keep_of_each_product(
+    fleet: &mut Fleet,
+    objects: &Objects,
+    holders: &BTreeMap<&str, Vec<&Pod>>,
+    count: u32,
+) {
+    let free = free_beside_pods(fleet, objects, holders);
+    let mut left: BTreeMap<&str, i64> = BTreeMap::new();
+    for number in (0..fleet.world.gpus.len()).rev() {
+        let gpu = &fleet.world.gpus[number];
         if !gpu.is_whole || gpu.change == Change::Never {
             continue;
         }
-        let product = objects.nodes.get(node).and_then(product_of).unwrap_or_default();
-        let left = left.entry(product).or_insert(count);
+        let seen = objects.nodes.get(&fleet.names[number].0);
+        let product = seen.and_then(product_of).unwrap_or_default();
+        let there = free.get(product).copied().unwrap_or(0);
+        let left = left.entry(product).or_insert_with(|| i64::from(count) - there);
         if *left > 0 {
             *left -= 1;
-            gpu.change = Change::Never;
+            keep(fleet, number, BY_POLICY);
         }
     }
+}
+
+/// By product, the whole GPUs that no pod uses on nodes that do not change because pods use others.
+fn free_beside_pods<'o>(
+    fleet: &Fleet,
+    objects: &'o Objects,
+    holders: &BTreeMap<&str, Vec<&Pod>>,
+) -> BTreeMap<&'o str, i64> {
+    let mut whole: BTreeMap<&str, i64> = BTreeMap::new();
+    for (gpu, (node, _)) in fleet.world.gpus.iter().zip(&fleet.names) {
+        if gpu.is_whole && fleet.in_use.contains(node) {
+            *whole.entry(node).or_default() += 1;
+        }
+    }
+    let mut free: BTreeMap<&str, i64> = BTreeMap::new();
+    for (node, whole) in whole {
+        let Some(seen) = objects.nodes.get(node) else { continue };
+        let pods = holders.get(node).map_or(&[][..], Vec::as_slice);
+        // Which GPUs claims and virtual GPUs are on is not in the API.
+        if has_vgpus(seen, pods) || pods.iter().any(|pod| pod.has_resource_claims) {
+            continue;
+        }
+        let used = |pod: &&Pod| pod.holds().extended.get(NVIDIA_GPU).copied().unwrap_or(0);
+        let used: i64 = pods.iter().map(used).sum();
+        let product = product_of(seen).unwrap_or_default();
+        *free.entry(product).or_default() += (whole - used).max(0);
+    }
+    free
 }

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use crate::partition::{A100, changed, node, one_gpu, planned, pod};
 use crate::program::Folder;
 
+const BY_POLICY: &str = "the policy keeps free GPUs whole (keepWhole)";
+
 /// A node with so many whole GPUs of a product.
 fn whole_node(name: &str, product: &str, gpus: u32) -> Value {
     let labels =
@@ -41,6 +43,22 @@ fn gpus_of_each_product_stay_whole() {
     assert_eq!(changed(&all), ["pcie", "pcie", "sxm", "sxm"], "{all}");
     let kept = plan(&folder, &items, &json!({"keepWhole": 1}));
     assert_eq!(changed(&kept), ["pcie", "sxm"], "{kept}");
+    assert_eq!(kept["left_alone"], json!({(BY_POLICY): 2}), "{kept}");
+}
+
+/// Free GPUs of a node on which pods use others stay whole, too; GPUs in use are not free.
+#[test]
+fn free_gpus_beside_those_in_use_count_as_whole() {
+    let folder = Folder::new();
+    let runs = |gpus: u32| pod("runs", "nvidia.com/gpu", gpus, Some("busy"), &json!({}));
+    let nodes = [whole_node("busy", A100, 2), whole_node("idle", A100, 2)];
+    for (used, keep, cut) in [(1, 1, 2), (1, 2, 1), (1, 3, 0), (2, 1, 1)] {
+        let items = [nodes.to_vec(), full_instances(4), vec![runs(used)]].concat();
+        let plan = plan(&folder, &items, &json!({"keepWhole": keep}));
+        assert_eq!(changed(&plan), vec!["idle"; cut], "{used} used, {keep} kept: {plan}");
+        let kept = plan["left_alone"].get(BY_POLICY).cloned().unwrap_or(json!(0));
+        assert_eq!(kept, json!(2 - cut), "{used} used, {keep} kept: {plan}");
+    }
 }
 
 /// Other layouts would take the capacity for which pods are to come.
@@ -106,4 +124,6 @@ fn pending_pods_keep_whole_the_gpus_that_they_can_use() {
     let items = [nodes, full_instances(3), vec![asks("w", 1, "a")]].concat();
     let kept = plan(&folder, &items, &json!({"keepWhole": 1}));
     assert_eq!(changed(&kept), ["a"], "{kept}");
+    let for_pods = "pending pods request these whole GPUs";
+    assert_eq!(kept["left_alone"], json!({(for_pods): 1, (BY_POLICY): 1}), "{kept}");
 }

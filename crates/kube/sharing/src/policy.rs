@@ -82,7 +82,7 @@ pub struct PolicySpec {
     #[serde(default)]
     #[schemars(length(max = 32))]
     pub profiles: Vec<String>,
-    /// Free GPUs of each model that stay whole.
+    /// Free GPUs of each model that stay whole, besides what pending pods request.
     #[serde(default)]
     #[schemars(with = "i32", range(min = 0, max = 1_000_000), extend("default" = 0))]
     pub keep_whole: u32,
