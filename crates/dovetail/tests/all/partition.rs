@@ -93,6 +93,13 @@ fn flags_of_slices_are_refused_with_what_to_do() {
         let called = folder.call(&format!("{call} {more}"));
         assert!(called.code == Some(2) && called.err.contains(told), "{more}: {}", called.err);
     }
+    for load in ["0", "1e-300", "0.0009", "10.1", "nan", "inf"] {
+        let called = folder.call(&call.replace("0.9", load));
+        assert_eq!(called.code, Some(2), "{load}: {}", called.err);
+        assert!(called.err.contains(": expected 0.001 to 10"), "{load}: {}", called.err);
+    }
+    let least = folder.json(&call.replace("0.9", "0.001 --requests 20"));
+    assert_eq!(least["rejected"], 0, "{least}");
     let unknown = folder.call(&call.replace("A100-40GB", "V100"));
     assert!(unknown.err.contains("--gpu V100: its MIG profiles are unknown"), "{}", unknown.err);
 }

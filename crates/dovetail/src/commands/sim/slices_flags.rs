@@ -1,5 +1,7 @@
 //! Flags of `--protocol slices`.
 
+use std::ops::RangeInclusive;
+
 use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -29,7 +31,7 @@ pub(crate) struct SlicesFlags {
     )]
     mix: Option<String>,
     /// slices: mean number of requested compute slices, divided by the number of compute slices of
-    /// all GPUs, such as 0.9 [required with slices]
+    /// all GPUs, 0.001 to 10, such as 0.9 [required with slices]
     #[arg(long, value_name = "RATIO", required_if_eq("protocol", "slices"))]
     load: Option<f64>,
     /// slices: number of pods; the first quarter is a warm-up [default: 3000]
@@ -48,6 +50,8 @@ pub(crate) struct SlicesFlags {
 const REQUESTS: u32 = 3_000;
 /// Most requests of a run.
 const MOST_REQUESTS: u32 = 10_000_000;
+/// Loads of a run. With much smaller ones, requests arrive later than a clock can count.
+const LOADS: RangeInclusive<f64> = 0.001..=10.0;
 /// What a move costs where nothing is said.
 const MOVE_COST_MS: u64 = 180_000;
 
@@ -94,8 +98,9 @@ impl SlicesFlags {
         let mix = self.mix.as_deref().and_then(Mix::named);
         let mix = mix.ok_or_else(|| refuse("--mix: unknown mix".to_owned()))?;
         let load = self.load.unwrap_or_default();
-        if !(load > 0.0 && load <= 10.0) {
-            return Err(refuse(format!("--load {load}: expected more than 0 and at most 10")));
+        if !LOADS.contains(&load) {
+            let (least, most) = (LOADS.start(), LOADS.end());
+            return Err(refuse(format!("--load {load}: expected {least} to {most}")));
         }
         let percent = self.moves.unwrap_or(0.0);
         if !(0.0..=100.0).contains(&percent) {
