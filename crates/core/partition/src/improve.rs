@@ -46,12 +46,13 @@ struct Slots<'p> {
 
 pub(crate) fn assign(problem: &Problem, relaxation: &Relaxation, steps: u64) -> Assignment {
     let priced = ColumnPrices::of(problem, &relaxation.prices);
-    // Of very many kinds and pools one order is enough.
+    // Of very many kinds and pools one order is enough, but no proof.
     let kinds = by_value(problem, relaxation.whole.is_some());
     let mut slots = Slots::new(problem, &priced, &kinds, steps);
     let gpus: usize = problem.classes.iter().map(|class| class.gpus.len()).sum();
     let is_complete = if gpus <= MOST_EXACT {
-        slots.decide_rest(&vec![0; problem.classes.len()], steps)
+        let is_complete = slots.decide_rest(&vec![0; problem.classes.len()], steps);
+        is_complete && relaxation.whole.is_some()
     } else {
         match &relaxation.whole {
             Some(whole) => {

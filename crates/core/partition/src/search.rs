@@ -87,10 +87,10 @@ impl Search<'_> {
             }
             self.steps -= 1;
             let (pool, pods) = (&self.kinds[of_class.pool], &of_class.columns[*column].served);
-            let (ways, is_all) = self.waiting.ways(pool, problem, &self.priced.surplus, pods);
-            self.steps = self.steps.saturating_sub(ways.len().saturating_sub(1) as u64);
-            self.has_skipped |= !is_all;
-            for served in ways {
+            let ways = self.waiting.ways(pool, &problem.kinds, &self.priced.surplus, pods);
+            self.steps = self.steps.saturating_sub(ways.more_steps);
+            self.has_skipped |= !ways.is_all;
+            for served in ways.served {
                 let own = of_class.low[*column] + served.value;
                 // Pods that pay less than the price, or more than they could have elsewhere, lower
                 // it.

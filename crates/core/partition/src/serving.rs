@@ -10,12 +10,17 @@ use crate::problem::{DemandKind, Problem};
 const MOST_WAYS: usize = 16;
 const MOST_TRIED: usize = 256;
 
+/// So many kinds that are tried take as long as a step of the search.
+const TRIED_IN_STEP: usize = 16;
+
 /// The kinds of demand of one profile that may go to one pool.
 pub(crate) struct PoolKinds {
     /// In the order in which they are served.
     kinds: Vec<usize>,
     /// No other order is better: each kind goes before those behind it.
     is_only_order: bool,
+    /// Of each kind, those that go before it; nothing if there is only one order.
+    before: Vec<Vec<usize>>,
 }
 
 /// By pool and profile the kinds that may go there.
@@ -50,9 +55,18 @@ fn of_pools(problem: &Problem, order: &[usize], has_ways: bool) -> KindsOfPools 
     let of_profile = |kinds: Vec<usize>| {
         let mut pairs = kinds.windows(2);
         let is_only_order = !has_ways || pairs.all(|pair| goes_before(problem, pair[0], pair[1]));
-        PoolKinds { kinds, is_only_order }
+        let before = if is_only_order { Vec::new() } else { before_each(problem, &kinds) };
+        PoolKinds { kinds, is_only_order, before }
     };
     by_pool.into_iter().map(|kinds| kinds.into_iter().map(of_profile).collect()).collect()
+}
+
+fn before_each(problem: &Problem, kinds: &[usize]) -> Vec<Vec<usize>> {
+    let of = |(rank, kind): (usize, &usize)| {
+        let earlier = kinds[..rank].iter().copied();
+        earlier.filter(|other| goes_before(problem, *other, *kind)).collect()
+    };
+    kinds.iter().enumerate().map(of).collect()
 }
 
 /// Whether a kind may be served before another one wherever both may go: it is worth no less, and
@@ -88,6 +102,15 @@ impl ServedDemand {
             of: pods,
         }
     }
+}
+
+/// Ways to serve the pods of a column.
+pub(crate) struct WaysToServe {
+    pub(crate) served: Vec<ServedDemand>,
+    /// Every way that can be best is among them.
+    pub(crate) is_all: bool,
+    /// Steps of the search that they cost beside the one of the column.
+    pub(crate) more_steps: u64,
 }
 
 /// Pods that still wait, and which of them a column would serve.
@@ -127,27 +150,30 @@ impl UnservedPods {
         Some(ServedDemand::of(pods, kinds, surplus))
     }
 
-    /// The same in every way that can be best, that of [`Self::serve`] first; false if some are left
-    /// out because they are too many.
+    /// The same in every way that can be best, that of [`Self::serve`] first, if they are not too
+    /// many.
     pub(crate) fn ways(
         &self,
         of_pool: &[PoolKinds],
-        problem: &Problem,
+        kinds: &[DemandKind],
         surplus: &[i128],
         served: &[(usize, u8)],
-    ) -> (Vec<ServedDemand>, bool) {
-        let first = self.serve(of_pool, &problem.kinds, surplus, served);
+    ) -> WaysToServe {
+        let first = self.serve(of_pool, kinds, surplus, served);
         if first.is_none() || served.iter().all(|(profile, _)| of_pool[*profile].is_only_order) {
-            return (first.into_iter().collect(), true);
+            let served = first.into_iter().collect();
+            return WaysToServe { served, is_all: true, more_steps: 0 };
         }
         let (taken, found) = (Vec::new(), Vec::new());
         let (left, tries) = (&self.left, MOST_TRIED);
-        let mut ways = Ways { problem, left, of_pool, served, taken, found, tries };
+        let mut ways = Ways { left, of_pool, served, taken, found, tries };
         ways.split_profile(0);
         let is_all = ways.tries > 0 && ways.found.len() < MOST_WAYS;
+        let tried = (MOST_TRIED - ways.tries) / TRIED_IN_STEP;
+        let more_steps = ways.found.len().saturating_sub(1).max(tried) as u64;
         let found = ways.found.into_iter();
-        let found = found.map(|pods| ServedDemand::of(pods, &problem.kinds, surplus));
-        (found.collect(), is_all)
+        let served = found.map(|pods| ServedDemand::of(pods, kinds, surplus)).collect();
+        WaysToServe { served, is_all, more_steps }
     }
 
     pub(crate) fn take(&mut self, served: &ServedDemand) {
@@ -159,9 +185,8 @@ impl UnservedPods {
     }
 }
 
-/// The ways to serve the pods of a column.
+/// The search for the ways to serve the pods of a column.
 struct Ways<'w> {
-    problem: &'w Problem,
     left: &'w [u32],
     of_pool: &'w [PoolKinds],
     /// Profiles with how many pods of each are served.
@@ -189,11 +214,12 @@ impl Ways<'_> {
             return self.split_profile(place + 1);
         }
         let of_pool = self.of_pool;
-        let PoolKinds { kinds, is_only_order } = &of_pool[self.served[place].0];
-        let Some(kind) = kinds.get(rank).copied() else { return };
-        let is_passed_over =
-            |other: &usize| self.is_left(*other) && goes_before(self.problem, *other, kind);
-        let most = match !is_only_order && kinds[..rank].iter().any(is_passed_over) {
+        let PoolKinds { kinds, is_only_order, before } = &of_pool[self.served[place].0];
+        let waits = |rank: &usize| self.left[kinds[*rank]] > 0;
+        let Some(rank) = (rank..kinds.len()).find(waits) else { return };
+        let kind = kinds[rank];
+        let is_passed_over = |other: &usize| self.is_left(*other);
+        let most = match !is_only_order && before[rank].iter().any(is_passed_over) {
             true => 0,
             false => missing.min(self.left[kind]),
         };
