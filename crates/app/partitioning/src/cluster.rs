@@ -29,7 +29,7 @@ use crate::amd_gpus::has_gpus;
 use crate::eligible::{Target, beside_instances, each, fits, holders, is_mig, requirement};
 use crate::expected::{ExpectedNode, ExpectedNodes};
 use crate::fleet::{Fleet, model_of_node};
-use crate::keep_whole::{keep_for_pods, keep_of_each_product};
+use crate::keep_whole::{self, BY_POLICY, FOR_PODS};
 use crate::layout::placed;
 use crate::objects::{Objects, SeenNode, check};
 use crate::profile_names::{IdleOn, Profiles, are_idle, idle_on, rename};
@@ -436,9 +436,11 @@ impl Reader<'_> {
         let asks =
             |pod: &&Pod| needs_room(pod) && !pod.requests.extended.keys().any(|name| is_mig(name));
         let pods: Vec<&Pod> = self.objects.pods.values().filter(asks).collect();
-        keep_for_pods(&mut self.fleet, self.objects, targets, &pods);
+        let for_pods = keep_whole::for_pods(&self.fleet, self.objects, targets, &pods);
+        self.fleet.leave_whole(for_pods, FOR_PODS);
         let kept = self.policy.keep_whole;
-        keep_of_each_product(&mut self.fleet, self.objects, &self.holders, kept);
+        let by_policy = keep_whole::of_each_product(&self.fleet, self.objects, &self.holders, kept);
+        self.fleet.leave_whole(by_policy, BY_POLICY);
         let asked = requested(self.objects, pods.into_iter());
         let asked = u32::try_from(asked).unwrap_or(u32::MAX);
         self.fleet.keep_whole = kept.saturating_add(asked);

@@ -6,7 +6,7 @@ use dovetail_console::app::App;
 use dovetail_gpus::{model_label, model_of_product, node_gpus, sized_model};
 use dovetail_model::labels::NVIDIA_MIG;
 use dovetail_model::{MigTable, canonical_gpu_model, gpu_model, lacks_memory_size};
-use dovetail_partition::{Instance, PartitionInput, Rules, WorldError};
+use dovetail_partition::{Change, Instance, PartitionInput, Rules, WorldError};
 use dovetail_settings::errors::BadInput;
 
 use crate::objects::SeenNode;
@@ -150,6 +150,15 @@ impl Fleet {
     pub(crate) fn leave(&mut self, node: &str, why: &str, gpus: usize) {
         self.stays.entry(node.to_owned()).or_insert_with(|| why.to_owned());
         *self.left_alone.entry(why.to_owned()).or_default() += gpus;
+    }
+
+    /// Leaves GPUs whole, and notes why.
+    pub(crate) fn leave_whole(&mut self, gpus: Vec<usize>, why: &str) {
+        for gpu in gpus {
+            self.world.gpus[gpu].change = Change::Never;
+            let (node, _) = self.names[gpu].clone();
+            self.leave(&node, why, 1);
+        }
     }
 
     /// Whether instances of a profile may be created.

@@ -15,8 +15,8 @@ use crate::objects::Objects;
 use crate::stays::has_vgpus;
 use crate::together::node_of_gpu;
 
-const FOR_PODS: &str = "pending pods request these whole GPUs";
-const BY_POLICY: &str = "the policy keeps free GPUs whole (keepWhole)";
+pub(crate) const FOR_PODS: &str = "pending pods request these whole GPUs";
+pub(crate) const BY_POLICY: &str = "the policy keeps free GPUs whole (keepWhole)";
 
 /// A pending pod that requests whole GPUs.
 #[derive(PartialEq)]
@@ -78,19 +78,20 @@ impl WholeNode {
     }
 }
 
-/// Pending pods get the whole GPUs that they request before any is cut, on nodes that they can use:
+/// The GPUs that stay whole for pending pods, which get what they request before any is cut, on nodes that they can use:
 /// first those where they fit now, of these those with the fewest whole GPUs. Pods with a higher
 /// priority come first, then those that request more GPUs of one node.
-pub(crate) fn keep_for_pods(
-    fleet: &mut Fleet,
+pub(crate) fn for_pods(
+    fleet: &Fleet,
     objects: &Objects,
     targets: &[Target],
     pods: &[&Pod],
-) {
+) -> Vec<usize> {
     let asking = pods.iter().filter_map(|pod| Asking::of(pod, objects));
     let mut asking: Vec<Asking> = asking.collect();
+    let mut kept = Vec::new();
     if asking.is_empty() {
-        return;
+        return kept;
     }
     asking.sort_by_key(|pod| (Reverse(pod.priority), Reverse(pod.gpus)));
     let mut nodes = WholeNode::all(fleet, objects, targets);
@@ -100,33 +101,29 @@ pub(crate) fn keep_for_pods(
             nodes.sort_by_key(|node| node.gpus.len());
             for node in &mut nodes {
                 while left > 0
-                    && let Some(kept) = node.take(&alike[0], is_beside_pods)
+                    && let Some(gpus) = node.take(&alike[0], is_beside_pods)
                 {
                     left -= 1;
-                    kept.into_iter().for_each(|gpu| keep(fleet, gpu, FOR_PODS));
+                    kept.extend(gpus);
                 }
             }
         }
     }
+    kept
 }
 
-fn keep(fleet: &mut Fleet, gpu: usize, why: &str) {
-    fleet.world.gpus[gpu].change = Change::Never;
-    let (node, _) = fleet.names[gpu].clone();
-    fleet.leave(&node, why, 1);
-}
-
-/// Of each product, so many further free GPUs stay whole: those on nodes that do not change because
+/// The GPUs of each product that stay whole by policy, so many further free ones: those on nodes that do not change because
 /// pods use some of their GPUs, and the last ones that could be cut. Two products can share one MIG
 /// table, and a pod that needs one of them cannot use the other.
-pub(crate) fn keep_of_each_product(
-    fleet: &mut Fleet,
+pub(crate) fn of_each_product(
+    fleet: &Fleet,
     objects: &Objects,
     holders: &BTreeMap<&str, Vec<&Pod>>,
     count: u32,
-) {
+) -> Vec<usize> {
     let free = free_beside_pods(fleet, objects, holders);
     let mut left: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut kept = Vec::new();
     for number in (0..fleet.world.gpus.len()).rev() {
         let gpu = &fleet.world.gpus[number];
         if !gpu.is_whole || gpu.change == Change::Never {
@@ -138,9 +135,10 @@ pub(crate) fn keep_of_each_product(
         let left = left.entry(product).or_insert_with(|| i64::from(count) - there);
         if *left > 0 {
             *left -= 1;
-            keep(fleet, number, BY_POLICY);
+            kept.push(number);
         }
     }
+    kept
 }
 
 /// By product, the whole GPUs that no pod uses on nodes that do not change because pods use others.

@@ -43,7 +43,7 @@ impl<'p> PodSize<'p> {
         Self { requests, gpus: gpus.collect(), conditions }
     }
 
-    /// That of pods in the world of a resource.
+    /// What pods of a simulated cluster request, whose GPUs all have this resource name.
     fn in_world(requirement: &'p Requirement, resource: &'p str) -> Self {
         let others = requirement.resources.extended.iter();
         let others = others.filter(|(name, count)| is_gpu_resource(name) && **count > 0);

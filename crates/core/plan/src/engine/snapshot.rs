@@ -131,7 +131,8 @@ fn with_jobs(
     config: &EngineConfig,
     snapshot: &Snapshot,
 ) -> Result<Books, EngineError> {
-    note_queues(&mut books, snapshot);
+    let counts_usage = books.usage.is_some();
+    note_queues(&mut books.quota, counts_usage, snapshot);
     for claim in &snapshot.claims {
         if snapshot.jobs.iter().any(|job| job.id == claim.job && waits(job)) {
             books.kept.claims.insert(claim.clone());
@@ -195,10 +196,10 @@ fn with_jobs(
 
 /// Queues that are described, and those that are not but have used something, also where they have
 /// no jobs at the moment.
-fn note_queues(books: &mut Books, snapshot: &Snapshot) {
-    snapshot.queues.iter().for_each(|queue| books.quota.set(queue.clone()));
-    if books.usage.is_some() {
-        snapshot.usage.iter().for_each(|usage| books.quota.meet(&usage.queue));
+fn note_queues(quota: &mut Quota, counts_usage: bool, snapshot: &Snapshot) {
+    snapshot.queues.iter().for_each(|queue| quota.set(queue.clone()));
+    if counts_usage {
+        snapshot.usage.iter().for_each(|usage| quota.meet(&usage.queue));
     }
 }
 
