@@ -78,9 +78,9 @@ impl WholeNode {
     }
 }
 
-/// The GPUs that stay whole for pending pods, which get what they request before any is cut, on nodes that they can use:
-/// first those where they fit now, of these those with the fewest whole GPUs. Pods with a higher
-/// priority come first, then those that request more GPUs of one node.
+/// The GPUs that stay whole for pending pods, which get what they request before any is cut, on
+/// nodes that they can use: first those where they fit now, of these those with the fewest whole
+/// GPUs. Pods with a higher priority come first, then those that request more GPUs of one node.
 pub(crate) fn for_pods(
     fleet: &Fleet,
     objects: &Objects,
@@ -112,9 +112,9 @@ pub(crate) fn for_pods(
     kept
 }
 
-/// The GPUs of each product that stay whole by policy, so many further free ones: those on nodes that do not change because
-/// pods use some of their GPUs, and the last ones that could be cut. Two products can share one MIG
-/// table, and a pod that needs one of them cannot use the other.
+/// The GPUs of each product that stay whole by policy, so many further free ones: those on nodes
+/// that do not change because pods use some of their GPUs, and the last ones that could be cut. Two
+/// products can share one MIG table, and a pod that needs one of them cannot use the other.
 pub(crate) fn of_each_product(
     fleet: &Fleet,
     objects: &Objects,

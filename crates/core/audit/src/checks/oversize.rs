@@ -79,7 +79,7 @@ impl<'p> PodSize<'p> {
         let most = |of: &dyn Fn(&Node) -> i64| self.nodes(all).map(of).max().unwrap_or(0);
         let gpus = self.gpus.iter().map(|(resource, asked)| {
             let most = most(&|node: &Node| offered(node, resource));
-            Excess { resource: *resource, asked: *asked, most }
+            Excess { resource, asked: *asked, most }
         });
         let cpu = Excess {
             resource: "cpu",
