@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_model::{Axis, Bounds, Charge, Queue, QueueName};
+use smallvec::SmallVec;
 
 use super::division::{Asks, divide};
 use super::quota::{Quota, Rank, UsageScope};
@@ -85,30 +86,74 @@ impl FairShares {
         bounds
     }
 
-    /// Where the first job of a queue stands, which asks for so much ([`Self::terms`]).
+    /// Whose turn it is of the first jobs of queues, each with what it asks for and its place. On
+    /// each level of the tree, the first of those below a queue stands for it; of equal ones, the
+    /// levels below count, then the place.
+    pub fn first<'q, P: Ord>(
+        &self,
+        quota: &'q Quota,
+        jobs: impl Iterator<Item = (&'q str, Charge, P)>,
+    ) -> Option<P> {
+        let level_of = |asked: &Charge, queue: &'q Queue, scope: UsageScope| {
+            let key = self.terms(quota, asked, (queue, scope)).key();
+            ((queue.name.as_str(), scope), key)
+        };
+        let mut left: Vec<Head<'q, P>> = jobs
+            .map(|(name, asked, place)| {
+                let levels = quota.by_level(name, |queue, scope| level_of(&asked, queue, scope));
+                Head { levels, place }
+            })
+            .collect();
+        let deepest = left.iter().map(|head| head.levels.len()).max()?;
+        for depth in (0..=deepest).rev() {
+            left.sort_by(|one, other| {
+                let above = one.above(depth).cmp(other.above(depth));
+                let below = || one.keys_from(depth).cmp(other.keys_from(depth));
+                above.then_with(below).then_with(|| one.place.cmp(&other.place))
+            });
+            left.dedup_by(|later, first| {
+                let is_below = |head: &Head<'q, P>| head.levels.len() > depth;
+                is_below(later) && is_below(first) && later.above(depth).eq(first.above(depth))
+            });
+        }
+        left.into_iter().next().map(|head| head.place)
+    }
+
+    /// Where any job of a queue stands that asks for so much, whichever others wait: above its own
+    /// queue it does not count, as siblings share those, and which of them asks for more says
+    /// nothing of it.
     pub fn rank(&self, quota: &Quota, name: &str, asked: &Charge) -> Rank {
-        let key = |queue: &Queue, level| self.terms(quota, name, asked, (queue, level)).key();
+        let nothing = Charge::default();
+        let key = |queue: &Queue, scope: UsageScope| {
+            let is_above = scope == UsageScope::All && queue.name != name;
+            let counted = if is_above { &nothing } else { asked };
+            self.terms_with(quota, (asked, counted), (queue, scope)).key()
+        };
         quota.by_level(name, key).into_iter().flatten().collect()
     }
 
-    /// What decides on one level for the first job of a queue of this name, which asks for so much:
-    /// queues within what they should have go first, then those within their quota with the job,
-    /// then those of higher priority, then the smaller part of what they should have (their quota
-    /// if that is more), with and without the job. The job counts in its own queue alone: siblings
-    /// share those above, and which of them asks for more says nothing of it.
+    /// What decides between a queue and those beside it if this job, which asks for so much, is the
+    /// first below it: queues within what they should have go first, then those within their quota
+    /// with the job, then those of higher priority, then the smaller part of what they should have
+    /// (their quota if that is more), with and without the job.
     pub fn terms(
         &self,
         quota: &Quota,
-        name: &str,
         asked: &Charge,
-        (queue, level): (&Queue, UsageScope),
+        (queue, scope): (&Queue, UsageScope),
     ) -> KaiTerms {
-        let held = quota.held(queue, level);
-        let is_above = level == UsageScope::All && queue.name != name;
-        let with_job = |axis: &Axis| match is_above {
-            true => held.get(axis),
-            false => held.get(axis).saturating_add(asked.get(axis)),
-        };
+        self.terms_with(quota, (asked, asked), (queue, scope))
+    }
+
+    /// The same where the job asks for so much and counts so much.
+    fn terms_with(
+        &self,
+        quota: &Quota,
+        (asked, counted): (&Charge, &Charge),
+        (queue, scope): (&Queue, UsageScope),
+    ) -> KaiTerms {
+        let held = quota.held(queue, scope);
+        let with_job = |axis: &Axis| held.get(axis).saturating_add(counted.get(axis));
         let asks = || AXES.iter().filter(|axis| asked.get(axis) > 0);
         let part = |amount: &dyn Fn(&Axis) -> i64| {
             let parts = AXES.iter().map(|axis| {
@@ -131,5 +176,24 @@ impl FairShares {
             part_with_job: part(&with_job),
             part: part(&|axis| held.get(axis)),
         }
+    }
+}
+
+/// The first job of a queue among others.
+struct Head<'q, P> {
+    /// Its queue and those above, the uppermost first, with what decides on each level.
+    levels: SmallVec<[((&'q str, UsageScope), [u64; 5]); 4]>,
+    place: P,
+}
+
+impl<P> Head<'_, P> {
+    /// The queues above a depth of the tree.
+    fn above(&self, depth: usize) -> impl Iterator<Item = (&str, UsageScope)> {
+        self.levels.iter().take(depth).map(|(queue, _)| *queue)
+    }
+
+    /// What decides from a depth of the tree on.
+    fn keys_from(&self, depth: usize) -> impl Iterator<Item = &[u64; 5]> {
+        self.levels.iter().skip(depth).map(|(_, key)| key)
     }
 }

@@ -264,12 +264,12 @@ impl Quota {
 
     /// A value of each queue above this one, the uppermost first, and of this one; its own jobs
     /// come last: they compete with the queues below it.
-    pub fn by_level<T>(
-        &self,
+    pub fn by_level<'s, T>(
+        &'s self,
         queue: &str,
-        mut value: impl FnMut(&Queue, UsageScope) -> T,
+        mut value: impl FnMut(&'s Queue, UsageScope) -> T,
     ) -> SmallVec<[T; 4]> {
-        let path: SmallVec<[&Queue; 4]> = self.way_up(queue).collect();
+        let path: SmallVec<[&'s Queue; 4]> = self.way_up(queue).collect();
         let above = path.iter().rev().map(|queue| (*queue, UsageScope::All));
         let own = path.first().map(|own| (*own, UsageScope::Own));
         above.chain(own).map(|(queue, level)| value(queue, level)).collect()

@@ -84,9 +84,7 @@ impl<'e> Questions<'e> {
             (Some(usage), _) => {
                 QueueTerms::FairTree(usage.terms(queue, scope, quota, capacity.total()))
             }
-            (None, Some(shares)) => {
-                QueueTerms::Kai(shares.terms(quota, &job.queue, &asked, (queue, scope)))
-            }
+            (None, Some(shares)) => QueueTerms::Kai(shares.terms(quota, &asked, (queue, scope))),
             (None, None) => QueueTerms::DominantShare(quota.terms(queue, scope, capacity.total())),
         };
         let level = |queue: &Queue, scope| {

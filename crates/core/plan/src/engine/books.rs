@@ -71,6 +71,12 @@ impl Books {
         let Self { jobs, quota, capacity, usage, .. } = self;
         let state = &self.placement.state;
         let Jobs { pending, records, .. } = jobs;
+        if let Some(shares) = &quota.shares {
+            let firsts = pending.awake_firsts().map(|(queue, place, class)| {
+                (queue, records[&place.2].gang.smallest(state), (place, class))
+            });
+            return shares.first(quota, firsts).map(|(place, class)| (place.2, class));
+        }
         let changed = usage.as_mut().map(Usage::take_changed_ranks);
         pending.next_by(changed, |queue, job| {
             let asked = || records[&job].gang.smallest(state);
@@ -342,8 +348,8 @@ pub(super) fn counts_all_queues(quota: &Quota, usage: Option<&Usage>) -> bool {
     usage.is_some() || quota.shares.is_some()
 }
 
-/// Where the jobs of a queue stand: by what it should have, of which the first asks for so much, or
-/// by what it has used, whichever the order counts, else by what it holds.
+/// Where the jobs of a queue stand: by what it should have, of which one asks for so much, or by
+/// what it has used, whichever the order counts, else by what it holds.
 fn rank(
     queue: &str,
     quota: &Quota,

@@ -84,6 +84,34 @@ fn a_job_does_not_start_where_another_would_reclaim_its_place_at_once() {
     }
 }
 
+/// Two departments share a node, each with a quota for all of it. The first team of one asks for
+/// all, the second, without a quota, for a quarter. The other department asks for half.
+#[test]
+fn a_department_is_compared_by_the_first_job_of_its_teams() {
+    let team = |name: &str, quota: i64, parent: Option<&str>| {
+        let guaranteed = Bounds { cpu_milli: Some(64_000), ..Bounds::gpus(Some(quota * 1_000)) };
+        Queue { guaranteed, parent: parent.map(str::to_owned), ..queue(name, quota) }
+    };
+    let queues = vec![
+        team("ours", 4, None),
+        team("first", 4, Some("ours")),
+        team("second", 0, Some("ours")),
+        team("theirs", 4, None),
+    ];
+    let job = |number: u64, queue: &str, gpus: u16| {
+        let job = Job::single(JobId(number), "job", 0, Arc::new(asks(whole(gpus))));
+        Event::Submitted(Box::new(Job { queue: queue.to_owned(), ..job }))
+    };
+    let events = vec![job(1, "first", 4), job(2, "second", 1), job(3, "theirs", 2)];
+    for naive in [false, true] {
+        let config = EngineConfig { naive, ..config(0) };
+        let snapshot = Snapshot { nodes: nodes(1), queues: queues.clone(), ..Snapshot::default() };
+        let mut engine = Engine::new(config, &snapshot).expect("a good world");
+        let plan = engine.step(Batch::of(events.clone()), 0).expect("good events");
+        assert_eq!((started(&plan), victims(&plan)), (vec![3, 2], vec![]), "{naive}");
+    }
+}
+
 /// One queue holds its quota of four, the other three of its four, and its first job, which asks
 /// for four more, has a reservation on the node of the former. Then a GPU is free.
 #[test]
