@@ -247,21 +247,13 @@ impl Pending {
         if is_known && awake.len() > 1 {
             return self.ranked.first(awake, priority, rank);
         }
-        let first = self.awake_firsts().map(|(_, place, _)| priority(place)).min()?;
-        let mut among = self.awake_firsts().filter(|(_, place, _)| priority(*place) == first);
+        let first = self.awake.firsts().map(|(_, place, _)| priority(place)).min()?;
+        let mut among = self.awake.firsts().filter(|(_, place, _)| priority(*place) == first);
         let next = match awake.len() {
             1 => among.next(),
             _ => among.min_by_key(|(queue, place, _)| (rank(queue, place.2), *place)),
         };
         next.map(|(_, place, class)| (place.2, class))
-    }
-
-    /// The first awake job of each queue, with its class, for orders that look at queues.
-    pub(crate) fn awake_firsts(&self) -> impl Iterator<Item = (&str, OrderKey, usize)> {
-        self.awake.by_queue.iter().filter_map(|(queue, awake)| {
-            let (place, class) = awake.first_key_value()?;
-            Some((queue.as_str(), *place, *class))
-        })
     }
 
     /// Of each queue that is `among` those looked at the first job of a class that is awake and

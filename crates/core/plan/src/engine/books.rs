@@ -72,7 +72,7 @@ impl Books {
         let state = &self.placement.state;
         let Jobs { pending, records, .. } = jobs;
         if let Some(shares) = &quota.shares {
-            let firsts = pending.awake_firsts().map(|(queue, place, class)| {
+            let firsts = pending.awake.firsts().map(|(queue, place, class)| {
                 (queue, records[&place.2].gang.smallest(state), (place, class))
             });
             return shares.first(quota, firsts).map(|(place, class)| (place.2, class));

@@ -20,6 +20,14 @@ impl Heads {
         self.all.values().copied()
     }
 
+    /// The first job of each queue, with its class, for orders that look at queues.
+    pub(crate) fn firsts(&self) -> impl Iterator<Item = (&str, OrderKey, usize)> {
+        self.by_queue.iter().filter_map(|(queue, of)| {
+            let (place, class) = of.first_key_value()?;
+            Some((queue.as_str(), *place, *class))
+        })
+    }
+
     /// A class has another first job, in this queue if that is asked for.
     pub(super) fn change(
         &mut self,
