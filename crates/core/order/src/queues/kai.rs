@@ -179,10 +179,13 @@ impl FairShares {
     }
 }
 
+/// A queue on one level of the tree, with what decides there.
+type Level<'q> = ((&'q str, UsageScope), [u64; 5]);
+
 /// The first job of a queue among others.
 struct Head<'q, P> {
-    /// Its queue and those above, the uppermost first, with what decides on each level.
-    levels: SmallVec<[((&'q str, UsageScope), [u64; 5]); 4]>,
+    /// Its queue and those above, the uppermost first.
+    levels: SmallVec<[Level<'q>; 4]>,
     place: P,
 }
 
