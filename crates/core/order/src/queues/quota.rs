@@ -164,6 +164,12 @@ impl Quota {
         self.way_up(queue).any(|queue| queue.bounded().next().is_some())
     }
 
+    /// Whether a queue or one above it can be at a bound: at its quota, it is not if it borrows.
+    pub fn limits(&self, queue: &str) -> bool {
+        self.way_up(queue)
+            .any(|queue| !queue.limit.is_empty() || !queue.borrows && !queue.guaranteed.is_empty())
+    }
+
     /// The first bound, of the queue itself or of one above, that keeps a job from starting which
     /// asks for so much, with what they are to hold besides.
     pub fn blocked_by(&self, queue: &str, asked: &Charge, beside: &Beside) -> Option<QuotaBlock> {

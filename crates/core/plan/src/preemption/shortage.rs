@@ -86,7 +86,7 @@ impl Bounded<'_> {
     /// that.
     pub(crate) fn growth_limit(&self, job: JobId, gang: &Gang) -> Option<Bounds> {
         let queue = &self.jobs.records[&job].job.queue;
-        if !self.quota.bounds(queue) {
+        if !self.quota.limits(queue) {
             return Some(Bounds::default());
         }
         let (asked, kept) = (gang.smallest(self.state), self.quota_kept(job));
@@ -148,7 +148,7 @@ impl Bounded<'_> {
     /// as important as it or more.
     pub(super) fn shortage(&self, job: JobId, gang: &Gang, leaving: &[HoldingId]) -> Shortage {
         let record = &self.jobs.records[&job];
-        if !self.quota.bounds(&record.job.queue) {
+        if !self.quota.limits(&record.job.queue) {
             return Shortage::default();
         }
         let mut beside = Beside::default();
