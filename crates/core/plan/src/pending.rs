@@ -7,7 +7,7 @@
 mod heads;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -256,20 +256,16 @@ impl Pending {
         next.map(|(_, place, class)| (place.2, class))
     }
 
-    /// Of each queue that is `among` those looked at the first job of a class that is awake and
-    /// that is such, for orders that look at queues. Of each queue some classes are looked at.
+    /// Queues with the first jobs of the first of their classes that are awake, for orders that
+    /// look at queues.
     pub(crate) fn awake_in_queues(
         &self,
-        among: impl Fn(&str) -> bool,
-        mut is_such: impl FnMut(JobId) -> bool,
-    ) -> Vec<(JobId, usize)> {
+    ) -> impl Iterator<Item = (&QueueName, impl Iterator<Item = (JobId, usize)>)> {
         const MAX_CLASSES: usize = 64;
-        let queues = self.awake.by_queue.iter().filter(|(queue, _)| among(queue.as_str()));
-        let first = |(_, awake): (&QueueName, &BTreeMap<OrderKey, usize>)| {
+        self.awake.by_queue.iter().map(|(queue, awake)| {
             let heads = awake.iter().take(MAX_CLASSES);
-            heads.map(|(place, class)| (place.2, *class)).find(|(job, _)| is_such(*job))
-        };
-        queues.filter_map(first).collect()
+            (queue, heads.map(|(place, class)| (place.2, *class)))
+        })
     }
 
     /// Puts a class to sleep until something it wants becomes better.

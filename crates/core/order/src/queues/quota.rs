@@ -1,6 +1,7 @@
 //! What queues are given and hold: whether a job may start within that, and which queue holds the
 //! smallest share of the cluster for its weight.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{Axis, BoundBy, Bounds, Charge, Queue, QueueName};
@@ -20,6 +21,7 @@ pub struct Quota {
     /// Those that nobody described ([`Quota::meet`]).
     nameless: BTreeSet<QueueName>,
     used: BTreeMap<QueueName, QueueCharges>,
+    version: u64,
     /// What queues should have, where the order divides the whole cluster.
     pub shares: Option<FairShares>,
 }
@@ -89,14 +91,21 @@ impl Quota {
         Self { shares, ..Self::default() }
     }
 
+    /// Another one whenever queues, or what they hold, may have changed.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
     /// Describes a queue, anew where it was described.
     pub fn set(&mut self, queue: Queue) {
+        self.version += 1;
         self.nameless.remove(&queue.name);
         self.queues.insert(queue.name.clone(), queue);
     }
 
     /// The queue is described no more; what is used of it stays counted.
     pub fn remove(&mut self, name: &str) {
+        self.version += 1;
         self.queues.remove(name);
     }
 
@@ -118,6 +127,7 @@ impl Quota {
     /// A job names a queue: without a description it is given nothing and bound by nothing.
     pub fn meet(&mut self, name: &str) {
         if !self.knows(name) {
+            self.version += 1;
             self.nameless.insert(name.to_owned());
             self.queues.insert(name.to_owned(), Queue::named(name));
         }
@@ -146,10 +156,10 @@ impl Quota {
 
     /// What a queue gets back from others, and nobody takes: its quota, or what it should have
     /// where the order divides the whole cluster.
-    pub fn entitled(&self, queue: &Queue) -> Bounds {
+    pub fn entitled<'q>(&self, queue: &'q Queue) -> Cow<'q, Bounds> {
         match &self.shares {
-            Some(shares) => shares.bounds(&queue.name),
-            None => queue.guaranteed.clone(),
+            Some(shares) => Cow::Owned(shares.bounds(&queue.name)),
+            None => Cow::Borrowed(&queue.guaranteed),
         }
     }
 
@@ -228,6 +238,7 @@ impl Quota {
 
     /// Counts a charge so many times (negative: takes back) for the queue and all above it.
     pub fn add(&mut self, queue: &str, charge: &Charge, times: i64) {
+        self.version += 1;
         if !self.queues.contains_key(queue) {
             return;
         }
@@ -244,6 +255,7 @@ impl Quota {
 
     /// Recounts usage after the tree changed.
     pub fn recount<'a>(&mut self, holds: impl Iterator<Item = (&'a str, &'a Charge)>) {
+        self.version += 1;
         self.used.clear();
         for (queue, charge) in holds {
             self.add(queue, charge, 1);

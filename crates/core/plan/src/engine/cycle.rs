@@ -7,12 +7,12 @@ use std::sync::Arc;
 use dovetail_model::{JobId, PendingReason, Plan};
 
 use super::models::{self, Models};
-use super::woken::{Woken, may_start};
+use super::woken::{Better, Woken, may_start};
 use super::{Books, Engine, dividing, overdue, reclaiming, turning};
 use crate::explain::DecisionRecord;
 use crate::gang::Gang;
 use crate::pending::{OrderKey, Pending, Sleep};
-use crate::preemption::{KeptQuota, PreemptOutcome};
+use crate::preemption::PreemptOutcome;
 use crate::reserve;
 use dovetail_state::cause::Help;
 
@@ -47,6 +47,7 @@ impl Tried {
 impl Engine {
     /// Starts whatever can start now; the decisions go to the plan.
     pub(super) fn cycle(&mut self, plan: &mut Plan) {
+        self.books.forget_known();
         let Books { placement, jobs, turns, run_times, .. } = &mut self.books;
         turning::turn(turns.as_mut(), jobs, placement);
         let raised = overdue::raise(jobs, run_times, placement);
@@ -123,16 +124,19 @@ impl Engine {
         let state = &mut self.books.placement.state;
         let helped = std::mem::take(&mut state.helped);
         let nodes = std::mem::take(&mut state.helped_nodes);
-        let mut known = KeptQuota::default();
+        let lent_until_ms = reserve::lent_until_ms(&self.books);
+        let better = Better { helped, nodes: &nodes, lent_until_ms };
+        let mut known = self.books.take_known();
         for class in self.books.jobs.pending.asleep_wanting(helped) {
             let sleep = self.books.jobs.pending.asleep(class).expect("it sleeps");
-            if may_start((class, sleep), &mut self.books, &mut known, (helped, &nodes)) {
+            if may_start((class, sleep), &mut self.books, &mut known, &better) {
                 woken.note(class, sleep);
                 self.books.jobs.pending.wake(class);
             } else if sleep.on().wants != sleep.wants {
                 self.books.jobs.pending.sleep(class, sleep.on());
             }
         }
+        self.books.keep_known(known);
         woken.note_helped(helped, nodes);
         for class in self.reserve.that_may_take(&mut self.books) {
             // It is woken for what is reserved for others, whatever woke it before.
@@ -150,8 +154,9 @@ impl Engine {
         woken: &mut Woken,
         plan: &mut Plan,
     ) -> Option<OrderKey> {
-        let known = &mut KeptQuota::default();
-        let asleep = woken.is_in_vain((job, class), (&mut self.books, &self.reserve), known);
+        let mut known = self.books.take_known();
+        let asleep = woken.is_in_vain((job, class), (&mut self.books, &self.reserve), &mut known);
+        self.books.keep_known(known);
         let is_due =
             woken.note_asked(asleep.is_some(), self.books.jobs.pending.awake.classes().len());
         let sleep = asleep?;
@@ -160,7 +165,9 @@ impl Engine {
         woken.forget(class);
         self.books.jobs.say(job, sleep.told(), plan);
         if is_due && self.books.jobs.pending.looks_at_queues() {
-            woken.let_sleep((&mut self.books, &self.reserve));
+            let mut known = self.books.take_known();
+            woken.let_sleep((&mut self.books, &self.reserve), &mut known);
+            self.books.keep_known(known);
         }
         Some(place)
     }

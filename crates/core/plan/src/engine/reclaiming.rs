@@ -10,7 +10,7 @@ use dovetail_model::JobId;
 
 use super::Books;
 use super::relations;
-use crate::preemption::{KeptQuota, might_reclaim};
+use crate::preemption::might_reclaim;
 use dovetail_order::book::TurnBook;
 
 /// The job to try, with its class, where this one is next.
@@ -24,17 +24,24 @@ fn first_that_would_reclaim(job: JobId, books: &mut Books) -> Option<(JobId, usi
     if !reclaims {
         return None;
     }
+    let mut known = books.take_known();
     let record = &books.jobs.records[&job];
     let (queue, takes) = (&record.job.queue, record.gang.largest(&books.placement.state));
-    let mut known = KeptQuota::default();
-    let would_reclaim = |other: JobId| {
-        let other = &books.jobs.records[&other];
-        let may = !other.job.preemption.never_preempts;
-        may && relations::beside(&*books, other, &mut known).would_reclaim(queue, &takes)
-    };
-    // Awake jobs are many: those of a queue are asked only if it might get anything back.
-    let among = |other: &str| might_reclaim(&books.quota, other, queue, &takes);
-    let all = books.jobs.pending.awake_in_queues(among, would_reclaim);
+    let mut all: Vec<(JobId, usize)> = Vec::new();
+    for (other, mut awake) in books.jobs.pending.awake_in_queues() {
+        // Awake jobs are many: those of a queue are asked only if it might get anything back.
+        if !known.has_left(&books.quota, other)
+            || !might_reclaim(&books.quota, other, queue, &takes)
+        {
+            continue;
+        }
+        all.extend(awake.find(|(job, _)| {
+            let other = &books.jobs.records[job];
+            let may = !other.job.preemption.never_preempts;
+            may && relations::beside(&*books, other, &mut known).would_reclaim(queue, &takes)
+        }));
+    }
+    books.keep_known(known);
     let turns = all.into_iter().map(|other| (books.turn_of(other.0), other));
     turns.min().map(|(_, other)| other)
 }

@@ -10,19 +10,21 @@ use dovetail_order::book::TurnBook;
 use dovetail_order::queues::quota::Beside;
 
 /// Whether a job, one of many, might make room for itself; cheap, and never wrong when it says no.
-pub(super) fn might_preempt(books: &Books, record: &JobRecord, known: &mut KeptQuota) -> bool {
+pub(crate) fn might_preempt(books: &Books, record: &JobRecord, known: &mut KeptQuota) -> bool {
     let priority = record.job.priority;
     let may = books.preempts && !record.job.preemption.never_preempts;
     let is_lower = |lowest: &(i32, JobId)| books.by_priority && lowest.0 < priority;
-    // Others might give back to its queue or make place for its standing.
-    let mut might_take = || {
-        let preemptor = beside(books, record, known).preemptor;
-        preemptor.may_reclaim() || takes_by_order(books, record, preemptor)
-    };
     may && (books.jobs.running.first().is_some_and(is_lower)
-        || books.kept.claims.below(&books.jobs, priority).next().is_some()
+        || known.may_take_claim(&books.kept.claims, &books.jobs, priority)
         || books.kept.foreign.has_room_below(priority)
-        || might_take())
+        || may_reclaim(books, record, known)
+        || has_open(books) && takes_by_order(books, record, beside(books, record, known).preemptor))
+}
+
+/// Whether others may have to give back to one of the queues of a job.
+pub(crate) fn may_reclaim(books: &Books, record: &JobRecord, known: &mut KeptQuota) -> bool {
+    let [reclaims, _] = reclaimed_by(books, record, known);
+    reclaims != 0
 }
 
 /// Whether anybody might make place for the standing of a job; cheap, and never wrong when it says
@@ -64,17 +66,12 @@ pub(crate) fn beside<'b>(
     known: &mut KeptQuota,
 ) -> Relation<'b> {
     let (turns, quota, queue) = (books.turns.as_ref(), &books.quota, &record.job.queue);
-    let may_reclaim = turns.is_some_and(TurnBook::reclaims)
-        && quota.way_up(queue).any(|queue| !quota.entitled(queue).is_empty());
-    let reclaimed = match may_reclaim {
-        true => reclaimed_by(books, record, known),
-        false => [0, 0],
-    };
+    let reclaimed = reclaimed_by(books, record, known);
     // None of those behind it has a better standing, or was submitted later than the latest.
     let latest_ms = books.jobs.pending.line.latest_submit_ms();
     let least = |standing: u64| turns.map_or(0, |turns| turns.size_of(standing, latest_ms));
     let exceeds = turns.is_some_and(TurnBook::reclaims)
-        && exceeds_kept(quota, queue, &record.gang.smallest(&books.placement.state));
+        && exceeds_kept(quota, queue, || record.gang.smallest(&books.placement.state));
     let preemptor = Preemptor::of(record, least, reclaimed, exceeds);
     let (by_priority, now_ms) = (books.by_priority, books.placement.now_ms);
     let spared = &books.kept.bookings.spared;
@@ -85,9 +82,13 @@ pub(crate) fn beside<'b>(
 /// The queues for which a job may reclaim, and those within their quotas, bit by bit.
 fn reclaimed_by(books: &Books, record: &JobRecord, known: &mut KeptQuota) -> [u32; 2] {
     let (quota, queue) = (&books.quota, &record.job.queue);
+    let do_queues = books.turns.as_ref().is_some_and(TurnBook::reclaims);
+    if !do_queues || !known.has_left(quota, queue) {
+        return [0, 0];
+    }
     let asked = record.gang.smallest(&books.placement.state);
     let of = |kept: &Beside| {
-        let entitled = |queue| Cow::Owned(quota.entitled(queue));
+        let entitled = |queue| quota.entitled(queue);
         let within = match quota.shares.is_some() {
             true => reclaims(quota, queue, (&asked, kept), |queue: &Queue| {
                 Cow::Borrowed(&queue.guaranteed)

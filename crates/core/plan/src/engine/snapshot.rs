@@ -14,7 +14,7 @@ use super::queues::Capacity;
 use super::{Books, Engine, EngineConfig, EngineError, JobRecord, Jobs, NodeSearch, Placement};
 use crate::gang::Gang;
 use crate::pending::{ByQueues, Pending};
-use crate::preemption::{OutlookSurvey, Preemption, ReservedCapacity};
+use crate::preemption::{KeptQuota, OutlookSurvey, Preemption, ReservedCapacity};
 use crate::reserve::{Reservations, gang_of};
 use dovetail_order::Order;
 use dovetail_order::QueueTurns;
@@ -67,6 +67,7 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
             Usage::new(config.turns.half_life_ms(), snapshot.now_ms, known)
                 .by_model(config.model_weights.clone())
         }),
+        known: KeptQuota::default(),
     };
     let mut empty = empty;
     let reserve = reservations(&config, snapshot, &mut empty.kept);

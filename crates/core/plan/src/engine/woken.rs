@@ -14,6 +14,15 @@ use dovetail_order::queues::quota::Beside;
 use dovetail_state::cause::Help;
 use dovetail_state::scope::Scope;
 
+/// What became better.
+pub(super) struct Better<'n> {
+    pub(super) helped: Help,
+    /// Where something was freed.
+    pub(super) nodes: &'n [NodeId],
+    /// The latest time until which room of others is lent.
+    pub(super) lent_until_ms: Option<u64>,
+}
+
 /// What became better in a cycle, and the classes that were woken for that.
 #[derive(Debug, Default)]
 pub(super) struct Woken {
@@ -93,12 +102,15 @@ impl Woken {
 
     /// All classes sleep on that were woken for room that is taken by now and are told nothing new:
     /// one after the other, each would first have to be found.
-    pub(super) fn let_sleep(&mut self, (books, reserve): (&mut Books, &Reservations)) {
-        let mut known = KeptQuota::default();
+    pub(super) fn let_sleep(
+        &mut self,
+        (books, reserve): (&mut Books, &Reservations),
+        known: &mut KeptQuota,
+    ) {
         let awake: Vec<usize> = books.jobs.pending.awake.classes().collect();
         for class in awake {
             let Some(job) = books.jobs.pending.first_of(class) else { continue };
-            let sleep = self.is_in_vain((job, class), (&mut *books, reserve), &mut known);
+            let sleep = self.is_in_vain((job, class), (&mut *books, reserve), known);
             let Some(sleep) = sleep else { continue };
             if books.jobs.records[&job].reason == Some(sleep.told()) {
                 books.jobs.pending.sleep(class, sleep);
@@ -138,9 +150,12 @@ impl Woken {
         known: &mut KeptQuota,
     ) -> Option<Sleep> {
         let (sleep, helped, nodes) = self.since(class)?;
-        if books.placement.state.helped != Help::NONE
-            || may_start((class, sleep), books, known, (helped, &nodes))
-        {
+        if books.placement.state.helped != Help::NONE {
+            return None;
+        }
+        let lent_until_ms = reserve::lent_until_ms(books);
+        let better = Better { helped, nodes: &nodes, lent_until_ms };
+        if may_start((class, sleep), books, known, &better) {
             return None;
         }
         let queue = &books.jobs.records[&job].job.queue;
@@ -173,8 +188,9 @@ pub(super) fn may_start(
     (class, sleep): (usize, Sleep),
     books: &mut Books,
     known: &mut KeptQuota,
-    (helped, nodes): (Help, &[NodeId]),
+    better: &Better<'_>,
 ) -> bool {
+    let Better { helped, nodes, lent_until_ms } = *better;
     let key = books.jobs.pending.asks(class);
     let wants = sleep.wants;
     let (is_claimed, has_room) = (key.claim.is_some(), !key.kept_room.is_empty());
@@ -186,7 +202,7 @@ pub(super) fn may_start(
     if books.kept.bookings.is_for(&key.queue, key.claim) {
         return true;
     }
-    if key.p90_ms.is_some() && reserve::lends_to(books, key.p90_ms) {
+    if reserve::lends_to(lent_until_ms, key.p90_ms, books.placement.now_ms) {
         return true;
     }
     if is_claimed {
@@ -206,12 +222,13 @@ pub(super) fn may_start(
     let gang = Arc::clone(&key.gang);
     if let Some(record) = first.filter(|_| might_preempt) {
         // What its queue may get back stands on any node.
-        if relations::beside(books, record, known).preemptor.may_reclaim() {
+        if relations::may_reclaim(books, record, known) {
             return true;
         }
         let is_plain = |shape| books.placement.state.shapes.get(shape).demand.is_plain();
         let only = gang.only_pod().filter(|set| is_plain(set.shape) && !wants.meets(Help::QUOTA));
-        return only.is_none_or(|set| might_clear(books, record, set.shape, nodes));
+        let relation = relations::beside(books, record, known);
+        return only.is_none_or(|set| might_clear(books, (record, &relation), set.shape, nodes));
     }
     if let Some(set) = gang.only_pod() {
         let demand = &books.placement.state.shapes.get(set.shape).demand;

@@ -28,23 +28,33 @@ pub(crate) const FIRST_OF_RESERVED: u32 = 1 << 30;
 
 /// All claims, by job.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Claims(BTreeMap<JobId, PreemptionReservation>);
+pub(crate) struct Claims {
+    all: BTreeMap<JobId, PreemptionReservation>,
+    version: u64,
+}
 
 impl Claims {
+    /// Another one whenever a claim may have changed.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
     pub(crate) fn get(&self, job: JobId) -> Option<&PreemptionReservation> {
-        self.0.get(&job)
+        self.all.get(&job)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &PreemptionReservation> {
-        self.0.values()
+        self.all.values()
     }
 
     pub(crate) fn insert(&mut self, claim: PreemptionReservation) {
-        self.0.insert(claim.job, claim);
+        self.version += 1;
+        self.all.insert(claim.job, claim);
     }
 
     pub(crate) fn remove(&mut self, job: JobId) -> Option<PreemptionReservation> {
-        self.0.remove(&job)
+        self.version += 1;
+        self.all.remove(&job)
     }
 
     /// The lowest number that no claim has.
@@ -88,6 +98,13 @@ impl Claims {
         })
     }
 
+    /// The lowest priority of a job whose claim any other may take from.
+    pub(crate) fn lowest(&self, jobs: &Jobs) -> Option<i32> {
+        let open = self.iter().filter(|claim| !claim.is_reclaimed);
+        let records = open.filter_map(|claim| jobs.records.get(&claim.job));
+        records.map(|record| record.job.priority).min()
+    }
+
     /// Keeps for each claim what it needs beyond what those still hold who are to leave. What one
     /// of them frees is counted on once, however many wait for it.
     pub(crate) fn keep_all(&mut self, state: &mut State, beside: Beside<'_>) {
@@ -110,12 +127,13 @@ impl Claims {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.is_empty()
     }
 
     /// The claim of a job, to be changed.
     pub(crate) fn get_mut(&mut self, job: JobId) -> Option<&mut PreemptionReservation> {
-        self.0.get_mut(&job)
+        self.version += 1;
+        self.all.get_mut(&job)
     }
 
     fn keep(

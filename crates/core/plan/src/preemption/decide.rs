@@ -113,10 +113,14 @@ impl Preemption {
         job: JobId,
         plan: &mut Plan,
     ) -> PreemptOutcome {
+        let mut known = books.take_known();
         let record = &books.jobs.records[&job];
-        if !books.might_preempt(record) {
+        let might = relations::might_preempt(books, record, &mut known);
+        books.keep_known(known);
+        if !might {
             return PreemptOutcome::Nothing;
         }
+        let record = &books.jobs.records[&job];
         let had_left = self.operations_left;
         let (_, class) = record.place.expect("it waits");
         let goes_first = self.first.is_empty() || self.first.contains(&class);
@@ -525,15 +529,14 @@ fn place_of(state: &State, placed: &PlacedPod) -> Place {
 /// never wrong when it says no. Only for what looks at amounts.
 pub(crate) fn might_clear(
     books: &Books,
-    record: &JobRecord,
+    (record, relation): (&JobRecord, &Relation<'_>),
     shape: ShapeId,
     nodes: &[NodeId],
 ) -> bool {
     let any = |relation: &Relation<'_>| {
         nodes.iter().any(|node| might_clear_one(books, relation, shape, *node))
     };
-    any(&books.relation(record))
-        && (!relations::has_open(books) || any(&relations::known(books, record)))
+    any(relation) && (!relations::has_open(books) || any(&relations::known(books, record)))
 }
 
 fn might_clear_one(books: &Books, relation: &Relation<'_>, shape: ShapeId, node: NodeId) -> bool {

@@ -66,7 +66,7 @@ impl<'e> Between<'e> {
 fn kept<'q>(quota: &Quota, queue: &'q Queue, gets_back: bool) -> Cow<'q, Bounds> {
     match gets_back {
         true => Cow::Borrowed(&queue.guaranteed),
-        false => Cow::Owned(quota.entitled(queue)),
+        false => quota.entitled(queue),
     }
 }
 
@@ -84,15 +84,28 @@ pub(crate) fn might_reclaim(quota: &Quota, ours: &str, theirs: &str, more: &Char
             || has_left(&queue.guaranteed) && between.would_lend(u32::MAX, more))
 }
 
+/// Whether a queue or one above it holds less of anything than its quota: no other gives back
+/// anything to its jobs.
+pub(super) fn has_quota_left(quota: &Quota, queue: &str) -> bool {
+    quota.way_up(queue).any(|queue| {
+        let held = quota.held(queue, UsageScope::All);
+        let has_left = |most: &Bounds| most.iter().any(|(axis, most)| held.get(&axis) < most);
+        has_left(&quota.entitled(queue)) || quota.shares.is_some() && has_left(&queue.guaranteed)
+    })
+}
+
 /// Whether a job that asks for so much exceeds the quota of its queue alone, while that holds no
 /// more than its quota. If such a job took the place of others of its queue, it would hold beyond
 /// the quota what they hold within it: others could take that from it, and they would get it back
 /// from those again, without end.
-pub(crate) fn exceeds_kept(quota: &Quota, queue: &str, asked: &Charge) -> bool {
+pub(crate) fn exceeds_kept(quota: &Quota, queue: &str, asked: impl FnOnce() -> Charge) -> bool {
     quota.way_up(queue).next().is_some_and(|queue| {
         let (entitled, held) = (quota.entitled(queue), quota.held(queue, UsageScope::All));
-        entitled.iter().any(|(axis, most)| asked.get(&axis) > most)
-            && entitled.iter().all(|(axis, most)| held.get(&axis) <= most)
+        // Most queues hold more.
+        entitled.iter().all(|(axis, most)| held.get(&axis) <= most) && {
+            let asked = asked();
+            entitled.iter().any(|(axis, most)| asked.get(&axis) > most)
+        }
     })
 }
 

@@ -10,12 +10,14 @@ use dovetail_model::{
 use smallvec::SmallVec;
 
 use super::Claims;
+use super::guarantees::has_quota_left;
 use super::units::{Repays, Unit};
 use crate::engine::charge::charge_there;
 use crate::engine::{JobRecord, Jobs};
 use crate::gang::Gang;
 use dovetail_order::queues::quota::{Beside, Quota, QuotaBlock};
 use dovetail_state::State;
+use rustc_hash::FxHashMap;
 
 /// By how much a job would bring each of its queues beyond a bound.
 #[derive(Clone, Debug, Default)]
@@ -104,12 +106,26 @@ impl Bounded<'_> {
     /// What is kept of a job's queues for jobs that room is kept for, as important as this one or
     /// more, beyond what those still hold who are to leave.
     pub(crate) fn quota_kept(&self, job: JobId) -> Beside {
-        let mut kept = Beside::default();
         let record = self.jobs.records.get(&job);
         let ours = record.map(|record| self.path(record)).unwrap_or_default();
+        self.kept_for(self.before(job), |other| self.shared(&ours, other))
+    }
+
+    /// The same of all queues, for jobs of a priority for which no room is kept.
+    fn kept_of_all(&self, priority: i32) -> Beside {
+        self.kept_for(self.at_least(priority), |other| self.path(other))
+    }
+
+    /// What is kept of some of the queues of each job for these that room is kept for.
+    fn kept_for<'c, 'q>(
+        &self,
+        claims: impl Iterator<Item = (&'c JobRecord, &'c PreemptionReservation)>,
+        queues_of: impl Fn(&JobRecord) -> Path<'q>,
+    ) -> Beside {
+        let mut kept = Beside::default();
         let mut awaited: BTreeSet<PodId> = BTreeSet::new();
-        for (record, claim) in self.before(job) {
-            let shared = self.shared(&ours, record);
+        for (record, claim) in claims {
+            let shared = queues_of(record);
             if !shared.is_empty() {
                 add(&mut kept, &shared, &self.claimed(record, claim), 1);
             }
@@ -120,7 +136,7 @@ impl Bounded<'_> {
         }
         for pod in awaited {
             let Some((record, charge)) = self.jobs.charge_of(self.state, pod) else { continue };
-            let mut shared = self.shared(&ours, record);
+            let mut shared = queues_of(record);
             shared.retain(|name| kept.contains_key(*name));
             if shared.is_empty() || self.jobs.held_by(self.state, pod).is_err() {
                 continue;
@@ -216,8 +232,15 @@ impl Bounded<'_> {
     /// Jobs that room is kept for and that go before this one, each with its claim.
     fn before(&self, job: JobId) -> impl Iterator<Item = (&JobRecord, &PreemptionReservation)> {
         let priority = self.jobs.records.get(&job).map_or(i32::MIN, |record| record.job.priority);
-        let others = self.claims.iter().filter(move |claim| claim.job != job);
-        others.filter_map(move |claim| {
+        self.at_least(priority).filter(move |(_, claim)| claim.job != job)
+    }
+
+    /// Jobs that room is kept for and that go before others of a priority, each with its claim.
+    fn at_least(
+        &self,
+        priority: i32,
+    ) -> impl Iterator<Item = (&JobRecord, &PreemptionReservation)> {
+        self.claims.iter().filter_map(move |claim| {
             let record = self.jobs.records.get(&claim.job)?;
             let goes_first = claim.is_reclaimed || record.job.priority >= priority;
             goes_first.then_some((record, claim))
@@ -236,21 +259,58 @@ fn add(beside: &mut Beside, queues: &[&QueueName], charge: &Charge, times: i64) 
     }
 }
 
-/// What is kept of queues for jobs that room is kept for, while nothing changes: it is the same for
-/// all jobs of a queue and a priority for which nothing is kept.
-#[derive(Default)]
-pub(crate) struct KeptQuota(BTreeMap<(QueueName, i32), Beside>);
+/// What is known of queues and claims while neither changes, nor what jobs hold: many jobs ask.
+#[derive(Debug, Default)]
+pub(crate) struct KeptQuota {
+    /// Versions of the queues and the claims.
+    as_of: (u64, u64),
+    /// What is kept of all queues for jobs that room is kept for, by the priority of those that
+    /// ask.
+    kept: BTreeMap<i32, Beside>,
+    /// Queues of which jobs might get anything back, and those of which none do.
+    has_left: FxHashMap<QueueName, bool>,
+    /// The lowest priority of a job whose claim others may take from.
+    lowest_claim: Option<Option<i32>>,
+}
 
 impl KeptQuota {
-    /// What is kept of a job's queues for others.
+    /// Forgets what was known of other versions.
+    pub(crate) fn renew(&mut self, quota: &Quota, claims: &Claims) {
+        let as_of = (quota.version(), claims.version());
+        if self.as_of != as_of {
+            *self = Self { as_of, ..Self::default() };
+        }
+    }
+
+    /// What is kept for others of a job's queues, and maybe of more.
     pub(crate) fn of(&mut self, record: &JobRecord, bounded: &Bounded<'_>) -> Cow<'_, Beside> {
-        let Job { id, queue, priority, .. } = &record.job;
+        let Job { id, priority, .. } = &record.job;
         // What is kept for itself is not kept for others.
         if bounded.claims.get(*id).is_some() {
             return Cow::Owned(bounded.quota_kept(*id));
         }
-        let known = self.0.entry((queue.clone(), *priority));
-        Cow::Borrowed(known.or_insert_with(|| bounded.quota_kept(*id)))
+        let known = self.kept.entry(*priority);
+        let known = known.or_insert_with(|| bounded.kept_of_all(*priority));
+        debug_assert_eq!(*known, bounded.kept_of_all(*priority), "what is kept has changed");
+        Cow::Borrowed(known)
+    }
+
+    /// Whether a queue might get anything back; never wrong when it says no.
+    pub(crate) fn has_left(&mut self, quota: &Quota, queue: &str) -> bool {
+        if let Some(known) = self.has_left.get(queue) {
+            debug_assert_eq!(*known, has_quota_left(quota, queue), "queue {queue} has changed");
+            return *known;
+        }
+        let has_left = has_quota_left(quota, queue);
+        self.has_left.insert(queue.to_owned(), has_left);
+        has_left
+    }
+
+    /// Whether a job of a priority may take from the claim of any other.
+    pub(crate) fn may_take_claim(&mut self, claims: &Claims, jobs: &Jobs, priority: i32) -> bool {
+        let lowest = *self.lowest_claim.get_or_insert_with(|| claims.lowest(jobs));
+        debug_assert_eq!(lowest, claims.lowest(jobs), "the claims have changed");
+        lowest.is_some_and(|lowest| lowest < priority)
     }
 }
 

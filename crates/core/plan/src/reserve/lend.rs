@@ -11,21 +11,28 @@ use super::heads::reserved_jobs;
 use super::share::{exceeds_share, lent_milli, most_pods, of_placed};
 use super::{Opened, Reservations};
 use crate::engine::Books;
+use crate::engine::relations::may_reclaim;
 use crate::gang::{Gang, PlacedPod};
 use dovetail_state::cause::Help;
 
-/// Whether a job that is expected to run so long (p90) could start in the room of any other at all.
-pub(crate) fn lends_to(books: &Books, p90_ms: Option<u64>) -> bool {
+/// The latest time until which room that is reserved for others is lent.
+pub(crate) fn lent_until_ms(books: &Books) -> Option<u64> {
     let latest_ms = books.kept.reserved.iter().map(|claim| claim.until_ms);
-    let latest_ms = latest_ms.chain(books.kept.bookings.lent_until_ms()).max();
-    let now_ms = books.placement.now_ms;
-    latest_ms.zip(p90_ms).is_some_and(|(latest_ms, p90_ms)| now_ms + p90_ms <= latest_ms)
+    latest_ms.chain(books.kept.bookings.lent_until_ms()).max()
+}
+
+/// Whether a job that is expected to run so long (p90) could start in the room of any other at all.
+pub(crate) fn lends_to(lent_until_ms: Option<u64>, p90_ms: Option<u64>, now_ms: u64) -> bool {
+    lent_until_ms.zip(p90_ms).is_some_and(|(latest_ms, p90_ms)| now_ms + p90_ms <= latest_ms)
 }
 
 /// Whether a job gets quota back from others.
-fn gets_back(books: &Books, job: JobId) -> bool {
+fn gets_back(books: &mut Books, job: JobId) -> bool {
+    let mut known = books.take_known();
     let record = books.jobs.records.get(&job);
-    record.is_some_and(|record| books.relation(record).preemptor.may_reclaim())
+    let gets_back = record.is_some_and(|record| may_reclaim(books, record, &mut known));
+    books.keep_known(known);
+    gets_back
 }
 
 /// Jobs whose reserved room is free to another.

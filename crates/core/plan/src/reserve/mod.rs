@@ -45,7 +45,7 @@ pub(crate) use awaited::{awaited_jobs, end_reservation, note_no_longer_awaited};
 pub(crate) use book::{Reservations, that_lend};
 pub(crate) use bookings::{Bookings, Opened};
 pub(crate) use calendar::{Calendar, gang_of};
-pub(crate) use lend::{Lenders, lends_to};
+pub(crate) use lend::{Lenders, lends_to, lent_until_ms};
 pub(crate) use lent::LentRooms;
 
 /// Whether and how capacity is reserved for jobs that are next.
