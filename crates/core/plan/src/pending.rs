@@ -122,6 +122,7 @@ pub(crate) struct Pending {
     due: BTreeSet<(u64, usize)>,
     /// Everything that some sleeping class wants, and maybe more.
     wanted: Help,
+    heads_version: u64,
     /// Who waits behind whom, by GPUs.
     pub(crate) line: Line,
 }
@@ -343,6 +344,12 @@ impl Pending {
         });
     }
 
+    /// Another one whenever another job may be the first of a class, or the first of a class may
+    /// wait for its quota, or no longer.
+    pub(crate) fn heads_version(&self) -> u64 {
+        self.heads_version
+    }
+
     /// First job of each class, best place first.
     pub(crate) fn heads(&self) -> impl Iterator<Item = (JobId, usize)> {
         self.heads.all.iter().map(|(place, class)| (place.2, *class))
@@ -374,9 +381,15 @@ impl Pending {
         let head = |class: &Class| class.jobs.first().copied();
         let awake = |class: &Class| head(class).filter(|_| class.asleep.is_none());
         let due = |class: &Class| class.asleep.and_then(|sleep| sleep.until_ms);
-        let before = (head(class), awake(class), due(class));
+        let is_bound = |class: &Class| {
+            class.asleep.is_some_and(|sleep| sleep.reason == PendingReason::WaitingForQuota)
+        };
+        let (before, was_bound) = ((head(class), awake(class), due(class)), is_bound(class));
         action(class);
         let after = (head(class), awake(class), due(class));
+        if before.0 != after.0 || was_bound != is_bound(class) {
+            self.heads_version += 1;
+        }
         if before.2 != after.2 {
             before.2.map(|at_ms| self.due.remove(&(at_ms, number)));
             after.2.map(|at_ms| self.due.insert((at_ms, number)));

@@ -38,6 +38,7 @@ pub struct Usage {
     ranks: BTreeMap<QueueName, Rank>,
     /// Of which queues a rank was known that is not any more.
     changed: ChangedRanks,
+    ranks_version: u64,
 }
 
 /// Queues that may have another rank than when it was asked for.
@@ -178,6 +179,7 @@ impl Usage {
     pub fn note(&mut self, queue: &str, quota: &Quota) {
         let root = |name: &str| quota.way_up(name).last().map(|queue| queue.name.clone());
         let above = root(queue);
+        self.ranks_version += 1;
         let Self { ranks, changed, .. } = self;
         ranks.retain(|name, _| {
             let is_known = root(name) != above;
@@ -190,8 +192,14 @@ impl Usage {
 
     /// Everything is to be computed again.
     pub fn note_all(&mut self) {
+        self.ranks_version += 1;
         self.ranks.clear();
         self.changed = ChangedRanks { all: true, queues: BTreeSet::new() };
+    }
+
+    /// Another one whenever a queue may have another rank.
+    pub fn ranks_version(&self) -> u64 {
+        self.ranks_version
     }
 
     /// Which queues may have another rank, since the last call.

@@ -6,6 +6,7 @@ use dovetail_model::{JobId, Plan, PreemptionReservation, Reserved};
 
 use super::awaited::note_no_longer_awaited;
 use super::calendar::Calendar;
+use super::heads::KnownHeads;
 use super::{LentRooms, ReserveConfig};
 use crate::engine::Books;
 use crate::preemption::ReservedCapacity;
@@ -32,6 +33,8 @@ pub(crate) struct Reservations {
     pub(super) is_turn_open: bool,
     /// Holds and releases left to the searches of this cycle.
     pub(super) operations_left: u64,
+    /// Who may have a reservation, while nothing changes that this depends on.
+    pub(super) known_heads: KnownHeads,
 }
 
 impl Reservations {
@@ -51,6 +54,7 @@ impl Reservations {
             keeps_turn,
             is_turn_open: false,
             operations_left: 0,
+            known_heads: KnownHeads::default(),
         }
     }
 
@@ -115,6 +119,7 @@ impl Reservations {
 
     /// A job starts: it lends nothing any more.
     pub(crate) fn forget_waiting(&mut self, job: JobId) {
+        self.known_heads.forget();
         self.set_aside.clear();
         self.hopeless.remove(&job);
         self.lent.end_by(job);

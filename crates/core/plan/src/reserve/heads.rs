@@ -1,6 +1,7 @@
 //! Which jobs get a reservation, and when it is searched for again.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use dovetail_model::{JobId, NodeName, Owner, PendingReason, Plan, PreemptionReservation};
 
@@ -10,10 +11,23 @@ use super::search::{FoundStart, Search};
 use super::share::beyond_share;
 use crate::engine::Books;
 use crate::preemption::{FIRST_OF_RESERVED, News};
+use dovetail_order::queues::usage::Usage;
 use dovetail_state::cause::Help;
 
 /// Classes of a queue that are looked at for its first job.
 const MAX_CLASSES: usize = 64;
+
+/// The first jobs of queues that may have a reservation, and the versions of the jobs, the claims
+/// and the turns of queues that they are of. All that is tried in vain asks for them.
+#[derive(Debug, Default)]
+pub(super) struct KnownHeads(Option<([u64; 4], Arc<[JobId]>)>);
+
+impl KnownHeads {
+    /// What else they depend on may have changed.
+    pub(super) fn forget(&mut self) {
+        self.0 = None;
+    }
+}
 
 impl Reservations {
     /// At the start of a cycle: what is reserved follows what has happened. `raised` says that
@@ -24,6 +38,7 @@ impl Reservations {
             return;
         }
         let freed_until_ms = self.follow(&mut books.kept);
+        self.known_heads.forget();
         let lends = |lender| books.kept.reserved.get(lender).is_some();
         self.lent.retain(lends, |job| is_in_its_room(books, job));
         self.set_aside.clear();
@@ -85,12 +100,12 @@ impl Reservations {
         }
         let mut all_settled = true;
         let turn = tried.and_then(|tried| books.turn_of(tried));
-        for job in heads {
+        for job in heads.iter().copied() {
             let Some((_, class)) = books.jobs.records[&job].place else { continue };
-            let goes_first = turn.is_none() || books.turn_of(job) < turn;
             if books.kept.reserved.get(job).is_some() {
                 continue;
             }
+            let goes_first = turn.is_none() || books.turn_of(job) < turn;
             match books.jobs.pending.asleep(class) {
                 Some(sleep) if goes_first => {
                     self.for_head(books, job, sleep.reason, plan);
@@ -111,6 +126,7 @@ impl Reservations {
         let has_reserved = |job: &JobId| books.kept.reserved.get(*job).is_some();
         let is_open = std::mem::take(&mut self.is_turn_open);
         if is_open && !self.keeps_turn.as_ref().is_some_and(has_reserved) {
+            self.known_heads.forget();
             self.keeps_turn = first.filter(has_reserved);
         }
     }
@@ -124,10 +140,12 @@ impl Reservations {
         reason: PendingReason,
         plan: &mut Plan,
     ) -> PendingReason {
-        if reason == PendingReason::WaitingForQuota {
-            self.set_aside.insert(job);
-        } else if !self.hopeless.contains_key(&job) {
-            self.set_aside.remove(&job);
+        let is_other = match reason {
+            PendingReason::WaitingForQuota => self.set_aside.insert(job),
+            _ => !self.hopeless.contains_key(&job) && self.set_aside.remove(&job),
+        };
+        if is_other {
+            self.known_heads.forget();
         }
         let may = self.is_on()
             && reason == PendingReason::Unschedulable
@@ -148,6 +166,7 @@ impl Reservations {
                 PendingReason::WaitingForReservation
             }
             None => {
+                self.known_heads.forget();
                 self.hopeless.insert(job, books.placement.state.holdings.without_end());
                 self.set_aside.insert(job);
                 reason
@@ -161,6 +180,7 @@ impl Reservations {
     /// would lose it again, for as long as searches may go on. Returns whether a reservation ended.
     fn look_again(&mut self, books: &mut Books) -> bool {
         let fewer_reserved = std::mem::take(&mut books.kept.news.fewer_reserved);
+        let hopeless = self.hopeless.len();
         if fewer_reserved {
             self.hopeless.retain(|job, _| self.set_aside.contains(job));
             self.is_turn_open = true;
@@ -169,12 +189,31 @@ impl Reservations {
             let open = books.placement.state.holdings.without_end();
             self.hopeless.retain(|_, known| *known == open);
         }
+        if self.hopeless.len() != hopeless {
+            self.known_heads.forget();
+        }
         fewer_reserved
     }
 
     /// The first job of each queue that may have a reservation, in their order, but before all the
     /// one that keeps its turn. Only these are ranked.
-    fn heads(&self, books: &mut Books) -> Vec<JobId> {
+    fn heads(&mut self, books: &mut Books) -> Arc<[JobId]> {
+        let Books { jobs, kept, quota, usage, .. } = &*books;
+        let ranks = usage.as_ref().map_or(0, Usage::ranks_version);
+        let as_of = [jobs.pending.heads_version(), kept.claims.version(), quota.version(), ranks];
+        if let KnownHeads(Some((known_as_of, heads))) = &self.known_heads
+            && *known_as_of == as_of
+        {
+            let heads = Arc::clone(heads);
+            debug_assert_eq!(*heads, *self.ranked_heads(books), "what they depend on has changed");
+            return heads;
+        }
+        let heads: Arc<[JobId]> = self.ranked_heads(books).into();
+        self.known_heads = KnownHeads(Some((as_of, Arc::clone(&heads))));
+        heads
+    }
+
+    fn ranked_heads(&self, books: &mut Books) -> Vec<JobId> {
         let queues = books.jobs.pending.queues();
         let mut heads: Vec<JobId> =
             queues.filter_map(|queue| self.first_of(books, queue)).collect();
