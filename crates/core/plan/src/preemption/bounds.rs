@@ -1,10 +1,15 @@
 //! Bounds that prove, before any search, that a gang does not fit whoever goes.
 
+use std::collections::BTreeSet;
+
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{DeviceAmount, DeviceRequest, HoldingId, HoldingPhase, NodeId, Owner};
+use rustc_hash::FxHashSet;
 
 use super::prey::Prey;
+use crate::engine::{NodeSearch, Placement};
 use crate::gang::Gang;
+use dovetail_policy::Pick;
 use dovetail_state::State;
 use dovetail_state::holdings::HoldingRecord;
 use dovetail_state::scope::Scope;
@@ -31,6 +36,42 @@ pub(super) fn is_refuted(gang: &Gang, prey: &Prey<'_>, state: &mut State) -> boo
                 room >= set.min
             }) || set.min == 0
         })
+    })
+}
+
+/// Whether a gang that does not fit might if these holdings were gone: the nodes on which they are
+/// are asked how much they would have then. Never wrong when it says no. The exhaustive search does
+/// not ask, nor do gangs for which random numbers are drawn before one of their pods does not fit.
+pub(crate) fn might_fit_without(
+    gang: &Gang,
+    gone: &[HoldingId],
+    placement: &mut Placement,
+) -> bool {
+    let Placement { state, policy, finder, .. } = placement;
+    let NodeSearch::Indexed(_) = finder else { return true };
+    let only = gang.only_pod();
+    if only.is_none() && !matches!(policy.pick(), Pick::Best) {
+        return true;
+    }
+    let nodes: BTreeSet<NodeId> = gone.iter().map(|id| state.holdings.get(*id).node).collect();
+    let gone: FxHashSet<HoldingId> = gone.iter().copied().collect();
+    gang.sets.iter().filter(|set| set.min > 0).all(|set| {
+        if !state.shapes.get(set.shape).demand.is_plain() {
+            return true;
+        }
+        let mut room = match only {
+            Some(_) => 0,
+            None => finder.finder().room(state, set.shape, Scope::Everywhere),
+        };
+        let mut is_enough = |more: u32| {
+            room = room.saturating_add(u64::from(more));
+            room >= u64::from(set.min)
+        };
+        is_enough(0)
+            || nodes.iter().any(|node| {
+                let left = left_without(set.shape, *node, state, |id, _| gone.contains(&id));
+                is_enough(left.map_or(0, |left| left.pods(set.shape, state)))
+            })
     })
 }
 

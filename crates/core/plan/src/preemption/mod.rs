@@ -68,6 +68,7 @@ mod worth;
 use serde::{Deserialize, Serialize};
 
 pub use blocked::BlockingBudgets;
+pub(crate) use bounds::might_fit_without;
 pub(crate) use claims::{Claims, FIRST_OF_RESERVED};
 pub use decide::SearchEffort;
 pub(crate) use decide::{PreemptOutcome, Preemption, might_clear};

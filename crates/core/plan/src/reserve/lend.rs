@@ -13,6 +13,7 @@ use super::{Opened, Reservations};
 use crate::engine::Books;
 use crate::engine::relations::may_reclaim;
 use crate::gang::{Gang, PlacedPod};
+use crate::preemption::might_fit_without;
 use dovetail_state::cause::Help;
 
 /// The latest time until which room that is reserved for others is lent.
@@ -296,6 +297,10 @@ fn place_within_shares(
         let (state, record) = (&books.placement.state, &books.jobs.records[&job]);
         let mut kept = books.kept.own_or_yielded(state, record, lenders.iter());
         kept.extend(Opened::holdings(open, state, &books.kept.bookings));
+        // Most find no room there: to look at it is cheaper than to free it.
+        if !might_fit_without(gang, &kept, &mut books.placement) {
+            return None;
+        }
         let state = &mut books.placement.state;
         let mark = state.begin();
         kept.into_iter().for_each(|id| drop(state.release(id)));
