@@ -1,6 +1,7 @@
 //! The table of holdings.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use dovetail_model::{HeldDevices, HoldingId, HoldingPhase, NodeId, Owner, PodId, ReservationId};
 use smallvec::SmallVec;
@@ -104,6 +105,18 @@ impl Holdings {
     /// Holdings expected to have ended by `time_ms`, earliest first.
     pub fn ending_by(&self, time_ms: u64) -> impl Iterator<Item = HoldingId> {
         self.by_end.range(..=(time_ms, HoldingId(u64::MAX))).map(|(_, id)| *id)
+    }
+
+    /// Holdings expected to end after one time and by another, the earliest first, each with its
+    /// end.
+    pub fn ending_between(
+        &self,
+        after_ms: u64,
+        by_ms: u64,
+    ) -> impl Iterator<Item = (u64, HoldingId)> {
+        let last = (by_ms.max(after_ms), HoldingId(u64::MAX));
+        let range = (Bound::Excluded((after_ms, HoldingId(u64::MAX))), Bound::Included(last));
+        self.by_end.range(range).copied()
     }
 
     /// What a reservation keeps.

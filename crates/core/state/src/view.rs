@@ -31,13 +31,9 @@ impl View {
             Self::Now => Vec::new(),
             Self::AfterReleasing => holdings.leaving(now_ms).collect(),
             // What is late with its end may stay for as long as it likes.
-            Self::At { time_ms } => holdings
-                .ending_by(*time_ms)
-                .filter(|id| {
-                    let end_ms = holdings.get(*id).phase.expected_end_ms();
-                    end_ms.is_some_and(|end_ms| end_ms > now_ms)
-                })
-                .collect(),
+            Self::At { time_ms } => {
+                holdings.ending_between(now_ms, *time_ms).map(|(_, id)| id).collect()
+            }
             Self::Without(victims) => {
                 let known: BTreeSet<HoldingId> = victims.iter().copied().collect();
                 known.into_iter().filter(|id| holdings.contains(*id)).collect()

@@ -133,9 +133,8 @@ impl<'b> Search<'b> {
     /// Counts what it takes to ask about these times if the job is placed at none of them.
     fn count_failing(&mut self, ends: &[u64], last_ms: u64) {
         let holdings = &self.books.placement.state.holdings;
-        let all = holdings.ending_by(last_ms);
-        let all = all.filter_map(|id| holdings.get(id).phase.expected_end_ms());
-        let all: Vec<u64> = all.filter(|end_ms| *end_ms > self.after_ms).collect();
+        let all = holdings.ending_between(self.after_ms, last_ms);
+        let all: Vec<u64> = all.map(|(end_ms, _)| end_ms).collect();
         let mut probes = Probes::of(ends.len());
         while *self.operations_left > 0
             && let Some(probe) = probes.ask()
@@ -150,9 +149,8 @@ impl<'b> Search<'b> {
     fn ends(&self, before_ms: u64) -> Vec<u64> {
         let placement = &self.books.placement;
         let holdings = &placement.state.holdings;
-        let ends = holdings.ending_by(before_ms.saturating_sub(1));
-        let ends = ends.filter_map(|id| holdings.get(id).phase.expected_end_ms());
-        let mut ends: Vec<u64> = ends.filter(|end_ms| *end_ms > self.after_ms).collect();
+        let ends = holdings.ending_between(self.after_ms, before_ms.saturating_sub(1));
+        let mut ends: Vec<u64> = ends.map(|(end_ms, _)| end_ms).collect();
         if let Of::Booking(..) = self.of {
             let bookings = self.books.kept.bookings.iter();
             let bookings = bookings.filter(|booked| booked.verdict.is_in_force());
@@ -169,14 +167,8 @@ impl<'b> Search<'b> {
         let Books { placement, kept, jobs, .. } = &mut *self.books;
         let (helped, draws) = (placement.state.helped, placement.draws());
         let holdings = &placement.state.holdings;
-        let ending: Vec<HoldingId> = holdings.ending_by(time_ms).collect();
-        let leaving = |id: &HoldingId| {
-            let phase = holdings.get(*id).phase;
-            phase.expected_end_ms().is_some_and(|end_ms| end_ms > placement.now_ms)
-        };
-        let ending = ending.into_iter().filter(leaving);
-        let ending: Vec<_> =
-            ending.map(|id| (holdings.get(id).node, holdings.get(id).owner.clone())).collect();
+        let ending = holdings.ending_between(placement.now_ms, time_ms);
+        let ending: Vec<HoldingId> = ending.map(|(_, id)| id).collect();
         *self.operations_left = self.operations_left.saturating_sub(operations(ending.len()));
         let mark: Mark = View::At { time_ms }.open(&mut placement.state, placement.now_ms);
         let (job, but, gone_by_ms) = match &self.of {
@@ -201,7 +193,8 @@ impl<'b> Search<'b> {
         placement.set_draws(draws);
         let placed = placed?;
         let used: BTreeSet<_> = placed.iter().map(|pod| pod.node).collect();
-        let awaited = ending.into_iter().filter(|(node, _)| used.contains(node));
+        let awaited = ending.into_iter().map(|id| placement.state.holdings.get(id));
+        let awaited = awaited.filter(|held| used.contains(&held.node));
         let (Of::Job(job) | Of::Booking(job, _)) = &self.of;
         let place = |pod: crate::gang::PlacedPod| Place {
             pod: PodId { job: *job, ..pod.pod },
@@ -211,7 +204,7 @@ impl<'b> Search<'b> {
         Some(FoundStart {
             start_ms: time_ms,
             places: placed.into_iter().map(place).collect(),
-            awaited: awaited.map(|(_, owner)| owner).collect(),
+            awaited: awaited.map(|held| held.owner.clone()).collect(),
         })
     }
 }
