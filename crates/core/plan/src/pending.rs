@@ -112,7 +112,7 @@ pub(crate) struct Pending {
     numbers: FxHashMap<ClassKey, usize>,
     /// First job of every class that has one; by queue for orders that look at queues, and where
     /// room is reserved for the first of each queue.
-    heads: Heads,
+    pub(crate) heads: Heads,
     /// First job of every class that is awake; by queue for orders that look at queues.
     pub(crate) awake: Heads,
     /// The same for orders that look at queues and say which ranks change.
@@ -122,7 +122,6 @@ pub(crate) struct Pending {
     due: BTreeSet<(u64, usize)>,
     /// Everything that some sleeping class wants, and maybe more.
     wanted: Help,
-    heads_version: u64,
     /// Who waits behind whom, by GPUs.
     pub(crate) line: Line,
 }
@@ -344,12 +343,6 @@ impl Pending {
         });
     }
 
-    /// Another one whenever another job may be the first of a class, or the first of a class may
-    /// wait for its quota, or no longer.
-    pub(crate) fn heads_version(&self) -> u64 {
-        self.heads_version
-    }
-
     /// First job of each class, best place first.
     pub(crate) fn heads(&self) -> impl Iterator<Item = (JobId, usize)> {
         self.heads.all.iter().map(|(place, class)| (place.2, *class))
@@ -387,8 +380,8 @@ impl Pending {
         let (before, was_bound) = ((head(class), awake(class), due(class)), is_bound(class));
         action(class);
         let after = (head(class), awake(class), due(class));
-        if before.0 != after.0 || was_bound != is_bound(class) {
-            self.heads_version += 1;
+        if was_bound != is_bound(class) {
+            self.heads.note_bound();
         }
         if before.2 != after.2 {
             before.2.map(|at_ms| self.due.remove(&(at_ms, number)));

@@ -45,7 +45,9 @@ pub(crate) struct Books {
     pub(crate) turns: Option<TurnBook>,
     /// What queues have used, where the order counts it.
     pub(crate) usage: Option<Usage>,
-    pub(super) known: KeptQuota,
+    /// What is known of queues and claims while nothing happens: taken for questions about many
+    /// jobs, and put back.
+    pub(crate) known: KeptQuota,
 }
 
 /// Where a waiting job stands: by priority, queue, and place among those of its queue.
@@ -166,24 +168,6 @@ impl Books {
         let Some((place, class)) = record.place else { return };
         self.jobs.leave(place, class, plan);
         self.join(job, plan);
-    }
-
-    /// What is known of queues and claims, for questions about many jobs of a cycle; to be kept
-    /// again.
-    pub(crate) fn take_known(&mut self) -> KeptQuota {
-        let mut known = std::mem::take(&mut self.known);
-        known.renew(&self.quota, &self.kept.claims);
-        known
-    }
-
-    /// What was found out is known for the next questions.
-    pub(crate) fn keep_known(&mut self, known: KeptQuota) {
-        self.known = known;
-    }
-
-    /// Something happened.
-    pub(crate) fn forget_known(&mut self) {
-        self.known = KeptQuota::default();
     }
 
     /// Whether a job might make room for itself; cheap, and never wrong when it says no.

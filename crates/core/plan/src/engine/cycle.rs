@@ -47,7 +47,7 @@ impl Tried {
 impl Engine {
     /// Starts whatever can start now; the decisions go to the plan.
     pub(super) fn cycle(&mut self, plan: &mut Plan) {
-        self.books.forget_known();
+        self.books.known.forget();
         let Books { placement, jobs, turns, run_times, .. } = &mut self.books;
         turning::turn(turns.as_mut(), jobs, placement);
         let raised = overdue::raise(jobs, run_times, placement);
@@ -105,8 +105,7 @@ impl Engine {
                 Err(Tried::Waits(reason, wants, until_ms)) => {
                     let sleep = Sleep { wants, reason, until_ms };
                     self.books.jobs.pending.sleep(class, sleep);
-                    let told = self.reserve.for_head(&mut self.books, job, reason, plan);
-                    let told = if told == reason { sleep.told() } else { told };
+                    let told = self.reserve.for_head(&mut self.books, job, sleep, plan);
                     self.books.jobs.say(job, told, plan);
                     woken.note_tried((job, class), (&mut self.books, &self.reserve));
                     after = Some(place);
@@ -126,7 +125,7 @@ impl Engine {
         let nodes = std::mem::take(&mut state.helped_nodes);
         let lent_until_ms = reserve::lent_until_ms(&self.books);
         let better = Better { helped, nodes: &nodes, lent_until_ms };
-        let mut known = self.books.take_known();
+        let mut known = self.books.known.take(&self.books.quota, &self.books.kept.claims);
         for class in self.books.jobs.pending.asleep_wanting(helped) {
             let sleep = self.books.jobs.pending.asleep(class).expect("it sleeps");
             if may_start((class, sleep), &mut self.books, &mut known, &better) {
@@ -136,7 +135,7 @@ impl Engine {
                 self.books.jobs.pending.sleep(class, sleep.on());
             }
         }
-        self.books.keep_known(known);
+        self.books.known = known;
         woken.note_helped(helped, nodes);
         for class in self.reserve.that_may_take(&mut self.books) {
             // It is woken for what is reserved for others, whatever woke it before.
@@ -154,9 +153,9 @@ impl Engine {
         woken: &mut Woken,
         plan: &mut Plan,
     ) -> Option<OrderKey> {
-        let mut known = self.books.take_known();
+        let mut known = self.books.known.take(&self.books.quota, &self.books.kept.claims);
         let asleep = woken.is_in_vain((job, class), (&mut self.books, &self.reserve), &mut known);
-        self.books.keep_known(known);
+        self.books.known = known;
         let is_due =
             woken.note_asked(asleep.is_some(), self.books.jobs.pending.awake.classes().len());
         let sleep = asleep?;
@@ -165,9 +164,9 @@ impl Engine {
         woken.forget(class);
         self.books.jobs.say(job, sleep.told(), plan);
         if is_due && self.books.jobs.pending.looks_at_queues() {
-            let mut known = self.books.take_known();
+            let mut known = self.books.known.take(&self.books.quota, &self.books.kept.claims);
             woken.let_sleep((&mut self.books, &self.reserve), &mut known);
-            self.books.keep_known(known);
+            self.books.known = known;
         }
         Some(place)
     }

@@ -133,7 +133,7 @@ impl Engine {
 
     /// Questions about jobs: where they would go, and why they wait. None changes anything.
     pub fn ask(&mut self) -> Questions<'_> {
-        self.books.forget_known();
+        self.books.known.forget();
         Questions::of(&mut self.books, &mut self.preemption, &self.reserve)
     }
 

@@ -24,7 +24,7 @@ fn first_that_would_reclaim(job: JobId, books: &mut Books) -> Option<(JobId, usi
     if !reclaims {
         return None;
     }
-    let mut known = books.take_known();
+    let mut known = books.known.take(&books.quota, &books.kept.claims);
     let record = &books.jobs.records[&job];
     let (queue, takes) = (&record.job.queue, record.gang.largest(&books.placement.state));
     let mut all: Vec<(JobId, usize)> = Vec::new();
@@ -41,7 +41,7 @@ fn first_that_would_reclaim(job: JobId, books: &mut Books) -> Option<(JobId, usi
             may && relations::beside(&*books, other, &mut known).would_reclaim(queue, &takes)
         }));
     }
-    books.keep_known(known);
+    books.known = known;
     let turns = all.into_iter().map(|other| (books.turn_of(other.0), other));
     turns.min().map(|(_, other)| other)
 }

@@ -12,6 +12,7 @@ pub(crate) struct Heads {
     pub(super) all: BTreeMap<OrderKey, usize>,
     /// The same of each queue, where that is asked for.
     pub(super) by_queue: BTreeMap<QueueName, BTreeMap<OrderKey, usize>>,
+    version: u64,
 }
 
 impl Heads {
@@ -28,6 +29,17 @@ impl Heads {
         })
     }
 
+    /// Another one whenever another job may be the first of a class, or the first of a class may
+    /// wait for its quota, or no longer.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The first job of a class waits for its quota, or no longer.
+    pub(super) fn note_bound(&mut self) {
+        self.version += 1;
+    }
+
     /// A class has another first job, in this queue if that is asked for.
     pub(super) fn change(
         &mut self,
@@ -38,6 +50,7 @@ impl Heads {
         if before == after {
             return;
         }
+        self.version += 1;
         before.map(|head| self.all.remove(&head));
         after.map(|head| self.all.insert(head, class));
         let Some(queue) = queue else { return };

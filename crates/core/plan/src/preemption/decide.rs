@@ -113,10 +113,10 @@ impl Preemption {
         job: JobId,
         plan: &mut Plan,
     ) -> PreemptOutcome {
-        let mut known = books.take_known();
+        let mut known = books.known.take(&books.quota, &books.kept.claims);
         let record = &books.jobs.records[&job];
         let might = relations::might_preempt(books, record, &mut known);
-        books.keep_known(known);
+        books.known = known;
         if !might {
             return PreemptOutcome::Nothing;
         }

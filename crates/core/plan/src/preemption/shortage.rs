@@ -274,12 +274,17 @@ pub(crate) struct KeptQuota {
 }
 
 impl KeptQuota {
-    /// Forgets what was known of other versions.
-    pub(crate) fn renew(&mut self, quota: &Quota, claims: &Claims) {
+    /// Takes what is known of these versions of the queues and the claims, for questions about many
+    /// jobs. Whoever puts it back keeps what was found out for the next questions.
+    pub(crate) fn take(&mut self, quota: &Quota, claims: &Claims) -> Self {
         let as_of = (quota.version(), claims.version());
-        if self.as_of != as_of {
-            *self = Self { as_of, ..Self::default() };
-        }
+        let known = std::mem::take(self);
+        if known.as_of == as_of { known } else { Self { as_of, ..Self::default() } }
+    }
+
+    /// Something happened.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
     }
 
     /// What is kept for others of a job's queues, and maybe of more.

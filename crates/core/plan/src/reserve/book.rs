@@ -6,7 +6,7 @@ use dovetail_model::{JobId, Plan, PreemptionReservation, Reserved};
 
 use super::awaited::note_no_longer_awaited;
 use super::calendar::Calendar;
-use super::heads::KnownHeads;
+use super::known_heads::KnownHeads;
 use super::{LentRooms, ReserveConfig};
 use crate::engine::Books;
 use crate::preemption::ReservedCapacity;

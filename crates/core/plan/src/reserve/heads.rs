@@ -7,27 +7,16 @@ use dovetail_model::{JobId, NodeName, Owner, PendingReason, Plan, PreemptionRese
 
 use super::Reservations;
 use super::awaited::{awaited_jobs, end_reservation, note_no_longer_awaited};
+use super::known_heads::Versions;
 use super::search::{FoundStart, Search};
 use super::share::beyond_share;
 use crate::engine::Books;
+use crate::pending::Sleep;
 use crate::preemption::{FIRST_OF_RESERVED, News};
-use dovetail_order::queues::usage::Usage;
 use dovetail_state::cause::Help;
 
 /// Classes of a queue that are looked at for its first job.
 const MAX_CLASSES: usize = 64;
-
-/// The first jobs of queues that may have a reservation, and the versions of the jobs, the claims
-/// and the turns of queues that they are of. All that is tried in vain asks for them.
-#[derive(Debug, Default)]
-pub(super) struct KnownHeads(Option<([u64; 4], Arc<[JobId]>)>);
-
-impl KnownHeads {
-    /// What else they depend on may have changed.
-    pub(super) fn forget(&mut self) {
-        self.0 = None;
-    }
-}
 
 impl Reservations {
     /// At the start of a cycle: what is reserved follows what has happened. `raised` says that
@@ -108,7 +97,7 @@ impl Reservations {
             let goes_first = turn.is_none() || books.turn_of(job) < turn;
             match books.jobs.pending.asleep(class) {
                 Some(sleep) if goes_first => {
-                    self.for_head(books, job, sleep.reason, plan);
+                    self.for_head(books, job, sleep, plan);
                     all_settled &= books.kept.reserved.get(job).is_some();
                 }
                 _ => all_settled = false,
@@ -131,16 +120,16 @@ impl Reservations {
         }
     }
 
-    /// Reserves for a job that did not start for this reason, if it is first in its queue; why it
-    /// waits then.
+    /// Reserves for a job that did not start and sleeps for this reason, if it is first in its
+    /// queue; why it is told that it waits then.
     pub(crate) fn for_head(
         &mut self,
         books: &mut Books,
         job: JobId,
-        reason: PendingReason,
+        sleep: Sleep,
         plan: &mut Plan,
     ) -> PendingReason {
-        let is_other = match reason {
+        let is_other = match sleep.reason {
             PendingReason::WaitingForQuota => self.set_aside.insert(job),
             _ => !self.hopeless.contains_key(&job) && self.set_aside.remove(&job),
         };
@@ -148,14 +137,14 @@ impl Reservations {
             self.known_heads.forget();
         }
         let may = self.is_on()
-            && reason == PendingReason::Unschedulable
+            && sleep.reason == PendingReason::Unschedulable
             && books.kept.claims.get(job).is_none();
         if !may || books.kept.reserved.get(job).is_some() {
-            return reason;
+            return sleep.told();
         }
         let of_queue = self.first_of(books, &books.jobs.records[&job].job.queue);
         if of_queue != Some(job) || !self.heads(books).contains(&job) {
-            return reason;
+            return sleep.told();
         }
         let yielding = self.yield_to(books, job);
         let search = Search::of(books, job, &yielding, &mut self.operations_left);
@@ -169,7 +158,7 @@ impl Reservations {
                 self.known_heads.forget();
                 self.hopeless.insert(job, books.placement.state.holdings.without_end());
                 self.set_aside.insert(job);
-                reason
+                sleep.told()
             }
         }
     }
@@ -198,27 +187,13 @@ impl Reservations {
     /// The first job of each queue that may have a reservation, in their order, but before all the
     /// one that keeps its turn. Only these are ranked.
     fn heads(&mut self, books: &mut Books) -> Arc<[JobId]> {
-        let Books { jobs, kept, quota, usage, .. } = &*books;
-        let ranks = usage.as_ref().map_or(0, Usage::ranks_version);
-        let as_of = [jobs.pending.heads_version(), kept.claims.version(), quota.version(), ranks];
-        if let KnownHeads(Some((known_as_of, heads))) = &self.known_heads
-            && *known_as_of == as_of
-        {
-            let heads = Arc::clone(heads);
-            debug_assert_eq!(*heads, *self.ranked_heads(books), "what they depend on has changed");
+        let versions = Versions::of(books);
+        if let Some(heads) = self.known_heads.of(versions) {
+            debug_assert_eq!(*heads, *ranked_heads(self, books), "what they depend on has changed");
             return heads;
         }
-        let heads: Arc<[JobId]> = self.ranked_heads(books).into();
-        self.known_heads = KnownHeads(Some((as_of, Arc::clone(&heads))));
-        heads
-    }
-
-    fn ranked_heads(&self, books: &mut Books) -> Vec<JobId> {
-        let queues = books.jobs.pending.queues();
-        let mut heads: Vec<JobId> =
-            queues.filter_map(|queue| self.first_of(books, queue)).collect();
-        heads.sort_by_cached_key(|job| (self.keeps_turn != Some(*job), books.turn_of(*job)));
-        heads.truncate(self.config.heads as usize);
+        let heads: Arc<[JobId]> = ranked_heads(self, books).into();
+        self.known_heads.keep(versions, &heads);
         heads
     }
 
@@ -320,6 +295,16 @@ impl Reservations {
         kept.keep_reserved(&mut placement.state, jobs, &self.lent);
         kept.keep_bookings(&mut placement.state, jobs);
     }
+}
+
+/// The first job of each queue that may have a reservation, in their order, but before all the one
+/// that keeps its turn.
+fn ranked_heads(all: &Reservations, books: &mut Books) -> Vec<JobId> {
+    let queues = books.jobs.pending.queues();
+    let mut heads: Vec<JobId> = queues.filter_map(|queue| all.first_of(books, queue)).collect();
+    heads.sort_by_cached_key(|job| (all.keeps_turn != Some(*job), books.turn_of(*job)));
+    heads.truncate(all.config.heads as usize);
+    heads
 }
 
 /// Whether what a job needs is there, though the time of its reservation has come: it is kept until

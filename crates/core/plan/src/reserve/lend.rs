@@ -13,7 +13,7 @@ use super::{Opened, Reservations};
 use crate::engine::Books;
 use crate::engine::relations::may_reclaim;
 use crate::gang::{Gang, PlacedPod};
-use crate::preemption::might_fit_without;
+use crate::preemption::{KeptQuota, might_fit_without};
 use dovetail_state::cause::Help;
 
 /// The latest time until which room that is reserved for others is lent.
@@ -28,12 +28,9 @@ pub(crate) fn lends_to(lent_until_ms: Option<u64>, p90_ms: Option<u64>, now_ms: 
 }
 
 /// Whether a job gets quota back from others.
-fn gets_back(books: &mut Books, job: JobId) -> bool {
-    let mut known = books.take_known();
+fn gets_back(books: &Books, job: JobId, known: &mut KeptQuota) -> bool {
     let record = books.jobs.records.get(&job);
-    let gets_back = record.is_some_and(|record| may_reclaim(books, record, &mut known));
-    books.keep_known(known);
-    gets_back
+    record.is_some_and(|record| may_reclaim(books, record, known))
 }
 
 /// Jobs whose reserved room is free to another.
@@ -119,7 +116,8 @@ impl Reservations {
         if others.is_empty() {
             return BTreeSet::new();
         }
-        let reclaims = gets_back(books, job);
+        let mut known = books.known.take(&books.quota, &books.kept.claims);
+        let reclaims = gets_back(books, job, &mut known);
         let Job { priority, queue, .. } = &books.jobs.records[&job].job;
         let (priority, is_first) = (*priority, self.first_of(books, queue) == Some(job));
         let turn = if is_first { books.turn_of(job) } else { None };
@@ -135,9 +133,10 @@ impl Reservations {
         };
         // Whether others get quota back takes longest.
         others.retain(|other| match reclaims {
-            true => !gets_back(books, *other) || comes_later(books, *other),
-            false => comes_later(books, *other) && !gets_back(books, *other),
+            true => !gets_back(books, *other, &mut known) || comes_later(books, *other),
+            false => comes_later(books, *other) && !gets_back(books, *other, &mut known),
         });
+        books.known = known;
         others.into_iter().collect()
     }
 

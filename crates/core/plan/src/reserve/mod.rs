@@ -21,6 +21,7 @@
 //! | `book` | all reservations, and to whom their room is lent |
 //! | `awaited` | on whose ends reservations count, and what follows when one is over |
 //! | `heads` | which jobs get one, and when it is searched for again |
+//! | `known_heads` | which these are known to be, until something changes |
 //! | `search` | the earliest time at which a job can start |
 //! | `lend`, `bound` | which jobs start in the room of others, and how much room may be lent |
 //! | `lent` | whose room is lent to whom |
@@ -34,6 +35,7 @@ mod bookings;
 mod bound;
 mod calendar;
 mod heads;
+mod known_heads;
 mod lend;
 mod lent;
 mod search;
