@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{DeviceAmount, DeviceRequest, HoldingId, HoldingPhase, NodeId, Owner};
-use rustc_hash::FxHashSet;
 
 use super::prey::Prey;
 use crate::engine::{NodeSearch, Placement};
@@ -54,7 +53,7 @@ pub(crate) fn might_fit_without(
         return true;
     }
     let nodes: BTreeSet<NodeId> = gone.iter().map(|id| state.holdings.get(*id).node).collect();
-    let gone: FxHashSet<HoldingId> = gone.iter().copied().collect();
+    let gone: BTreeSet<HoldingId> = gone.iter().copied().collect();
     gang.sets.iter().filter(|set| set.min > 0).all(|set| {
         if !state.shapes.get(set.shape).demand.is_plain() {
             return true;
