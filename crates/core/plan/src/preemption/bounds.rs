@@ -10,6 +10,7 @@ use crate::engine::{NodeSearch, Placement};
 use crate::gang::Gang;
 use dovetail_policy::Pick;
 use dovetail_state::State;
+use dovetail_state::device::need::InternedRequest;
 use dovetail_state::holdings::HoldingRecord;
 use dovetail_state::scope::Scope;
 use dovetail_state::shapes::ShapeId;
@@ -55,7 +56,11 @@ pub(crate) fn might_fit_without(
     let nodes: BTreeSet<NodeId> = gone.iter().map(|id| state.holdings.get(*id).node).collect();
     let gone: BTreeSet<HoldingId> = gone.iter().copied().collect();
     gang.sets.iter().filter(|set| set.min > 0).all(|set| {
-        if !state.shapes.get(set.shape).demand.is_plain() {
+        let demand = &state.shapes.get(set.shape).demand;
+        // How many slices a GPU has room for depends on which start each of them gets.
+        let is_slice =
+            matches!(state.devices.need(demand.need).request, InternedRequest::Slice { .. });
+        if !demand.is_plain() || only.is_none() && is_slice {
             return true;
         }
         let mut room = match only {
