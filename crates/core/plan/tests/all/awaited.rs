@@ -4,13 +4,11 @@
 use std::sync::Arc;
 
 use dovetail_model::job::EstimateSource;
-use dovetail_model::{
-    Action, Booking, Estimate, Event, Job, Node, Plan, PodSet, Requirement, Snapshot,
-};
+use dovetail_model::{Booking, Estimate, Event, Job, Node, Plan, PodSet, Requirement, Snapshot};
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Batch, Engine, Order, PolicySpec, PreemptionConfig, ReserveConfig};
 
-use crate::by_hand::{World, asks, whole};
+use crate::by_hand::{World, asks, started, victims, whole};
 
 /// One job at a time has a reservation.
 fn config() -> EngineConfig {
@@ -53,22 +51,6 @@ fn submit(
         job.pod_sets = vec![pod_set];
     };
     world.submit(change, requirement)
-}
-
-fn started(plan: &Plan) -> Vec<u64> {
-    let of = |action: &Action| match action {
-        Action::Bind { pod, .. } => Some(pod.job.0),
-        _ => None,
-    };
-    plan.actions.iter().filter_map(of).collect()
-}
-
-fn victims(plan: &Plan) -> Vec<u64> {
-    let of = |action: &Action| match action {
-        Action::Preempt { victims, .. } => victims.clone(),
-        _ => Vec::new(),
-    };
-    plan.actions.iter().flat_map(of).map(|pod| pod.job.0).collect()
 }
 
 /// Job 1 has all three GPUs of a node, job 2 the four of another one and job 3, of which the test

@@ -113,6 +113,24 @@ pub(crate) fn placed(plan: &Plan) -> Placed {
     bound.collect()
 }
 
+/// Jobs of pods that are bound, pod by pod.
+pub(crate) fn started(plan: &Plan) -> Vec<u64> {
+    let of = |action: &Action| match action {
+        Action::Bind { pod, .. } => Some(pod.job.0),
+        _ => None,
+    };
+    plan.actions.iter().filter_map(of).collect()
+}
+
+/// Jobs of pods that are preempted, pod by pod.
+pub(crate) fn victims(plan: &Plan) -> Vec<u64> {
+    let of = |action: &Action| match action {
+        Action::Preempt { victims, .. } => victims.clone(),
+        _ => Vec::new(),
+    };
+    plan.actions.iter().flat_map(of).map(|pod| pod.job.0).collect()
+}
+
 pub(crate) fn asks(device: DeviceRequest) -> Requirement {
     Requirement { resources: Resources::pod(100, 0), device, ..Requirement::default() }
 }

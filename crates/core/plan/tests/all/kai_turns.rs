@@ -3,14 +3,14 @@
 
 use dovetail_model::job::EstimateSource;
 use dovetail_model::{
-    Action, Bounds, Estimate, Event, Job, JobId, Node, Plan, Queue, Requirement, Snapshot,
+    Bounds, Estimate, Event, Job, JobId, Node, Plan, Queue, Requirement, Snapshot,
 };
 use dovetail_order::Turns;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Batch, Engine, Order, PolicySpec, PreemptionConfig, ReserveConfig};
 use std::sync::Arc;
 
-use crate::by_hand::{World, asks, whole};
+use crate::by_hand::{World, asks, started, victims, whole};
 
 fn config(heads: u32) -> EngineConfig {
     EngineConfig {
@@ -47,22 +47,6 @@ fn submit(world: &mut World, queue: &str, gpus: u16, run_s: u64) -> Plan {
         job.estimate = Some(estimate);
     };
     world.submit(change, asks(whole(gpus)))
-}
-
-fn started(plan: &Plan) -> Vec<u64> {
-    let of = |action: &Action| match action {
-        Action::Bind { pod, .. } => Some(pod.job.0),
-        _ => None,
-    };
-    plan.actions.iter().filter_map(of).collect()
-}
-
-fn victims(plan: &Plan) -> Vec<u64> {
-    let of = |action: &Action| match action {
-        Action::Preempt { victims, .. } => victims.clone(),
-        _ => Vec::new(),
-    };
-    plan.actions.iter().flat_map(of).map(|pod| pod.job.0).collect()
 }
 
 /// Two queues should have two of four GPUs each. The first job of one asks for all four, that of

@@ -11,7 +11,7 @@ use dovetail_model::{
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Engine, Order, PolicySpec, PreemptionConfig, ReserveConfig};
 
-use crate::by_hand::{World, asks, whole};
+use crate::by_hand::{World, asks, started, victims, whole};
 
 fn config() -> EngineConfig {
     EngineConfig {
@@ -43,22 +43,6 @@ fn submit_to(queue: &str, world: &mut World, priority: i32, gpus: u16, run_s: Op
 fn estimate(run_s: u64) -> Estimate {
     let run_ms = run_s * 1_000;
     Estimate { p50_ms: run_ms, p90_ms: run_ms, source: EstimateSource::User }
-}
-
-fn started(plan: &Plan) -> Vec<u64> {
-    let of = |action: &Action| match action {
-        Action::Bind { pod, .. } => Some(pod.job.0),
-        _ => None,
-    };
-    plan.actions.iter().filter_map(of).collect()
-}
-
-fn victims(plan: &Plan) -> Vec<u64> {
-    let of = |action: &Action| match action {
-        Action::Preempt { victims, .. } => victims.clone(),
-        _ => Vec::new(),
-    };
-    plan.actions.iter().flat_map(of).map(|pod| pod.job.0).collect()
 }
 
 fn given_back(plan: &Plan) -> Vec<u64> {

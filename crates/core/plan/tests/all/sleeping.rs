@@ -1,10 +1,10 @@
 //! Jobs that wait for one thing while others take another that they need as well.
 
-use dovetail_model::{Action, DeviceRequest, Node, Plan, Requirement, Resources, Snapshot};
+use dovetail_model::{DeviceRequest, Node, Requirement, Resources, Snapshot};
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Order, PolicySpec};
 
-use crate::by_hand::{World, whole};
+use crate::by_hand::{World, started, whole};
 
 /// A node with 1,000 milli-CPU, 1,000 bytes and a GPU.
 fn one_of_each() -> World {
@@ -24,14 +24,6 @@ fn submit(
     let resources = Resources::pod(cpu_milli, memory_bytes);
     let requirement = Requirement { resources, device, ..Requirement::default() };
     started(&world.submit(|job| job.priority = priority, requirement))
-}
-
-fn started(plan: &Plan) -> Vec<u64> {
-    let of = |action: &Action| match action {
-        Action::Bind { pod, .. } => Some(pod.job.0),
-        _ => None,
-    };
-    plan.actions.iter().filter_map(of).collect()
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_inventory::facts::Gathered;
 use serde_json::{Value, json};
 
 use crate::facts::{expect, gathered, inventory, node, pod, states};
@@ -118,20 +119,28 @@ fn a_gpu_that_label_and_plugin_both_lack_is_unavailable() {
     assert_eq!(of(&[(GPU, "1")], "1", &[n1]).0, 1);
 }
 
+/// By what the GPUs of a node are counted, and what else was said.
+type CountedBy = (String, Vec<String>);
+
+/// GPUs of the first node and whether units share them; by what the GPUs of each node are counted,
+/// with what else was said; and the states of all GPUs.
+fn counted(found: Gathered) -> ((i64, bool), Vec<CountedBy>, BTreeMap<String, i64>) {
+    let read = &found.moment.nodes[0];
+    let (gpus, is_shared) = (read.gpus, read.units[0].is_shared);
+    let told = found.gpu_counts.iter().map(|(_, count)| {
+        let others = count.others.iter().map(|(by, said)| format!("{said} by {by}"));
+        (count.by.to_string(), others.collect())
+    });
+    let told = told.collect();
+    ((gpus, is_shared), told, states(found))
+}
+
 /// Time-sliced instances may keep their names, and then labels may say nothing of replicas.
 #[test]
 fn more_instances_than_the_gpus_of_the_machine_have_are_replicas() {
     let of = |product: &str, amounts: &[(&str, &str)], more: &[(&str, &str)]| {
         let labels = [&[("nvidia.com/gpu.product", product)][..], more].concat();
-        let found = gathered(&[with_amounts("m1", amounts, &labels)]);
-        let read = &found.moment.nodes[0];
-        let (gpus, is_shared) = (read.gpus, read.units[0].is_shared);
-        let told = found.gpu_counts.iter().map(|(_, count)| {
-            let others = count.others.iter().map(|(by, said)| format!("{said} by {by}"));
-            (count.by.to_string(), others.collect::<Vec<_>>())
-        });
-        let told: Vec<_> = told.collect();
-        ((gpus, is_shared), told, states(found))
+        counted(gathered(&[with_amounts("m1", amounts, &labels)]))
     };
     let a100 = "NVIDIA-A100-SXM4-40GB";
     let p4d = ("node.kubernetes.io/instance-type", "p4d.24xlarge");
@@ -230,15 +239,7 @@ fn units_that_share_an_intel_gpu_are_parts_of_it() {
     let device = ("gpu.intel.com/device-id.0380-0bda.count", "2");
     let of = |amounts: &[(&str, &str)], labels: &[(&str, &str)]| {
         let held = holding("i1", &[(amounts[0].0, "1")]);
-        let found = gathered(&[with_amounts("i1", amounts, labels), held]);
-        let read = &found.moment.nodes[0];
-        let (gpus, is_shared) = (read.gpus, read.units[0].is_shared);
-        let told = found.gpu_counts.iter().map(|(_, count)| {
-            let others = count.others.iter().map(|(by, said)| format!("{said} by {by}"));
-            (count.by.to_string(), others.collect::<Vec<_>>())
-        });
-        let told: Vec<_> = told.collect();
-        ((gpus, is_shared), told, states(found))
+        counted(gathered(&[with_amounts("i1", amounts, labels), held]))
     };
     let numbers = [("gpu.intel.com/gpu-numbers", "0.1")];
     let by_plugin = vec!["20 by the device plugin".to_owned()];
