@@ -112,8 +112,8 @@ impl Writes {
     }
 
     /// What has not begun of a decision to evict pods does not begin.
-    pub fn call_off(&mut self, decision: u64) {
-        self.orders.call_off(decision);
+    pub fn call_off(&mut self, decision: u64, now: Now) {
+        self.orders.call_off(decision, now.own_ms);
     }
 
     /// A condition, an event or a status goes out.

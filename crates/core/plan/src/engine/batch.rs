@@ -11,12 +11,13 @@ use smallvec::SmallVec;
 pub struct Batch {
     pub(super) events: SmallVec<[Event; 1]>,
     pub(super) decides: bool,
+    pub(super) most_victims: Option<u64>,
 }
 
 impl Batch {
     /// These events, after which the engine decides.
     pub fn of(events: impl IntoIterator<Item = Event>) -> Self {
-        Self { events: events.into_iter().collect(), decides: true }
+        Self { events: events.into_iter().collect(), decides: true, most_victims: None }
     }
 
     /// An event after which the engine does not decide yet.
@@ -28,6 +29,14 @@ impl Batch {
     /// [`Event::Tick`].
     pub fn decision() -> Self {
         Self::of([])
+    }
+
+    /// The same events, after which the engine names at most so many victims: preemption for further
+    /// jobs waits for the next decision ([`Engine::is_held_back`](super::Engine::is_held_back)). The
+    /// last job may need more victims than are left; it does not get fewer.
+    #[must_use]
+    pub fn with_victims(self, most: u64) -> Self {
+        Self { most_victims: Some(most), ..self }
     }
 
     /// The same events, after which the engine does not decide yet.

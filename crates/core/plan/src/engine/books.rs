@@ -238,7 +238,7 @@ impl Books {
         let claim =
             PreemptionReservation { job, reservation, places, awaited, until_ms, is_reclaimed };
         kept.claims.insert(claim);
-        kept.keep_claims(state, jobs);
+        kept.keep_claim(job, state, jobs);
         self.change_class(job, plan);
     }
 

@@ -46,7 +46,7 @@ impl Tried {
 
 impl Engine {
     /// Starts whatever can start now; the decisions go to the plan.
-    pub(super) fn cycle(&mut self, plan: &mut Plan) {
+    pub(super) fn cycle(&mut self, most_victims: Option<u64>, plan: &mut Plan) {
         self.books.known.forget();
         let Books { placement, jobs, turns, run_times, .. } = &mut self.books;
         turning::turn(turns.as_mut(), jobs, placement);
@@ -60,7 +60,8 @@ impl Engine {
         self.reserve.settle_bookings(&mut self.books, raised, plan);
         self.reserve.settle(&mut self.books, raised, plan);
         let Books { jobs, placement, .. } = &mut self.books;
-        self.preemption.begin_cycle(not_searched(placement.state.helped, &mut jobs.pending));
+        let first = not_searched(placement.state.helped, &mut jobs.pending);
+        self.preemption.begin_cycle(first, most_victims);
         self.books.survey.clear();
         let mut woken = Woken::default();
         self.books.jobs.pending.wake_due(self.books.placement.now_ms);
@@ -112,7 +113,7 @@ impl Engine {
                 }
             }
         }
-        if self.preemption.is_postponed() {
+        if self.preemption.is_cut_off() || self.preemption.is_held_back() {
             self.books.placement.state.helped |= Help::SEARCH;
         }
     }

@@ -102,13 +102,13 @@ impl Engine {
     /// An event that cannot be taken: it has changed nothing, what came before it in the batch has
     /// been taken, and what comes after it has not.
     pub fn step(&mut self, batch: impl Into<Batch>, now_ms: u64) -> Result<Plan, EngineError> {
-        let Batch { events, decides } = batch.into();
+        let Batch { events, decides, most_victims } = batch.into();
         let mut plan = Plan::default();
         for event in events {
             self.apply(event, now_ms, &mut plan)?;
         }
         if decides {
-            self.cycle(&mut plan);
+            self.cycle(most_victims, &mut plan);
         }
         Ok(plan)
     }
@@ -175,7 +175,7 @@ impl Engine {
 
     /// When a [`dovetail_model::Event::Tick`] changes something even if nothing else happens.
     pub fn due_ms(&self) -> Option<u64> {
-        match self.preemption.is_postponed() {
+        match self.preemption.is_cut_off() {
             true => Some(self.now_ms()),
             false => {
                 let books = &self.books;
@@ -189,6 +189,12 @@ impl Engine {
                 due.flatten().min()
             }
         }
+    }
+
+    /// Whether the last step that decided did not preempt for all jobs because it had named enough
+    /// victims ([`Batch::with_victims`]). The engine sets no time for the next one.
+    pub fn is_held_back(&self) -> bool {
+        self.preemption.is_held_back()
     }
 
     /// How often it was looked for pods to stop and what that took, since the last call.

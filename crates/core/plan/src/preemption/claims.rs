@@ -13,6 +13,7 @@ use dovetail_state::State;
 use dovetail_state::beyond::beyond;
 use dovetail_state::holdings::Amounts;
 use dovetail_state::kept::ToKeep;
+use rustc_hash::FxHashSet;
 
 /// What is left of holdings that are to leave, besides what claims count on.
 pub(crate) type Leaving = BTreeMap<HoldingId, (Amounts, HeldDevices)>;
@@ -126,6 +127,35 @@ impl Claims {
         }
     }
 
+    /// The same for a claim that is new, and for those that its places may change something for:
+    /// on the same nodes, directly or by what lies between them.
+    pub(crate) fn keep_new(&mut self, job: JobId, state: &mut State, beside: Beside<'_>) {
+        let mut leaving = Leaving::new();
+        for job in self.connected_with(job) {
+            self.keep(job, state, beside, (Vec::new(), &mut leaving));
+        }
+    }
+
+    /// Jobs whose claims have nodes in common with that of a job, or with others of these jobs.
+    fn connected_with(&self, job: JobId) -> BTreeSet<JobId> {
+        let mut jobs = BTreeSet::new();
+        // order-free: only looked up.
+        let mut nodes: FxHashSet<&str> = FxHashSet::default();
+        let mut next: Vec<&PreemptionReservation> = self.get(job).into_iter().collect();
+        while !next.is_empty() {
+            for claim in next {
+                jobs.insert(claim.job);
+                nodes.extend(claim.places.iter().map(|place| &*place.node));
+            }
+            let is_new = |claim: &&PreemptionReservation| {
+                !jobs.contains(&claim.job)
+                    && claim.places.iter().any(|place| nodes.contains(&*place.node))
+            };
+            next = self.iter().filter(is_new).collect();
+        }
+        jobs
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
@@ -143,15 +173,16 @@ impl Claims {
         beside: Beside<'_>,
         (others, leaving): (Vec<HoldingId>, &mut Leaving),
     ) {
-        let Some(mut claim) = self.remove(job) else { return };
-        let mut awaited = still_held(&mut claim, state, beside);
+        let Some(claim) = self.all.get_mut(&job) else { return };
+        let counted_on = claim.awaited.len();
+        let mut awaited = still_held(claim, state, beside);
+        self.version += u64::from(claim.awaited.len() != counted_on);
         awaited.extend(others);
         let wanted = match beside.0.records.get(&job) {
-            Some(record) => wanted_by_claim(state, &record.gang, (&claim, &awaited), leaving),
+            Some(record) => wanted_by_claim(state, &record.gang, (&*claim, &awaited), leaving),
             None => Wanted::new(),
         };
         keep_wanted(state, claim.reservation, wanted);
-        self.insert(claim);
     }
 
     /// Inside a transaction: as if everything were kept that claims are for.
@@ -241,12 +272,13 @@ pub(crate) fn wanted_by_claim(
         amounts.add(&state.shapes.get(set.shape).demand.amounts);
         devices.extend(place.devices.iter().cloned());
     }
+    let mut by_node: BTreeMap<NodeId, Vec<HoldingId>> = BTreeMap::new();
+    for id in awaited.iter().filter(|id| state.holdings.contains(**id)) {
+        by_node.entry(state.holdings.get(*id).node).or_default().push(*id);
+    }
     for (node, (amounts, devices)) in &mut wanted {
         let mut devices_left = HeldDevices::new();
-        let here = |id: &&HoldingId| {
-            state.holdings.contains(**id) && state.holdings.get(**id).node == *node
-        };
-        let here: Vec<HoldingId> = awaited.iter().filter(here).copied().collect();
+        let here = by_node.remove(node).unwrap_or_default();
         for id in &here {
             let record = state.holdings.get(*id);
             let left = leaving

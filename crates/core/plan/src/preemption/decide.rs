@@ -45,7 +45,7 @@ pub struct SearchEffort {
 pub(crate) enum PreemptOutcome {
     /// Nobody is stopped for it.
     Nothing,
-    /// Nobody is stopped for it in this cycle, which has searched enough.
+    /// Nobody is stopped for it in this cycle, which has searched enough, or named enough victims.
     Postponed,
     /// Nobody is stopped for it before that time: less is lost then, or they start just now.
     Later(u64),
@@ -65,7 +65,11 @@ pub(crate) struct Preemption {
     /// What the searches of this cycle may still take.
     operations_left: u64,
     /// Whether that was not enough for all.
-    is_postponed: bool,
+    is_cut_off: bool,
+    /// Pods that may still be named as victims in this cycle.
+    victims_left: u64,
+    /// Whether these were not enough for all.
+    is_held_back: bool,
     /// Classes that the last cycle did not search for; before them, this one searches for no other.
     first: BTreeSet<usize>,
     effort: SearchEffort,
@@ -77,7 +81,9 @@ impl Preemption {
             config,
             budgets: BTreeMap::new(),
             operations_left: 0,
-            is_postponed: false,
+            is_cut_off: false,
+            victims_left: u64::MAX,
+            is_held_back: false,
             first: BTreeSet::new(),
             effort: SearchEffort::default(),
         }
@@ -85,15 +91,22 @@ impl Preemption {
 
     /// Searches may take as much as ever again. Where those of the last cycle could not, the
     /// classes that it did not search for go `first`.
-    pub(crate) fn begin_cycle(&mut self, first: BTreeSet<usize>) {
+    pub(crate) fn begin_cycle(&mut self, first: BTreeSet<usize>, most_victims: Option<u64>) {
         self.operations_left = self.config.max_operations;
-        self.is_postponed = false;
+        self.is_cut_off = false;
+        self.victims_left = most_victims.unwrap_or(u64::MAX);
+        self.is_held_back = false;
         self.first = first;
     }
 
-    /// Whether this cycle did not search for all.
-    pub(crate) fn is_postponed(&self) -> bool {
-        self.is_postponed
+    /// Whether this cycle did not search for all because it had searched enough.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.is_cut_off
+    }
+
+    /// Whether this cycle did not search for all because it had named enough victims.
+    pub(crate) fn is_held_back(&self) -> bool {
+        self.is_held_back
     }
 
     /// What searches took before counts as taken by this one.
@@ -124,6 +137,10 @@ impl Preemption {
         let had_left = self.operations_left;
         let (_, class) = record.place.expect("it waits");
         let goes_first = self.first.is_empty() || self.first.contains(&class);
+        if self.victims_left == 0 {
+            self.is_held_back = true;
+            return PreemptOutcome::Postponed;
+        }
         if had_left == 0 || !goes_first {
             return self.postpone();
         }
@@ -195,7 +212,7 @@ impl Preemption {
     }
 
     fn postpone(&mut self) -> PreemptOutcome {
-        self.is_postponed = true;
+        self.is_cut_off = true;
         PreemptOutcome::Postponed
     }
 
@@ -378,7 +395,7 @@ impl Preemption {
 
     /// Orders the victims to be stopped, and keeps what they free.
     fn claim(
-        &self,
+        &mut self,
         (books, reserve): (&mut Books, &mut Reservations),
         (job, lenders): (JobId, &Lenders),
         found: &FoundVictims,
@@ -403,6 +420,7 @@ impl Preemption {
         let is_lent = lenders.make_way((&mut *books, &mut *reserve), job, &nodes, plan);
         let mut victims: Vec<_> = found.units.iter().flat_map(|u| u.pods.clone()).collect();
         victims.sort_unstable();
+        self.victims_left = self.victims_left.saturating_sub(victims.len() as u64);
         let (cost, of_claim) = (found.cost, places.clone());
         let reason = Self::reason(books, job, &victims, &cost);
         plan.actions.push(Action::Preempt { job, victims, places, cost, until_ms, reason });

@@ -53,6 +53,11 @@ impl ReservedCapacity {
         self.claims.keep_all(state, (jobs, &self.foreign));
     }
 
+    /// The same after a claim of a job was made, and nothing else has happened.
+    pub(crate) fn keep_claim(&mut self, job: JobId, state: &mut State, jobs: &Jobs) {
+        self.claims.keep_new(job, state, (jobs, &self.foreign));
+    }
+
     /// Holds for each reservation what it needs and is free by now, beside what claims keep for
     /// those that it is `lent` to.
     pub(crate) fn keep_reserved(&mut self, state: &mut State, jobs: &Jobs, lent: &LentRooms) {

@@ -255,7 +255,10 @@ impl Bounded<'_> {
 /// Counts a charge for each of some queues.
 fn add(beside: &mut Beside, queues: &[&QueueName], charge: &Charge, times: i64) {
     for name in queues {
-        beside.entry((*name).clone()).or_default().add_times(charge, times);
+        match beside.get_mut(*name) {
+            Some(counted) => counted.add_times(charge, times),
+            None => beside.entry((*name).clone()).or_default().add_times(charge, times),
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Action, DeviceAmount, Event, Holding, HoldingId, HoldingPhase, Job, JobId, Node, Owner, PodId,
-    Resources, Snapshot,
+    Action, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, HoldingPhase, Job, JobId, Node,
+    Owner, PodId, Resources, Snapshot,
 };
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Batch, Engine, PolicySpec, PreemptionConfig, SearchEffort};
@@ -94,4 +94,33 @@ fn what_cannot_be_is_not_looked_for_again_and_again() {
     let pod = PodId { job: JobId(7 * PER_NODE), pod_set: 0, ordinal: 0 };
     engine.step(Batch::pending(Event::pod_ended(pod)), 20_000).expect("a pod that runs");
     assert_eq!(cycle(&mut engine).0, 1);
+}
+
+#[test]
+fn a_decision_names_as_many_victims_as_it_may() {
+    let mut engine = full(false);
+    for job in 0..7 {
+        apply(&mut engine, (1 << 20) + job, 1);
+    }
+    // Nobody is preempted for it: it starts beside the jobs that wait for the next decision.
+    let job = Job::single(JobId(1 << 21), "cpu", 0, Arc::new(asks(DeviceRequest::None)));
+    engine.step(Batch::pending(Event::Submitted(Box::new(job))), 20_000).expect("a new job");
+    let decide = |engine: &mut Engine, most: u64| {
+        let batch = Batch::decision().with_victims(most);
+        let plan = engine.step(batch, 20_000).expect("a decision");
+        let victims = |action: &Action| match action {
+            Action::Preempt { victims, .. } => victims.len(),
+            _ => 0,
+        };
+        let starts = plan.actions.iter().any(|action| matches!(action, Action::Bind { .. }));
+        let victims: usize = plan.actions.iter().map(victims).sum();
+        (victims, starts, engine.is_held_back(), engine.due_ms() == Some(20_000))
+    };
+    assert_eq!(decide(&mut engine, 3), (3, true, true, false));
+    assert_eq!(decide(&mut engine, 0), (0, false, true, false));
+    assert_eq!(decide(&mut engine, 3), (3, false, true, false));
+    assert_eq!(decide(&mut engine, 3), (1, false, false, false));
+    // A job gets all victims that it needs, or none.
+    apply(&mut engine, 1 << 22, 8);
+    assert_eq!(decide(&mut engine, 3), (8, false, false, false));
 }

@@ -246,7 +246,7 @@ impl LeaderState {
         }
         loop {
             for decision in self.scheduler.called_off() {
-                self.writes.call_off(decision);
+                self.writes.call_off(decision, now);
             }
             while let Some(order) = self.scheduler.next_order() {
                 self.writes.order(order, now);

@@ -119,6 +119,15 @@ impl Attempts {
         Some(Settled::Over { order, step, end })
     }
 
+    /// Takes back the write of an order that was not sent, not even once.
+    pub(super) fn take_back(&mut self, order: u64) -> Option<OrderWrite> {
+        let is_unsent = |attempt: &WriteAttempt| attempt.order == order && attempt.tried == 0;
+        let is_it = |(_, number): &&(u64, u64)| self.open.get(number).is_some_and(is_unsent);
+        let due = *self.due.iter().find(is_it)?;
+        self.due.remove(&due);
+        self.open.remove(&due.1).map(|attempt| attempt.step)
+    }
+
     /// Nothing of an order is sent or waited for any more.
     pub(super) fn forget(&mut self, order: u64) {
         self.open.retain(|_, attempt| attempt.order != order);

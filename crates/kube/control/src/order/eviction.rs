@@ -132,6 +132,11 @@ impl EvictionDecision {
         Self { jobs: jobs.into(), ..self }
     }
 
+    /// Whether any Job is suspended.
+    pub(super) fn suspends_jobs(&self) -> bool {
+        !self.jobs.is_empty()
+    }
+
     /// The Job that is suspended so that a pod leaves, and whether the write is that of this pod:
     /// the first one of each Job.
     pub fn suspends(&self, pod: &PodKey) -> Option<(&LastingOwner, bool)> {

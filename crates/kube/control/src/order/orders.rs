@@ -86,9 +86,24 @@ impl Orders {
     }
 
     /// What has not begun of a decision does not begin.
-    pub(crate) fn call_off(&mut self, decision: u64) {
-        if let Some(together) = self.together.get_mut(&decision) {
-            together.is_called_off = true;
+    pub(crate) fn call_off(&mut self, decision: u64, own_ms: u64) {
+        self.end_decision(decision);
+        self.run(own_ms);
+    }
+
+    /// The same. Of evictions that are carried out side by side, those that were not sent have not
+    /// begun.
+    fn end_decision(&mut self, number: u64) {
+        let Some(together) = self.together.get_mut(&number) else { return };
+        together.is_called_off = true;
+        for (order, open) in &mut self.open {
+            if decision(&open.order) == Some(number)
+                && let OrderStage::Steps { left, .. } = &mut open.stage
+                && let Some(step) = self.attempts.take_back(*order)
+            {
+                left.push_front(step);
+                self.ready.push_back(*order);
+            }
         }
     }
 
@@ -339,7 +354,7 @@ impl Orders {
     ) {
         let has_failed = matches!(end, OrderEnd::Refused { .. } | OrderEnd::Unanswered { .. });
         if has_failed && order.evicted().is_some() {
-            decision(&order).into_iter().for_each(|one| self.call_off(one));
+            decision(&order).into_iter().for_each(|one| self.end_decision(one));
             self.doubt_until_ms = own_ms.saturating_add(DOUBT_MS);
         }
         self.reports.push(OrderReport { order, end });

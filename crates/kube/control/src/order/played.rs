@@ -60,7 +60,7 @@ fn play(
         let (number, request) = orders.next(now).expect("a request that is due");
         let what = shown(&request);
         if call_off == Some(what.as_str()) {
-            orders.call_off(1);
+            orders.call_off(1, now.own_ms);
         }
         let body = json!({"message": "a policy"}).to_string();
         let answered = Some(Ok((code(&what), None, Bytes::from(body))));

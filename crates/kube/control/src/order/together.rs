@@ -20,7 +20,7 @@ use super::kinds::OrderEnd;
 use super::step::OrderWrite;
 use crate::answer::lacked_right;
 
-/// Questions or marks of one decision on their way at once.
+/// Questions, marks or evictions of one decision on their way at once.
 pub(super) const AT_ONCE: usize = 16;
 
 /// What is known of the pods that are evicted by one decision.

@@ -81,6 +81,11 @@ impl Evictions {
         self.open.values().flat_map(|stopping| stopping.open.keys())
     }
 
+    /// How many these are.
+    pub(super) fn under_way(&self) -> usize {
+        self.open.values().map(|stopping| stopping.open.len()).sum()
+    }
+
     /// Whether a pod is evicted, or says already that it is not.
     fn is_settled(&self, pod: &PodKey) -> bool {
         self.done.contains(pod) || self.refused.contains(pod)

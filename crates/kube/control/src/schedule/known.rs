@@ -177,11 +177,19 @@ impl Known {
         self.follows.pop_front()
     }
 
-    /// Lets the engine decide, if anything changed since it last did; whether it has.
-    pub(super) fn decide(&mut self) -> bool {
-        let Some(engine) = self.engine.as_mut().filter(|_| self.is_changed) else { return false };
+    /// Lets the engine decide, if anything changed since it last did, or if it may name more
+    /// victims than it did; whether it has. It names at most so many, if that is said.
+    pub(super) fn decide(&mut self, most_victims: Option<u64>) -> bool {
+        let Some(engine) = &mut self.engine else { return false };
+        if !self.is_changed && !(engine.is_held_back() && most_victims != Some(0)) {
+            return false;
+        }
         self.is_changed = false;
-        let plan = match engine.step(Batch::decision(), self.now_ms) {
+        let batch = match most_victims {
+            Some(most) => Batch::decision().with_victims(most),
+            None => Batch::decision(),
+        };
+        let plan = match engine.step(batch, self.now_ms) {
             Ok(plan) => plan,
             Err(error) => {
                 self.restart_engine(error);

@@ -27,6 +27,14 @@ const ROUNDS: u32 = 16;
 /// is looked at in each step.
 const MOST_CLAIMING: usize = 256;
 
+/// Victims that one decision may name. The next one follows in the next step, so that evictions
+/// begin before it is known of all pending jobs whether pods are preempted for them.
+const MOST_VICTIMS: usize = 32;
+
+/// Pods that are being evicted, beyond which no others are preempted: the server is the limit, and
+/// what is decided later is decided with what is known by then.
+const MOST_EVICTING: usize = 128;
+
 /// Decides about the pods of one cluster, within one leadership.
 pub struct Scheduler {
     known: Known,
@@ -193,8 +201,11 @@ impl Scheduler {
         self.dispatch.provision(&mut self.known);
         self.settle();
         let mut rounds = 0;
-        while rounds < ROUNDS && self.known.decide() {
+        while rounds < ROUNDS && self.known.decide(self.most_victims()) {
             self.settle();
+            if self.is_held_back() {
+                break;
+            }
             match self.known.engine().is_some_and(|engine| engine.has_more) {
                 false => rounds += 1,
                 // Nothing is written for questions, and nobody asks a second time.
@@ -218,6 +229,19 @@ impl Scheduler {
         self.known.compare(|world, pod| preempting.leaves(world, pod));
         self.gpu_meter.count(self.known.engine(), self.known.now_ms);
         self.known.forget_what_is_gone();
+    }
+
+    /// Whether the engine preempts for more jobs as soon as it may name more victims.
+    fn is_held_back(&self) -> bool {
+        self.known.engine().is_some_and(Engine::is_held_back)
+    }
+
+    /// How many victims the next decision may name; any number for a question, to which there is
+    /// one answer.
+    fn most_victims(&self) -> Option<u64> {
+        let evicting = self.preempting.evictions.under_way();
+        let left = MOST_EVICTING.saturating_sub(evicting).min(MOST_VICTIMS) as u64;
+        (!self.explained.only_asks).then_some(left)
     }
 
     /// The next bind to send, if any may be sent now.
@@ -252,7 +276,9 @@ impl Scheduler {
     /// When to call again even if nothing happens.
     pub fn due_ms(&self) -> Option<u64> {
         let Self { known, dispatch, preempting, resumes, .. } = self;
-        let own = [known.due_ms(), dispatch.due_ms(known.now_ms), resumes.due_ms()];
+        let preempts_more = self.is_held_back() && self.most_victims() != Some(0);
+        let more_ms = preempts_more.then_some(known.now_ms);
+        let own = [known.due_ms(), dispatch.due_ms(known.now_ms), resumes.due_ms(), more_ms];
         own.into_iter().chain([preempting.exemptions.due_ms(known)]).flatten().min()
     }
 
