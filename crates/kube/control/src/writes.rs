@@ -87,10 +87,11 @@ impl Writes {
         self.binds.on_their_way()
     }
 
-    /// Whether a write of a claim is due or has no answer yet.
-    pub fn are_claims_being_written(&self, now: Now) -> bool {
-        self.claims.due_ms().is_some_and(|due_ms| due_ms <= now.own_ms)
-            || self.sent.values().any(|sent| matches!(sent, Sent::Claim(_)))
+    /// Whether a write of an order about a pod or a claim is due or has no answer yet.
+    pub fn are_orders_under_way(&self, now: Now) -> bool {
+        let due = self.orders.due_ms().into_iter().chain(self.claims.due_ms());
+        due.min().is_some_and(|due_ms| due_ms <= now.own_ms)
+            || self.sent.values().any(|sent| matches!(sent, Sent::Order(_) | Sent::Claim(_)))
     }
 
     /// A bind goes out.

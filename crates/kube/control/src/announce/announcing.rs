@@ -193,8 +193,8 @@ impl Announcing {
         self.book.note(note);
     }
 
-    /// Does as much as there is time for. `is_busy`: binds go out, or claims are written before
-    /// them. `room`: writes that may be on their way at once.
+    /// Does as much as there is time for. `is_busy`: binds go out, or what comes before them.
+    /// `room`: writes that may be on their way at once.
     pub(crate) fn go_on(
         &mut self,
         scheduler: &mut Scheduler,

@@ -205,10 +205,10 @@ impl LeaderState {
         output.wait_ms = waits.chain(own_ms).min();
     }
 
-    /// Whether binds go out, or claims are written for binds that follow.
+    /// Whether binds go out, or what comes before binds: claims are written, pods are evicted.
     fn is_busy(&self, now: Now) -> bool {
         self.writes.binds_on_their_way() > 0
-            || self.writes.are_claims_being_written(now)
+            || self.writes.are_orders_under_way(now)
             || self.scheduler.counts().to_send > 0
     }
 
