@@ -278,9 +278,7 @@ impl Orders {
             }
             (OrderStage::Asking(round), Some(_)) => {
                 round.on_their_way -= 1;
-                let (OrderWrite::WouldMark(pod, _)
-                | OrderWrite::WouldLeave(pod, _)
-                | OrderWrite::WouldSuspend(pod, ..)) = &step
+                let (OrderWrite::WouldLeave(pod, _) | OrderWrite::WouldSuspend(pod, ..)) = &step
                 else {
                     return;
                 };

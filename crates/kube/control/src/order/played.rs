@@ -38,7 +38,6 @@ fn shown(request: &ApiRequest) -> String {
         Method::Delete => "delete",
         Method::Post if body["deleteOptions"]["dryRun"].is_array() => "ask to evict",
         Method::Post => "evict",
-        _ if path.contains("dryRun") => "ask to mark",
         _ if target["status"] == "True" => "mark",
         _ => return format!("{pod} {}", target["reason"].as_str().expect("a reason")),
     };
@@ -81,9 +80,8 @@ fn refused() -> OrderEnd {
 #[test]
 fn pods_that_are_evicted_together_are_all_asked_about_then_all_marked_then_deleted() {
     let (sent, ends) = play(evictions(&["a", "b"]), |_| 200, None);
-    let expected = ["ask to mark a", "ask to delete a", "ask to mark b", "ask to delete b"];
-    assert_eq!(sent[..4], expected);
-    assert_eq!(sent[4..], ["mark a", "mark b", "delete a", "delete b"]);
+    assert_eq!(sent[..2], ["ask to delete a", "ask to delete b"]);
+    assert_eq!(sent[2..], ["mark a", "mark b", "delete a", "delete b"]);
     let done = |pod: &str| (pod.to_owned(), OrderEnd::Done);
     assert_eq!(ends, [done("a"), done("b")]);
 }
@@ -92,8 +90,8 @@ fn pods_that_are_evicted_together_are_all_asked_about_then_all_marked_then_delet
 fn where_the_server_would_refuse_one_of_several_none_is_touched() {
     let code = |what: &str| if what == "ask to delete b" { 422 } else { 200 };
     let (sent, ends) = play(evictions(&["a", "b"]), code, None);
-    assert_eq!(sent.len(), 5, "{sent:?}");
-    assert_eq!(sent[4], "b NotStopped", "the next leader reads that");
+    assert_eq!(sent.len(), 3, "{sent:?}");
+    assert_eq!(sent[2], "b NotStopped", "the next leader reads that");
     let called_off = ("a".to_owned(), OrderEnd::CalledOff);
     assert_eq!(ends, [("b".to_owned(), refused()), called_off]);
 }
@@ -137,10 +135,9 @@ fn one_pod_alone_is_asked_about_only_after_an_eviction_without_effect() {
 #[test]
 fn what_a_queue_gives_back_is_evicted_through_the_api_and_says_why_afterwards() {
     let (sent, ends) = play(evictions_for(PreemptReason::Reclaim, &["a", "b"]), |_| 201, None);
-    let expected = ["ask to mark a", "ask to evict a", "ask to mark b", "ask to evict b"];
-    assert_eq!(sent[..4], expected);
+    assert_eq!(sent[..2], ["ask to evict a", "ask to evict b"]);
     // The server replaces the mark by its own words.
-    assert_eq!(sent[4..], ["mark a", "mark b", "evict a", "mark a", "evict b", "mark b"]);
+    assert_eq!(sent[2..], ["mark a", "mark b", "evict a", "mark a", "evict b", "mark b"]);
     assert!(ends.iter().all(|(_, end)| *end == OrderEnd::Done), "{ends:?}");
 }
 
