@@ -104,6 +104,8 @@ thresholds! {
     /// Training with at most this much memory at `/dev/shm` has too little; the default of
     /// container runtimes is 64.
     small_shared_memory_mib = 64, 64 to 1_048_576, &["REQ-12"];
+    /// Time that an autoscaler may take to add a node that is large enough for a pending pod.
+    oversized_minutes = 10, 1 to 43_200, &["REQ-03"];
     /// A GPU with at least this much memory is too large for one notebook.
     large_gpu_mib = 40_000, 1 to 10_000_000, &["SHR-02"];
     /// Pods that share a GPU and together use more than this percentage of its memory leave no room

@@ -36,8 +36,10 @@ pub(super) const CHECKS: &[Check] = &[
         id: "REQ-03",
         severity: Severity::Error,
         title: "pod requests more than any node has",
-        explanation: "None of the nodes that the pod may use is large enough for it, even if the node is empty. The \
-                      pod stays pending until a larger node joins. Split the work over several pods of one gang.",
+        explanation: "The pod has been pending for more than `oversized_minutes`, and none of the \
+                      nodes that it may use is large enough for it, even if the node is empty. The \
+                      pod stays pending until a larger node joins. Split the work over several \
+                      pods of one gang.",
         evidence: "resource, request of one pod, most of a node that it may use",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {limits: {nvidia.com/gpu: 8}}  # and more replicas in a gang",

@@ -34,6 +34,8 @@ pub(super) const RUNS: &[Run] = &[
 /// more of it leaves GPUs without.
 const TOLERATED_PERCENT: i128 = 105;
 
+const MINUTE_MS: u64 = 60_000;
+
 /// The container runtime's `/dev/shm`.
 const DEFAULT_SHARED_MEMORY_BYTES: i64 = 64 << 20;
 
@@ -83,9 +85,10 @@ fn more_than_a_node_has(view: &View<'_>, check: &'static Check, found: &mut Vec<
     let to_come = view.facts.to_come.iter().map(|of| &of.workload);
     // What has some of its pods is among the workloads, too.
     let to_come = to_come.filter(|workload| view.gpu_workload_of(&workload.owner).is_none());
+    let to_come = to_come.filter(|workload| !is_new(view, workload));
     let without_node = to_come.filter_map(|workload| larger_than_its_nodes(view, check, workload));
     found.extend(without_node);
-    for workload in &view.facts.workloads {
+    for workload in view.facts.workloads.iter().filter(|workload| !is_new(view, workload)) {
         let before = found.len();
         for (resource, count) in workload.gpus_per_pod() {
             // A resource that no node has may come with a pool that is empty now.
@@ -106,6 +109,14 @@ fn more_than_a_node_has(view: &View<'_>, check: &'static Check, found: &mut Vec<
             found.extend(finding.map(|finding| finding.affecting(pods_of(workload))));
         }
     }
+}
+
+/// Whether all pods are pending and so new that an autoscaler may still add a node for them.
+fn is_new(view: &View<'_>, workload: &Workload) -> bool {
+    let from_ms =
+        view.facts.now_ms.saturating_sub(view.facts.thresholds.oversized_minutes * MINUTE_MS);
+    let is_new = |pod: &Pod| pod.is_pending() && pod.created_ms.is_some_and(|made| made > from_ms);
+    !workload.pods.is_empty() && workload.pods.iter().all(is_new)
 }
 
 /// The finding of pods that request more than each node that their selectors accept has.

@@ -8,7 +8,8 @@ use super::models::{asked, cheaper, hung, sized};
 use super::seen::{advised, misplaced_for, seen_by, throttled};
 use super::sharing::{crowded, notebook, unused};
 use super::{
-    GIB, HOUR_MS, NOW_MS, SERVE, TRAIN, healthy, held, ids, killed, owned, small, still, used,
+    GIB, HOUR_MS, NOW_MS, SERVE, TRAIN, healthy, held, ids, killed, limits, owned, small, still,
+    used,
 };
 use crate::checks::audit;
 use crate::facts::{Facts, WorkloadClass};
@@ -40,7 +41,7 @@ const OF_PODS: [Moved; 14] = [
     ("half_empty_percent", "AUT-01", |f| held(f, 1), 26, 25),
 ];
 
-const OF_TIME: [Moved; 10] = [
+const OF_TIME: [Moved; 11] = [
     (
         "idle_notebook_minutes",
         "IDL-01",
@@ -49,6 +50,18 @@ const OF_TIME: [Moved; 10] = [
         21,
     ),
     ("idle_server_minutes", "IDL-02", |f| still(f, WorkloadClass::Inference, 2, since(20)), 20, 21),
+    (
+        "oversized_minutes",
+        "REQ-03",
+        |f| {
+            limits(f, TRAIN, 9);
+            for pod in &mut f.workloads[TRAIN].pods {
+                (pod.node, pod.created_ms) = (None, Some(NOW_MS - since(20)));
+            }
+        },
+        20,
+        21,
+    ),
     (
         "starting_minutes",
         "IDL-05",
