@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
-use dovetail_settings::Settings;
+use dovetail_settings::{Setting, SettingOrigin, Settings};
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use serde::Serialize;
@@ -55,11 +55,14 @@ impl App {
     }
 
     /// The format asked for, if it is one of these. YAML has the keys of JSON, and counts as it:
-    /// [`Self::print_json`] writes either.
+    /// [`Self::print_json`] writes either. A default that the command does not have is the table.
     pub fn output_of(&self, command: &str, known: &[Output]) -> Result<Output> {
-        let wanted = self.settings.output.value;
-        if known.contains(&wanted) {
-            return Ok(if wanted == Output::Yaml { Output::Json } else { wanted });
+        let Setting { value: wanted, origin } = &self.settings.output;
+        if known.contains(wanted) {
+            return Ok(if *wanted == Output::Yaml { Output::Json } else { *wanted });
+        }
+        if !matches!(origin, SettingOrigin::Flag(_)) && known.contains(&Output::Table) {
+            return Ok(Output::Table);
         }
         let known: Vec<&str> = known.iter().map(|output| output.name()).collect();
         let text = format!(

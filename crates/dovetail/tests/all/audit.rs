@@ -642,6 +642,12 @@ fn what_cannot_be_audited_is_told() {
     let explained = folder.call("audit --explain req-03");
     assert!(explained.out.starts_with("REQ-03: pod requests more than any"), "{}", explained.out);
     assert!(explained.out.contains("\neffect    reduces risk"), "{}", explained.out);
+    // A default is not a flag: what has no such form is a table.
+    folder.write("dovetail.toml", "output = \"json\"\n");
+    assert_eq!(folder.call("audit --explain req-03").out, explained.out);
+    folder.write("dovetail.toml", "output = \"sarif\"\n");
+    let version = folder.call("version");
+    assert!(version.code == Some(0) && version.out.starts_with("dovetail "), "{}", version.err);
 }
 
 #[test]

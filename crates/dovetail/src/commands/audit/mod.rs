@@ -15,6 +15,7 @@ use dovetail_console::style::OutputStream;
 use dovetail_console::table::plural;
 use dovetail_inventory::facts::{DESCRIBE_POD, Gathered, Unjudged};
 use dovetail_render::audit::{html, markdown, patch_files, sarif, summary, terminal};
+use dovetail_settings::SettingOrigin;
 use dovetail_settings::errors::{FailingFindings, UsageError};
 use dovetail_settings::form::Output;
 use dovetail_sources::doubts::CONTESTED;
@@ -133,7 +134,11 @@ const MOST_NOTES: usize = 5;
 /// Audits, or explains a check.
 pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     let explained = flags.explain.as_ref().map(|id| explain::explain(app, id)).transpose()?;
-    let output = app.output("audit")?;
+    let mut output = app.output("audit")?;
+    let is_default = !matches!(app.settings.output.origin, SettingOrigin::Flag(_));
+    if explained.is_some() && is_default {
+        output = Output::Table;
+    }
     if explained.is_some() && output != Output::Table {
         let text = format!(
             "--explain does not support -o {}: use -o table, or omit --explain to get all findings \
