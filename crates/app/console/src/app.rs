@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
-use dovetail_settings::{Setting, SettingOrigin, Settings};
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
+use dovetail_settings::{Setting, SettingOrigin, Settings};
 use serde::Serialize;
 
 use crate::forms::forms;
