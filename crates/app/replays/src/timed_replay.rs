@@ -225,10 +225,13 @@ fn config(trace: &Trace, plan: &TimedPlan, order: Order, estimates: Estimates) -
     if policy.name == "fgd" {
         policy.target_mix = Simulation::target_mix(&trace.jobs);
     }
-    let stops = plan.turns.preempts || plan.turns.reclaims;
-    let enabled = plan.preemption || (order == Order::Dovetail && stops);
-    let by_priority = order != Order::Dovetail || plan.preemption || plan.turns.preempts;
-    let preemption = PreemptionConfig { enabled, by_priority, ..PreemptionConfig::default() };
+    let of_order = match order {
+        Order::Dovetail => PreemptionConfig::of_turns(&plan.turns),
+        _ => PreemptionConfig::default(),
+    };
+    let enabled = of_order.enabled || plan.preemption;
+    let by_priority = of_order.by_priority || plan.preemption;
+    let preemption = PreemptionConfig { enabled, by_priority, ..of_order };
     let turns = plan.turns;
     let estimates = plan.estimates.unwrap_or(estimates);
     let learn = estimates == Estimates::Learned;

@@ -65,6 +65,7 @@ mod survey;
 mod units;
 mod worth;
 
+use dovetail_order::Turns;
 use serde::{Deserialize, Serialize};
 
 pub use blocked::BlockingBudgets;
@@ -99,6 +100,14 @@ pub struct PreemptionConfig {
     pub default_grace_ms: u64,
     /// Victims are waited for so much longer than the longest of them may take.
     pub slack_ms: u64,
+}
+
+impl PreemptionConfig {
+    /// As the weights of order `dovetail` say: which of its reasons jobs may stop others for.
+    pub fn of_turns(turns: &Turns) -> Self {
+        let enabled = turns.preempts || turns.reclaims;
+        Self { enabled, by_priority: turns.preempts, ..Self::default() }
+    }
 }
 
 // The form that serde asks for.

@@ -210,13 +210,8 @@ impl Recipe {
 /// The preset `fair` with run times that the engine learns, and reservations that rest on them.
 fn learning(engine: EngineConfig) -> EngineConfig {
     let turns = Turns::preset("fair").unwrap_or_default();
-    let enabled = turns.preempts || turns.reclaims;
     EngineConfig {
-        preemption: PreemptionConfig {
-            enabled,
-            by_priority: turns.preempts,
-            ..PreemptionConfig::default()
-        },
+        preemption: PreemptionConfig::of_turns(&turns),
         estimates: EstimatesConfig { learn: true, ..EstimatesConfig::default() },
         reserve: ReserveConfig { heads: RESERVED_HEADS, ..ReserveConfig::default() },
         turns,
