@@ -261,7 +261,7 @@ async fn a_gang_of_which_the_server_keeps_one_loses_none() {
     }
 }
 
-/// The server would take the mark of every pod of the gang, and then does not take that of one.
+/// The server does not take the mark of one pod of the gang.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gang_of_which_one_cannot_be_told_loses_none() {
     let api = wanted_of_a_gang();
@@ -270,9 +270,8 @@ async fn a_gang_of_which_one_cannot_be_told_loses_none() {
         subresource: Some("status".to_owned()),
         ..On::new(&[Verb::Patch], "pods")
     };
-    let asked = FaultRule::first(marks(), 1, ApiFault::Slow { delay_ms: 0 });
     let refused = FaultRule::first(marks(), 1, ApiFault::ServerError { code: 422 });
-    api.set_faults(1, vec![asked, refused]);
+    api.set_faults(1, vec![refused]);
     let scheduler = Running::start(config(&api), preempting(Options::default()));
     until(&api, || ending(&api).len() == 2).await;
     let says = |name: &str| {
@@ -316,7 +315,7 @@ async fn who_is_stopped_alone_is_not_asked_about_first() {
 }
 
 /// The first leader stops two pods of a gang of four for two others, and is gone before it stops
-/// the third: all have been told.
+/// the rest: all have been told.
 async fn half_a_gang_is_stopped() -> FakeApi {
     let api = FakeApi::start().expect("a free port");
     fake_nodes(&api, 4);
@@ -332,11 +331,14 @@ async fn half_a_gang_is_stopped() -> FakeApi {
         pod["metadata"]["annotations"]["dovetail.dev/decision"] = json!(null);
         api.create("pods", "default", &pod).expect("a new pod");
     }
-    // It is asked whether the third would go, and then it does not.
-    let third = || On { name: Some("g2".to_owned()), ..On::new(&[Verb::Delete], "pods") };
-    let asked = FaultRule::first(third(), 1, ApiFault::Slow { delay_ms: 0 });
-    let unavailable = ApiFault::ServerError { code: 503 };
-    api.set_faults(1, vec![asked, FaultRule::some(third(), 1_000_000, unavailable)]);
+    // It is asked whether the others would go, and then they do not.
+    let faults = ["g2", "g3"].into_iter().flat_map(|name| {
+        let other = || On { name: Some(name.to_owned()), ..On::new(&[Verb::Delete], "pods") };
+        let asked = FaultRule::first(other(), 1, ApiFault::Slow { delay_ms: 0 });
+        let unavailable = ApiFault::ServerError { code: 503 };
+        [asked, FaultRule::some(other(), 1_000_000, unavailable)]
+    });
+    api.set_faults(1, faults.collect());
     let first = Running::start(config(&api), preempting(elected("first")));
     until(&api, || ending(&api) == ["g0", "g1"]).await;
     first.stop().await;

@@ -9,7 +9,7 @@ use super::seen::{advised, misplaced_for, seen_by, throttled};
 use super::sharing::{crowded, notebook, unused};
 use super::{
     GIB, HOUR_MS, NOW_MS, SERVE, TRAIN, healthy, held, ids, killed, limits, owned, small, still,
-    used,
+    toleration, used,
 };
 use crate::checks::audit;
 use crate::facts::{Facts, WorkloadClass};
@@ -55,6 +55,7 @@ const OF_TIME: [Moved; 11] = [
         "REQ-03",
         |f| {
             limits(f, TRAIN, 9);
+            f.workloads[TRAIN].template.tolerations = vec![toleration("nvidia.com/gpu")];
             for pod in &mut f.workloads[TRAIN].pods {
                 (pod.node, pod.created_ms) = (None, Some(NOW_MS - since(20)));
             }
