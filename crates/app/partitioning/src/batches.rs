@@ -145,6 +145,7 @@ mod tests {
             instances: BTreeMap::from([(profile.to_owned(), 2)]),
             priority: 0,
             each: vec![0],
+            gang: None,
         };
         let mut batch = BatchRoom::of(&fleet, &room);
         let first: Vec<usize> = (0..MOST_NODES).collect();

@@ -24,11 +24,13 @@ use dovetail_sharing::guard::other_master;
 use dovetail_sharing::names::{NO_MIG, TAINT};
 use dovetail_sharing::{Component, PolicySpec};
 use dovetail_sources::objects::ObjectFlags;
+use dovetail_translate::gang::{GangName, gang_of};
 
 use crate::amd_gpus::has_gpus;
 use crate::eligible::{Target, beside_instances, each, fits, holders, is_mig, requirement};
 use crate::expected::{ExpectedNode, ExpectedNodes};
 use crate::fleet::{Fleet, model_of_node};
+use crate::gangs::{LeftOut, WaitingGang, waiting_gangs};
 use crate::keep_whole::{self, BY_POLICY, FOR_PODS};
 use crate::layout::placed;
 use crate::objects::{Objects, SeenNode, check};
@@ -44,6 +46,8 @@ pub use crate::waiting::YOUNG_MS;
 const YOUNG: &str = "pending for less than a minute";
 const GATED: &str = "has scheduling gates";
 const NO_QUOTA: &str = "waits for the quota of its queue";
+/// Why nothing is planned for a pod of a gang.
+const IN_PART: &str = "no plan was found that serves all pending pods of its gang";
 /// Why nothing is planned for it under a policy, before the profile.
 const NOT_LISTED: &str = "the policy does not list the profile";
 
@@ -106,22 +110,24 @@ pub(crate) fn fleet(
     tables: &[MigTable],
     age: Age,
 ) -> Fleet {
-    fleet_beside(objects, policy, tables, age, &ExpectedNodes::new())
+    fleet_beside(objects, policy, tables, age, (&ExpectedNodes::new(), &LeftOut::default()))
 }
 
-/// The same as if some nodes had the layout that they are about to get. They do not change, and
-/// what they will have free serves pods.
+/// The same as if some nodes had the layout that they are about to get, without the gangs that are
+/// left out. These nodes do not change, and what they will have free serves pods.
 pub(crate) fn fleet_beside(
     objects: &Objects,
     policy: &PolicySpec,
     tables: &[MigTable],
     age: Age,
-    expected: &ExpectedNodes,
+    (expected, left_out): (&ExpectedNodes, &LeftOut),
 ) -> Fleet {
     let (holders, fleet) = (holders(objects), Fleet::default());
     let shown = ShownProfiles::default();
     let known = KnownCounts::default();
-    Reader { objects, holders, policy, tables, expected, fleet, shown, age, known }.read()
+    let reader =
+        Reader { objects, holders, policy, tables, expected, left_out, fleet, shown, age, known };
+    reader.read()
 }
 
 /// Whether a pod waits for a node. One that is being deleted gets none.
@@ -144,6 +150,7 @@ struct Reader<'o> {
     policy: &'o PolicySpec,
     tables: &'o [MigTable],
     expected: &'o ExpectedNodes,
+    left_out: &'o LeftOut,
     fleet: Fleet,
     shown: ShownProfiles,
     age: Age,
@@ -454,14 +461,27 @@ impl Reader<'_> {
         let pending = || objects.pods.values().filter(|pod| is_pending(pod));
         let beside = beside_instances(pending());
         self.fleet.free = targets.iter().map(|target| target.free(&beside)).collect();
+        let gangs = self.gangs();
         let mut whole = vec![0; targets.len()];
         for pod in pending() {
             let Some(asked) = self.asked(pod, profiles) else { continue };
+            let name = gang_of(pod).ok().flatten();
+            let gang = name.as_ref().and_then(|name| gangs.get(name)).copied();
+            if let Some(gang) = gang {
+                self.fleet.gangs[gang].add(asked.as_ref().ok());
+            }
             let wanted =
                 asked.and_then(|instances| self.wanted(pod, instances, (targets, &beside, &idle)));
             let wanted = wanted.and_then(|wanted| profiles.on_nodes(&self.fleet, wanted));
+            let is_left_out = name.is_some_and(|name| self.left_out.contains(&name));
+            let waiting_ms = self.age.now_ms.saturating_sub(pod.meta.created_ms);
+            let is_due = waiting_ms >= self.age.young_ms;
             let wanted = match wanted {
-                Ok(wanted) => wanted,
+                Ok(_) if is_left_out => {
+                    self.not_planned(if is_due { IN_PART } else { YOUNG }.to_owned());
+                    continue;
+                }
+                Ok(wanted) => SeveralInstances { gang, ..wanted },
                 Err(why) => {
                     self.not_planned(why);
                     continue;
@@ -471,16 +491,15 @@ impl Reader<'_> {
             for (whole, _) in whole.iter_mut().zip(&wanted.nodes).filter(|(_, may)| **may) {
                 *whole = i64::saturating_add(*whole, of_pod);
             }
-            let waiting_ms = self.age.now_ms.saturating_sub(pod.meta.created_ms);
-            let is_due = waiting_ms >= self.age.young_ms;
             if !is_due {
                 self.not_planned(YOUNG.to_owned());
             }
             match wanted.only_instance() {
                 Some(profile) => {
-                    let SeveralInstances { nodes, priority, each, .. } = wanted;
+                    let SeveralInstances { nodes, priority, each, gang, .. } = wanted;
                     let is_pinned = false;
-                    let pods = WaitingPods { nodes, profile, priority, is_due, each, is_pinned };
+                    let pods =
+                        WaitingPods { nodes, profile, priority, is_due, each, is_pinned, gang };
                     *grouped.entry(pods).or_default() += 1;
                 }
                 None if is_due => self.fleet.several.push(wanted),
@@ -490,6 +509,19 @@ impl Reader<'_> {
         self.fleet.waiting = grouped.into_iter().collect();
         self.keep_beside(whole);
         set_demand(&mut self.fleet);
+    }
+
+    /// Takes the gangs that have not started and are not left out into the fleet; their places.
+    fn gangs(&mut self) -> BTreeMap<GangName, usize> {
+        let mut gangs = waiting_gangs(self.objects);
+        gangs.retain(|name, _| !self.left_out.contains(name));
+        let mut in_order: Vec<_> = gangs.iter_mut().collect();
+        in_order.sort_by_key(|(_, place)| **place);
+        for (next, (name, place)) in in_order.into_iter().enumerate() {
+            *place = next;
+            self.fleet.gangs.push(WaitingGang { name: name.clone(), instances: 0 });
+        }
+        gangs
     }
 
     /// What a pod that asks for these instances needs, and where it may go; or why nothing is
@@ -531,7 +563,7 @@ impl Reader<'_> {
                 priority = i32::MAX;
             }
         }
-        Ok(SeveralInstances { nodes, instances, priority, each })
+        Ok(SeveralInstances { nodes, instances, priority, each, gang: None })
     }
 
     /// Whole GPUs for which pods wait that request instances of the same node, too: so many of each

@@ -9,6 +9,7 @@ use dovetail_model::{MigTable, canonical_gpu_model, gpu_model, lacks_memory_size
 use dovetail_partition::{Change, Instance, PartitionInput, Rules, WorldError};
 use dovetail_settings::errors::BadInput;
 
+use crate::gangs::WaitingGang;
 use crate::objects::SeenNode;
 use crate::waiting::{PinnedPods, SeveralInstances, WaitingPods};
 
@@ -120,6 +121,8 @@ pub struct Fleet {
     pub(crate) several: Vec<SeveralInstances>,
     /// Those that the plan serves.
     pub(crate) pinned: PinnedPods,
+    /// Gangs of pending pods that have not started, in the order in which they are planned for.
+    pub(crate) gangs: Vec<WaitingGang>,
     /// CPU, memory, disk and pod slots that each node with GPUs has free, in the order of `names`,
     /// and what pods request beside instances.
     pub(crate) free: Vec<Vec<i64>>,

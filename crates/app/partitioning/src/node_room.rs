@@ -285,7 +285,8 @@ mod tests {
             some(&[("3g.40gb", 2)]),
         ] {
             let nodes = (0..120).map(|node| node % 7 != 0).collect();
-            let pod = SeveralInstances { nodes, instances, priority: 0, each: vec![0] };
+            let (each, gang) = (vec![0], None);
+            let pod = SeveralInstances { nodes, instances, priority: 0, each, gang };
             for given in [OnNodes::new(), on(5), on(9)] {
                 for may_be_new in [true, false] {
                     let found = room.candidates_beside(&fleet, &pod, &given, may_be_new);

@@ -16,6 +16,7 @@ use crate::changes::{NodeChange, changes};
 use crate::cluster::{Age, fleet_beside, is_for_lack_of_nodes, objects, selects_none};
 use crate::expected::ExpectedNodes;
 use crate::fleet::{Fleet, bad_world, table_of};
+use crate::gangs::{LeftOut, are_whole};
 use crate::gpu_users::GpuUsers;
 use crate::moves::{Moved, with_moves};
 use crate::objects::Objects;
@@ -52,9 +53,22 @@ impl Planned {
         age: Age,
         expected: &ExpectedNodes,
     ) -> Result<Self> {
-        let fleet = fleet_beside(objects, policy, tables, age, expected);
-        let (mut fleet, plan) = plan_with_several(fleet)?;
+        let mut left_out = LeftOut::default();
+        let mut bound = 0;
+        let (mut fleet, mut plan) = loop {
+            let fleet = fleet_beside(objects, policy, tables, age, (expected, &left_out));
+            let (fleet, plan) = plan_with_several(fleet)?;
+            bound = bound.max(plan.upper_bound_compute_slices);
+            if !left_out.add(&fleet, &plan) {
+                break (fleet, plan);
+            }
+        };
+        if !left_out.is_empty() {
+            // Other gangs may have been the right ones to leave out.
+            (plan.upper_bound_compute_slices, plan.is_best) = (bound, false);
+        }
         let moved = with_moves(&mut fleet, &plan, objects, policy, age)?;
+        let moved = moved.filter(|moved| are_whole(&moved.fleet, &moved.plan));
         Ok(Self { fleet, plan, moved, price_facts: Vec::new() })
     }
 
@@ -167,6 +181,55 @@ mod tests {
             "status": {"phase": phase}});
         let key = ("n".to_owned(), name.to_owned());
         (key, serde_json::from_value(object).expect("a pod"))
+    }
+
+    fn of(objects: &Objects) -> Planned {
+        let tables: Vec<MigTable> = MigTable::all().collect();
+        let age = Age { now_ms: 1_000_000, young_ms: 0 };
+        let (policy, none) = (PolicySpec::default(), ExpectedNodes::new());
+        Planned::of_objects(objects, &policy, &tables, age, &none).expect("a plan")
+    }
+
+    /// Pods of gangs that ask for `3g.40gb`, of which a GPU has room for two.
+    fn members(gangs: &[(&str, usize)]) -> BTreeMap<(String, String), Pod> {
+        let member = |gang: &str, number: usize| {
+            let (key, mut pod) = pod(&format!("{gang}-{number}"), "", "3g.40gb");
+            let labels = json!({"scheduling.x-k8s.io/pod-group": gang});
+            pod.meta.labels = serde_json::from_value(labels).expect("labels");
+            (key, pod)
+        };
+        let of_gang = |(gang, pods): &(&str, usize)| {
+            let gang = (*gang).to_owned();
+            (0..*pods).map(move |number| member(&gang, number)).collect::<Vec<_>>()
+        };
+        gangs.iter().flat_map(of_gang).collect()
+    }
+
+    #[test]
+    fn all_pods_of_a_gang_are_served_or_none() {
+        let plan = |gangs: &[(&str, usize)], more: Option<((String, String), Pod)>| {
+            let nodes = [node("one", &json!({}))].into_iter().collect();
+            let mut pods = members(gangs);
+            pods.extend(more);
+            let planned = of(&Objects { nodes, pods, ..Objects::default() });
+            let served: u32 = planned.plan.accepted.iter().sum();
+            let left: usize = planned.fleet.not_planned.values().sum();
+            (served, left, planned.plan.created())
+        };
+        assert_eq!(plan(&[("a", 2)], None), (2, 0, 2));
+        assert_eq!(plan(&[("a", 3)], None), (0, 3, 0));
+        // What a gang leaves serves others.
+        assert_eq!(plan(&[("a", 3)], Some(pod("alone", "", "3g.40gb"))), (1, 3, 1));
+        assert_eq!(plan(&[("a", 3), ("b", 2)], None), (2, 3, 2));
+        assert_eq!(plan(&[("a", 2), ("b", 2), ("c", 2)], None), (2, 4, 2));
+        // A gang that has started gets its further pods one by one.
+        let runs = |mut member: ((String, String), Pod)| {
+            member.1.node = "elsewhere".into();
+            member.0.1 = "runs".to_owned();
+            member
+        };
+        let started = members(&[("a", 1)]).pop_first().map(runs);
+        assert_eq!(plan(&[("a", 3)], started), (2, 0, 2));
     }
 
     fn wanted(objects: &Objects) -> Wanted {

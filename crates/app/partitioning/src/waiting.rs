@@ -21,6 +21,8 @@ pub(crate) struct WaitingPods {
     pub(crate) each: Vec<i64>,
     /// They are instances of a pod that gets all of them on one node or none.
     pub(crate) is_pinned: bool,
+    /// The place of their gang in the fleet, if they are of one that has not started.
+    pub(crate) gang: Option<usize>,
 }
 
 /// Before all pods, except those that must get what they had before: so that a plan shows what it
@@ -44,6 +46,8 @@ pub(crate) struct SeveralInstances {
     pub(crate) priority: i32,
     /// CPU, memory, disk and pod slots that it needs, and what pods request beside instances.
     pub(crate) each: Vec<i64>,
+    /// The place of its gang in the fleet, if it is of one that has not started.
+    pub(crate) gang: Option<usize>,
 }
 
 /// Pods with several instances that a plan serves, each on one node.
@@ -73,6 +77,7 @@ impl SeveralInstances {
             is_due: true,
             each,
             is_pinned: true,
+            gang: self.gang,
         };
         let mut parts = Vec::new();
         let last = self.instances.keys().next_back();
