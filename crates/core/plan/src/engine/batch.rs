@@ -31,9 +31,10 @@ impl Batch {
         Self::of([])
     }
 
-    /// The same events, after which the engine names at most so many victims: preemption for further
-    /// jobs waits for the next decision ([`Engine::is_held_back`](super::Engine::is_held_back)). The
-    /// last job may need more victims than are left; it does not get fewer.
+    /// The same events, after which the engine names at most so many victims: preemption for
+    /// further jobs waits for the next decision
+    /// ([`Engine::is_held_back`](super::Engine::is_held_back)). The last job may need more victims
+    /// than are left; it does not get fewer.
     #[must_use]
     pub fn with_victims(self, most: u64) -> Self {
         Self { most_victims: Some(most), ..self }

@@ -1,11 +1,11 @@
 //! Which orders come one after the other, and which side by side.
 //!
-//! Orders about the same pod or claim are carried out in the order in which they were given. Of the
-//! evictions of one decision, the first one comes after the pods that they are for name their nodes:
-//! with it all pods of the decision are asked about and marked. The others come after it, several
-//! side by side, because there may be thousands. Where Jobs are suspended in place of evictions, one
-//! comes after the other: pods leave by the write of another one. All other orders need not wait for
-//! each other: one that the server does not answer delays none of them.
+//! Orders about the same pod or claim are carried out in the order in which they were given. Of
+//! the evictions of one decision, the first one comes after the pods that they are for name their
+//! nodes: with it all pods of the decision are asked about and marked. The others come after it,
+//! several side by side, because there may be thousands. Where Jobs are suspended in place of
+//! evictions, one comes after the other: pods leave by the write of another one. All other orders
+//! need not wait for each other: one that the server does not answer delays none of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,11 +2,11 @@
 //!
 //! Admission (a policy, a webhook) says only when a pod is to be deleted that it refuses. Pods of
 //! the decision that were deleted before it would have been evicted without effect, and a gang
-//! would go on without them. So before the first of several is touched, each delete is sent as a dry
-//! run: the server admits or refuses it as the write itself, and does nothing. Of one pod alone
-//! nothing is asked: its own delete comes first and last. Only where evictions had no effect of late
-//! is it asked about, too, so that one pod after the other is not marked and unmarked. Marks are not
-//! asked about: they are taken back where another is refused.
+//! would go on without them. So before the first of several is touched, each delete is sent as a
+//! dry run: the server admits or refuses it as the write itself, and does nothing. Of one pod
+//! alone nothing is asked: its own delete comes first and last. Only where evictions had no effect
+//! of late is it asked about, too, so that one pod after the other is not marked and unmarked.
+//! Marks are not asked about: they are taken back where another is refused.
 //!
 //! Then all of several are marked before the first of them is deleted: the next leader finds by
 //! those that are left what was begun, however soon the others are gone.
@@ -58,12 +58,10 @@ pub(super) struct ParallelSteps {
 impl ParallelSteps {
     /// A dry run of what makes each pod leave.
     pub(super) fn of_questions(decision: &EvictionDecision, why: EvictionCause) -> Self {
-        let of_pod = |pod: &PodKey| {
-            match decision.suspends(pod) {
-                Some((_, false)) => None,
-                Some((job, true)) => Some(OrderWrite::WouldSuspend(pod.clone(), job.clone(), why)),
-                None => Some(OrderWrite::WouldLeave(pod.clone(), why.leaves())),
-            }
+        let of_pod = |pod: &PodKey| match decision.suspends(pod) {
+            Some((_, false)) => None,
+            Some((job, true)) => Some(OrderWrite::WouldSuspend(pod.clone(), job.clone(), why)),
+            None => Some(OrderWrite::WouldLeave(pod.clone(), why.leaves())),
         };
         Self { left: decision.pods().iter().filter_map(of_pod).collect(), ..Self::default() }
     }
