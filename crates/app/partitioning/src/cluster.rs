@@ -30,14 +30,14 @@ use crate::amd_gpus::has_gpus;
 use crate::eligible::{Target, beside_instances, each, fits, holders, is_mig, requirement};
 use crate::expected::{ExpectedNode, ExpectedNodes};
 use crate::fleet::{Fleet, model_of_node};
-use crate::gangs::{LeftOut, WaitingGang, waiting_gangs};
+use crate::gangs::{LeftOut, waiting_gangs};
 use crate::keep_whole::{self, BY_POLICY, FOR_PODS};
 use crate::layout::placed;
-use crate::objects::{Objects, SeenNode, check};
+use crate::objects::{Objects, SeenNode, check, is_pending};
 use crate::profile_names::{IdleOn, Profiles, are_idle, idle_on, rename};
 use crate::stays::{IN_USE, is_in_use, stays_without_pods};
 use crate::together::{node_of_gpu, set_demand};
-use crate::waiting::{SeveralInstances, WaitingPods};
+use crate::waiting::{SeveralInstances, WaitingGang, WaitingPods};
 use crate::whole_gpus::requested;
 
 pub use crate::waiting::YOUNG_MS;
@@ -128,12 +128,6 @@ pub(crate) fn fleet_beside(
     let reader =
         Reader { objects, holders, policy, tables, expected, left_out, fleet, shown, age, known };
     reader.read()
-}
-
-/// Whether a pod waits for a node. One that is being deleted gets none.
-pub(crate) fn is_pending(pod: &Pod) -> bool {
-    use dovetail_objects::PodPhase::{Pending, Unknown};
-    pod.node.is_empty() && !pod.meta.is_deleting() && matches!(pod.phase, Pending | Unknown)
 }
 
 /// Whether a pending pod would start if there was room: no layout helps one whose queue may not

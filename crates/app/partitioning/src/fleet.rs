@@ -9,9 +9,8 @@ use dovetail_model::{MigTable, canonical_gpu_model, gpu_model, lacks_memory_size
 use dovetail_partition::{Change, Instance, PartitionInput, Rules, WorldError};
 use dovetail_settings::errors::BadInput;
 
-use crate::gangs::WaitingGang;
 use crate::objects::SeenNode;
-use crate::waiting::{PinnedPods, SeveralInstances, WaitingPods};
+use crate::waiting::{PinnedPods, SeveralInstances, WaitingGang, WaitingPods};
 
 /// Tables of GPU models, those of the settings first.
 pub type Tables = Vec<MigTable>;

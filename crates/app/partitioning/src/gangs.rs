@@ -11,10 +11,9 @@ use dovetail_objects::Pod;
 use dovetail_partition::PartitionPlan;
 use dovetail_translate::gang::{GangName, gang_of};
 
-use crate::cluster::is_pending;
 use crate::eligible::is_mig;
 use crate::fleet::Fleet;
-use crate::objects::Objects;
+use crate::objects::{Objects, is_pending};
 
 /// So many gangs are left out one by one, and at least a few; then all that are not whole.
 const MOST_PLANS: usize = 32;
@@ -22,23 +21,6 @@ const LEAST_PLANS: usize = 4;
 
 /// Plans take longer on many nodes: as many nodes as these are planned in all.
 const MOST_PLANNED_NODES: usize = 4_096;
-
-/// A gang that has not started, and what its pending pods ask for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct WaitingGang {
-    pub(crate) name: GangName,
-    /// Instances of all its pods.
-    pub(crate) instances: u32,
-}
-
-impl WaitingGang {
-    /// A pod of it asks for these instances; `None` if nothing is planned for the pod, so that the
-    /// gang is never whole.
-    pub(crate) fn add(&mut self, asked: Option<&BTreeMap<String, u32>>) {
-        let sum = |all: &BTreeMap<String, u32>| all.values().copied().fold(0, u32::saturating_add);
-        self.instances = self.instances.saturating_add(asked.map_or(1, sum));
-    }
-}
 
 /// Gangs that are not planned for, because no plan was found that serves one of them as a whole.
 #[derive(Clone, Debug, Default)]

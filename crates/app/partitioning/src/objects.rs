@@ -112,6 +112,12 @@ impl SeenNode {
     }
 }
 
+/// Whether a pod waits for a node. One that is being deleted gets none.
+pub(crate) fn is_pending(pod: &Pod) -> bool {
+    use dovetail_objects::PodPhase::{Pending, Unknown};
+    pod.node.is_empty() && !pod.meta.is_deleting() && matches!(pod.phase, Pending | Unknown)
+}
+
 /// What is read of a cluster.
 #[derive(Default)]
 pub(crate) struct Objects {

@@ -8,8 +8,8 @@ use dovetail_model::labels::NVIDIA_GPU;
 use dovetail_model::{Requirement, is_gpu_resource};
 use dovetail_objects::Pod;
 
-use crate::cluster::is_pending;
 use crate::eligible::{Target, is_mig, requirement};
+use crate::objects::is_pending;
 use crate::objects::{Objects, SeenNode};
 use crate::stays::has_vgpus;
 

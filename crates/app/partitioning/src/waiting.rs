@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_model::Resources;
+use dovetail_translate::gang::GangName;
 
 /// Pods that have been pending for less are not planned for, in milliseconds.
 pub const YOUNG_MS: u64 = 60_000;
@@ -48,6 +49,23 @@ pub(crate) struct SeveralInstances {
     pub(crate) each: Vec<i64>,
     /// The place of its gang in the fleet, if it is of one that has not started.
     pub(crate) gang: Option<usize>,
+}
+
+/// A gang that has not started, and what its pending pods ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WaitingGang {
+    pub(crate) name: GangName,
+    /// Instances of all its pods.
+    pub(crate) instances: u32,
+}
+
+impl WaitingGang {
+    /// A pod of it asks for these instances; `None` if nothing is planned for the pod, so that the
+    /// gang is never whole.
+    pub(crate) fn add(&mut self, asked: Option<&BTreeMap<String, u32>>) {
+        let sum = |all: &BTreeMap<String, u32>| all.values().copied().fold(0, u32::saturating_add);
+        self.instances = self.instances.saturating_add(asked.map_or(1, sum));
+    }
 }
 
 /// Pods with several instances that a plan serves, each on one node.

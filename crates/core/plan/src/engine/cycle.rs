@@ -66,7 +66,6 @@ impl Engine {
         let mut woken = Woken::default();
         self.books.jobs.pending.wake_due(self.books.placement.now_ms);
         self.wake(&mut woken);
-        self.has_more = false;
         let mut after: Option<OrderKey> = None;
         loop {
             let next = self.books.next_job(after);

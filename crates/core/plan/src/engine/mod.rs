@@ -86,6 +86,9 @@ pub struct Engine {
     /// Whether the last step that decided has left something undecided
     /// ([`EngineConfig::ends_at_claims`]).
     pub has_more: bool,
+    /// Whether the last step that decided did not preempt for all jobs because it had named enough
+    /// victims ([`Batch::with_victims`]). The engine sets no time for the next one.
+    pub is_held_back: bool,
     config: EngineConfig,
 }
 
@@ -108,7 +111,9 @@ impl Engine {
             self.apply(event, now_ms, &mut plan)?;
         }
         if decides {
+            self.has_more = false;
             self.cycle(most_victims, &mut plan);
+            self.is_held_back = self.preemption.is_held_back();
         }
         Ok(plan)
     }
@@ -189,12 +194,6 @@ impl Engine {
                 due.flatten().min()
             }
         }
-    }
-
-    /// Whether the last step that decided did not preempt for all jobs because it had named enough
-    /// victims ([`Batch::with_victims`]). The engine sets no time for the next one.
-    pub fn is_held_back(&self) -> bool {
-        self.preemption.is_held_back()
     }
 
     /// How often it was looked for pods to stop and what that took, since the last call.

@@ -84,6 +84,7 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
         drains,
         decisions: Vec::new(),
         has_more: false,
+        is_held_back: false,
         config,
     })
 }

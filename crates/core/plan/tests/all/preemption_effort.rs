@@ -114,7 +114,7 @@ fn a_decision_names_as_many_victims_as_it_may() {
         };
         let starts = plan.actions.iter().any(|action| matches!(action, Action::Bind { .. }));
         let victims: usize = plan.actions.iter().map(victims).sum();
-        (victims, starts, engine.is_held_back(), engine.due_ms() == Some(20_000))
+        (victims, starts, engine.is_held_back, engine.due_ms() == Some(20_000))
     };
     assert_eq!(decide(&mut engine, 3), (3, true, true, false));
     assert_eq!(decide(&mut engine, 0), (0, false, true, false));

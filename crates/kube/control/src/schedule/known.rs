@@ -181,7 +181,7 @@ impl Known {
     /// victims than it did; whether it has. It names at most so many, if that is said.
     pub(super) fn decide(&mut self, most_victims: Option<u64>) -> bool {
         let Some(engine) = &mut self.engine else { return false };
-        let may_name_more = engine.is_held_back() && most_victims != Some(0);
+        let may_name_more = engine.is_held_back && most_victims != Some(0);
         if !self.is_changed && !may_name_more {
             return false;
         }

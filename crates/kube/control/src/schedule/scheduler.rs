@@ -201,9 +201,10 @@ impl Scheduler {
         self.dispatch.provision(&mut self.known);
         self.settle();
         let mut rounds = 0;
-        while rounds < ROUNDS && self.known.decide(self.most_victims()) {
+        while rounds < ROUNDS && self.known.decide(most_victims(&self.preempting, &self.explained))
+        {
             self.settle();
-            if self.is_held_back() {
+            if is_held_back(&self.known) {
                 break;
             }
             match self.known.engine().is_some_and(|engine| engine.has_more) {
@@ -229,19 +230,6 @@ impl Scheduler {
         self.known.compare(|world, pod| preempting.leaves(world, pod));
         self.gpu_meter.count(self.known.engine(), self.known.now_ms);
         self.known.forget_what_is_gone();
-    }
-
-    /// Whether the engine preempts for more jobs as soon as it may name more victims.
-    fn is_held_back(&self) -> bool {
-        self.known.engine().is_some_and(Engine::is_held_back)
-    }
-
-    /// How many victims the next decision may name; any number for a question, to which there is
-    /// one answer.
-    fn most_victims(&self) -> Option<u64> {
-        let evicting = self.preempting.evictions.under_way();
-        let left = MOST_EVICTING.saturating_sub(evicting).min(MOST_VICTIMS) as u64;
-        (!self.explained.only_asks).then_some(left)
     }
 
     /// The next bind to send, if any may be sent now.
@@ -276,7 +264,8 @@ impl Scheduler {
     /// When to call again even if nothing happens.
     pub fn due_ms(&self) -> Option<u64> {
         let Self { known, dispatch, preempting, resumes, .. } = self;
-        let preempts_more = self.is_held_back() && self.most_victims() != Some(0);
+        let preempts_more =
+            is_held_back(known) && most_victims(preempting, &self.explained) != Some(0);
         let more_ms = preempts_more.then_some(known.now_ms);
         let own = [known.due_ms(), dispatch.due_ms(known.now_ms), resumes.due_ms(), more_ms];
         own.into_iter().chain([preempting.exemptions.due_ms(known)]).flatten().min()
@@ -484,4 +473,16 @@ pub fn start_corrections(scheduler: &Scheduler) -> StartCorrections {
 pub fn go_on_with(mut learned: Learned, scheduler: &mut Scheduler) {
     scheduler.known.forecasts.go_on(std::mem::take(&mut learned.starts));
     scheduler.known.learned = learned;
+}
+
+/// Whether the engine preempts for more jobs as soon as it may name more victims.
+fn is_held_back(known: &Known) -> bool {
+    known.engine().is_some_and(|engine| engine.is_held_back)
+}
+
+/// How many victims the next decision may name; any number for a question, to which there is one
+/// answer.
+fn most_victims(preempting: &Preempting, explained: &Explained) -> Option<u64> {
+    let left = MOST_EVICTING.saturating_sub(preempting.evictions.under_way());
+    (!explained.only_asks).then_some(left.min(MOST_VICTIMS) as u64)
 }
