@@ -151,6 +151,7 @@ pub fn read(
 #[cfg(test)]
 mod tests {
     use dovetail_objects::Pod;
+    use dovetail_partition::size;
     use serde_json::{Value, json};
 
     use super::*;
@@ -230,6 +231,114 @@ mod tests {
         };
         let started = members(&[("a", 1)]).pop_first().map(runs);
         assert_eq!(plan(&[("a", 3)], started), (2, 0, 2));
+    }
+
+    /// Equal pods that start together, or a single pod.
+    type Job = (&'static str, usize);
+
+    /// Knuth's MMIX generator.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, limit: usize) -> usize {
+            let next = self.0.wrapping_mul(6_364_136_223_846_793_005);
+            self.0 = next.wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) as usize % limit
+        }
+
+        fn jobs(&mut self) -> Vec<Job> {
+            let profiles = ["1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb"];
+            let jobs = 2 + self.below(4);
+            (0..jobs).map(|_| (profiles[self.below(4)], 1 + self.below(3))).collect()
+        }
+    }
+
+    /// Whether GPUs can have the instances of these jobs together, and their compute slices.
+    fn fits(table: &MigTable, gpus: usize, jobs: &[Job]) -> (bool, i64) {
+        if jobs.is_empty() {
+            return (true, 0);
+        }
+        let demand = jobs.iter().map(|(profile, count)| ((*profile).to_owned(), *count as u64));
+        let sizing = size(table, &demand.collect::<Vec<_>>()).expect("profiles of the table");
+        let slices = |(profile, count): &Job| {
+            let place = table.profile(profile).expect("a profile of the table");
+            i64::from(table.profiles[place].compute_slices) * *count as i64
+        };
+        (sizing.gpus as usize <= gpus, jobs.iter().map(slices).sum())
+    }
+
+    /// The most compute slices of any choice of jobs.
+    fn most_slices(table: &MigTable, gpus: usize, jobs: &[Job]) -> i64 {
+        let chosen = |choice: u32| -> Vec<Job> {
+            let places = (0..jobs.len()).filter(|place| choice >> place & 1 == 1);
+            places.map(|place| jobs[place]).collect()
+        };
+        let all = (0..1u32 << jobs.len()).map(|choice| fits(table, gpus, &chosen(choice)));
+        all.filter(|(fits, _)| *fits).map(|(_, slices)| slices).max().expect("no job is a choice")
+    }
+
+    fn pods_of(jobs: &[Job]) -> BTreeMap<(String, String), Pod> {
+        let of_job = |(number, (profile, count)): (usize, &Job)| -> Vec<_> {
+            let member = |place: usize| {
+                let (key, mut pod) = pod(&format!("{number}-{place}"), "", profile);
+                let labels = json!({"scheduling.x-k8s.io/pod-group": number.to_string()});
+                if *count > 1 {
+                    pod.meta.labels = serde_json::from_value(labels).expect("labels");
+                }
+                (key, pod)
+            };
+            (0..*count).map(member).collect()
+        };
+        jobs.iter().enumerate().flat_map(of_job).collect()
+    }
+
+    /// How many pods of each gang are served, by the place of its job.
+    fn served_gangs(planned: &Planned) -> BTreeMap<usize, usize> {
+        let mut served = BTreeMap::new();
+        for ((pods, _), accepted) in planned.fleet.waiting.iter().zip(&planned.plan.accepted) {
+            if let Some(gang) = pods.gang {
+                let name = &planned.fleet.gangs[gang].name.name;
+                *served.entry(name.parse().expect("a number")).or_default() += *accepted as usize;
+            }
+        }
+        served
+    }
+
+    #[test]
+    fn no_gang_is_served_in_part_and_no_choice_of_gangs_exceeds_the_bound() {
+        let table = MigTable::of_model("A100-80GB").expect("a table");
+        let mut random = Random(1);
+        let (mut whole, mut left, mut best) = (0, 0, 0);
+        for world in 0..60 {
+            let (gpus, jobs) = (1 + random.below(2), random.jobs());
+            let nodes = (0..gpus).map(|number| node(&format!("n{number}"), &json!({})));
+            let (nodes, pods) = (nodes.collect(), pods_of(&jobs));
+            let planned = of(&Objects { nodes, pods, ..Objects::default() });
+            let (plan, served) = (&planned.plan, served_gangs(&planned));
+            for (place, (_, count)) in jobs.iter().enumerate().filter(|(_, (_, count))| *count > 1)
+            {
+                let of_gang = served.get(&place).copied().unwrap_or(0);
+                assert!([0, *count].contains(&of_gang), "world {world}: {jobs:?} {plan:?}");
+                whole += usize::from(of_gang > 0);
+                left += usize::from(of_gang == 0);
+            }
+            for gpu in &plan.gpus {
+                let of_gpu: u32 = gpu.served.iter().map(|(_, count)| *count).sum();
+                assert!(gpu.created.len() <= of_gpu as usize, "world {world}: {jobs:?} {plan:?}");
+            }
+            let most = most_slices(&table, gpus, &jobs);
+            let (ours, bound) = (plan.accepted_compute_slices, plan.upper_bound_compute_slices);
+            assert!(ours <= most && most <= bound, "world {world}: {jobs:?} {most} {plan:?}");
+            best += usize::from(ours == most);
+            // Without gangs, the plan is exact.
+            let singles: Vec<Job> = jobs.iter().map(|(profile, _)| (*profile, 1)).collect();
+            let nodes = (0..gpus).map(|number| node(&format!("n{number}"), &json!({})));
+            let (nodes, pods) = (nodes.collect(), pods_of(&singles));
+            let alone = of(&Objects { nodes, pods, ..Objects::default() }).plan;
+            let most = most_slices(&table, gpus, &singles);
+            assert_eq!(alone.accepted_compute_slices, most, "world {world}: {singles:?} {alone:?}");
+        }
+        assert!(whole > 0 && left > 0 && best > 0, "{whole} {left} {best}");
     }
 
     fn wanted(objects: &Objects) -> Wanted {
