@@ -35,6 +35,7 @@ use crate::keep_whole::{self, BY_POLICY, FOR_PODS};
 use crate::layout::placed;
 use crate::objects::{Objects, SeenNode, check, is_pending};
 use crate::profile_names::{IdleOn, Profiles, are_idle, idle_on, rename};
+use crate::quotas::{PodKey, Quotas, key};
 use crate::stays::{IN_USE, is_in_use, stays_without_pods};
 use crate::together::{node_of_gpu, set_demand};
 use crate::waiting::{SeveralInstances, WaitingGang, WaitingPods};
@@ -125,8 +126,20 @@ pub(crate) fn fleet_beside(
     let (holders, fleet) = (holders(objects), Fleet::default());
     let shown = ShownProfiles::default();
     let known = KnownCounts::default();
-    let reader =
-        Reader { objects, holders, policy, tables, expected, left_out, fleet, shown, age, known };
+    let quotas = Quotas::of(objects);
+    let reader = Reader {
+        objects,
+        holders,
+        quotas,
+        policy,
+        tables,
+        expected,
+        left_out,
+        fleet,
+        shown,
+        age,
+        known,
+    };
     reader.read()
 }
 
@@ -141,6 +154,7 @@ struct Reader<'o> {
     objects: &'o Objects,
     /// Pods that hold something, by node.
     holders: BTreeMap<&'o str, Vec<&'o Pod>>,
+    quotas: Quotas<'o>,
     policy: &'o PolicySpec,
     tables: &'o [MigTable],
     expected: &'o ExpectedNodes,
@@ -198,7 +212,7 @@ fn too_many_instances(by: &CountSource) -> String {
     format!("its instances need more GPUs than it has according to {by}; {INSTANCE_REPLICAS}")
 }
 
-impl Reader<'_> {
+impl<'o> Reader<'o> {
     fn read(mut self) -> Fleet {
         self.fleet.world.tables = self.tables.to_vec();
         self.fleet.change_s = self.objects.change_seconds(Component::MigManager);
@@ -456,16 +470,20 @@ impl Reader<'_> {
         let beside = beside_instances(pending());
         self.fleet.free = targets.iter().map(|target| target.free(&beside)).collect();
         let gangs = self.gangs();
+        let places = (targets, &beside, &idle);
+        let beyond = self.beyond_quotas(&gangs, profiles, places);
+        self.fleet.is_short_of_quota = !beyond.is_empty();
         let mut whole = vec![0; targets.len()];
         for pod in pending() {
             let Some(asked) = self.asked(pod, profiles) else { continue };
             let name = gang_of(pod).ok().flatten();
             let gang = name.as_ref().and_then(|name| gangs.get(name)).copied();
-            if let Some(gang) = gang {
+            let is_beyond = beyond.contains(&key(pod));
+            // A gang that waits for quota asks for no instance.
+            if let Some(gang) = gang.filter(|_| !is_beyond) {
                 self.fleet.gangs[gang].add(asked.as_ref().ok());
             }
-            let wanted =
-                asked.and_then(|instances| self.wanted(pod, instances, (targets, &beside, &idle)));
+            let wanted = asked.and_then(|instances| self.wanted(pod, instances, places));
             let wanted = wanted.and_then(|wanted| profiles.on_nodes(&self.fleet, wanted));
             let is_left_out = name.is_some_and(|name| self.left_out.contains(&name));
             let waiting_ms = self.age.now_ms.saturating_sub(pod.meta.created_ms);
@@ -473,6 +491,10 @@ impl Reader<'_> {
             let wanted = match wanted {
                 Ok(_) if is_left_out => {
                     self.not_planned(if is_due { IN_PART } else { YOUNG }.to_owned());
+                    continue;
+                }
+                Ok(_) if is_beyond => {
+                    self.not_planned(NO_QUOTA.to_owned());
                     continue;
                 }
                 Ok(wanted) => SeveralInstances { gang, ..wanted },
@@ -503,6 +525,29 @@ impl Reader<'_> {
         self.fleet.waiting = grouped.into_iter().collect();
         self.keep_beside(whole);
         set_demand(&mut self.fleet);
+    }
+
+    /// Pods that could be planned for if the quotas of their queues let them start beside those
+    /// before them. `gangs`: those that have not started and are not left out.
+    fn beyond_quotas(
+        &self,
+        gangs: &BTreeMap<GangName, usize>,
+        profiles: &Profiles<'_>,
+        places: (&[Target], &BTreeSet<&str>, &IdleOn),
+    ) -> BTreeSet<PodKey<'o>> {
+        let objects = self.objects;
+        let mut pods: Vec<(&'o Pod, Option<usize>)> = Vec::new();
+        for pod in objects.pods.values().filter(|pod| is_pending(pod) && self.quotas.limit(pod)) {
+            let Some(Ok(asked)) = self.asked(pod, profiles) else { continue };
+            let name = gang_of(pod).ok().flatten();
+            let is_left_out = name.as_ref().is_some_and(|name| self.left_out.contains(name));
+            let wanted = self.wanted(pod, asked, places);
+            let wanted = wanted.and_then(|wanted| profiles.on_nodes(&self.fleet, wanted));
+            if wanted.is_ok() && !is_left_out {
+                pods.push((pod, name.and_then(|name| gangs.get(&name).copied())));
+            }
+        }
+        self.quotas.beyond(&pods)
     }
 
     /// Takes the gangs that have not started and are not left out into the fleet; their places.

@@ -122,6 +122,8 @@ pub struct Fleet {
     pub(crate) pinned: PinnedPods,
     /// Gangs of pending pods that have not started, in the order in which they are planned for.
     pub(crate) gangs: Vec<WaitingGang>,
+    /// Whether pods are not planned for because others take the rest of their quota.
+    pub(crate) is_short_of_quota: bool,
     /// CPU, memory, disk and pod slots that each node with GPUs has free, in the order of `names`,
     /// and what pods request beside instances.
     pub(crate) free: Vec<Vec<i64>>,

@@ -11,6 +11,7 @@
 //! | `together` | pods that a plan serves on one node fit there together |
 //! | `several`, `node_room`, `batches` | pods that ask for several instances get all of them on one node; which nodes could have them; many pods at once |
 //! | `gangs` | gangs of which a plan serves all pending pods, or none |
+//! | `quotas` | pending pods that the quotas of their queues do not let start |
 //! | `worth` | which of two plans is better |
 //! | `policy`, `field_line` | what a `SharingPolicy` in a file allows; on which line of it a field is |
 //! | `budgets` | whether PodDisruptionBudgets let a pod be evicted |
@@ -64,6 +65,7 @@ pub mod planned;
 pub mod policy;
 mod price_facts;
 mod profile_names;
+mod quotas;
 mod replicas;
 mod rooms;
 mod server;

@@ -9,8 +9,8 @@ use dovetail_console::plain::plain;
 use dovetail_inventory::dump::{RawObject, Sink, Skipped};
 use dovetail_model::{Taint, TaintEffect};
 use dovetail_objects::{
-    CsiNode, Kind, Node, PersistentVolume, Pod, Reservation, ResourceSlice, StorageClass,
-    VolumeClaim, labels, read,
+    CsiNode, Kind, Labels, Namespace, Node, PersistentVolume, Pod, Queue, Reservation,
+    ResourceSlice, StorageClass, VolumeClaim, labels, read,
 };
 use dovetail_sharing::names::{AMD_DRIVER, FORMER_REQUESTS, NVIDIA_DRIVER, RECORD, TAINT};
 use dovetail_sharing::{
@@ -26,14 +26,16 @@ use serde_json::Value;
 pub(crate) const OWNERS: [&str; 2] = ["Deployment", "StatefulSet"];
 
 /// The kinds that are always read.
-const KINDS: [&str; 8] = [
+const KINDS: [&str; 10] = [
     "Node",
+    "Namespace",
     "Pod",
     "PersistentVolumeClaim",
     "PersistentVolume",
     "StorageClass",
     "CSINode",
     "ResourceSlice",
+    "Queue",
     RESERVATION,
 ];
 
@@ -123,6 +125,9 @@ pub(crate) fn is_pending(pod: &Pod) -> bool {
 pub(crate) struct Objects {
     pub(crate) nodes: BTreeMap<String, SeenNode>,
     pub(crate) pods: BTreeMap<(String, String), Pod>,
+    /// Labels of each namespace.
+    pub(crate) namespaces: BTreeMap<String, Labels>,
+    pub(crate) queues: Vec<Queue>,
     /// What the pods that use GPUs say about being moved.
     pub(crate) moves: BTreeMap<(String, String), MoveFacts>,
     /// What pods say that tolerate, be it for a time, a taint by which pods make room for a change.
@@ -163,6 +168,7 @@ impl Objects {
         let lists = lists.with_context(|| cluster.name())?;
         check(&lists.complete)?;
         note_hidden_reservations(app, &lists.refused);
+        note_hidden_queues(app, &lists.refused);
         let is_owner = |kind: &String| kind.ends_with(".apps");
         objects.unlisted = lists.refused.into_iter().filter(is_owner).collect();
         objects.tell_skipped(app);
@@ -237,6 +243,39 @@ impl Objects {
                 let owner = Owner::read(&object);
                 self.owners.push(owner.map_err(|problem| raw.skipped("metadata", &problem))?);
             }
+            "Namespace" => {
+                let namespace: Namespace =
+                    read("Namespace", json).map_err(|strange| told(&strange))?;
+                self.namespaces.insert(raw.name.to_owned(), namespace.meta.labels);
+            }
+            "ResourceSlice" => {
+                let slice: ResourceSlice =
+                    read("ResourceSlice", json).map_err(|strange| told(&strange))?;
+                let is_known = [NVIDIA_DRIVER, AMD_DRIVER].contains(&&*slice.driver);
+                if is_known && !slice.node.is_empty() {
+                    self.dra_nodes.insert(slice.node.to_string(), slice.driver.to_string());
+                }
+            }
+            // Other schedulers have kinds of these names, too.
+            RESERVATION if raw.api_version.starts_with("dovetail.dev/") => {
+                let reservation = read(RESERVATION, json).map_err(|strange| told(&strange))?;
+                self.reserve(raw.name, &reservation);
+            }
+            "Queue" if raw.api_version.starts_with("dovetail.dev/") => {
+                let queue: Queue = read("Queue", json).map_err(|strange| told(&strange))?;
+                self.queues.push(queue);
+            }
+            _ => self.take_storage(raw)?,
+        }
+        Ok(())
+    }
+
+    /// What decides where pods with volumes can go.
+    fn take_storage(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
+        let json = raw.json.as_bytes();
+        let told =
+            |strange: &dovetail_objects::Strange| raw.skipped(&strange.field, &strange.problem);
+        match raw.kind {
             "PersistentVolumeClaim" => {
                 let claim: VolumeClaim =
                     read("PersistentVolumeClaim", json).map_err(|strange| told(&strange))?;
@@ -256,19 +295,6 @@ impl Objects {
                 let csi: CsiNode = read("CSINode", json).map_err(|strange| told(&strange))?;
                 self.csi.insert(raw.name.to_owned(), csi);
             }
-            "ResourceSlice" => {
-                let slice: ResourceSlice =
-                    read("ResourceSlice", json).map_err(|strange| told(&strange))?;
-                let is_known = [NVIDIA_DRIVER, AMD_DRIVER].contains(&&*slice.driver);
-                if is_known && !slice.node.is_empty() {
-                    self.dra_nodes.insert(slice.node.to_string(), slice.driver.to_string());
-                }
-            }
-            // Other schedulers have a kind of this name, too.
-            RESERVATION if raw.api_version.starts_with("dovetail.dev/") => {
-                let reservation = read(RESERVATION, json).map_err(|strange| told(&strange))?;
-                self.reserve(raw.name, &reservation);
-            }
             _ => {}
         }
         Ok(())
@@ -282,6 +308,20 @@ fn note_hidden_reservations(app: &App, refused: &[String]) {
             "the credentials are not allowed to list reservations.dovetail.dev, so nodes with \
              reserved capacity can change: grant the permissions in deploy/sharing/rbac.yaml",
         );
+    }
+}
+
+/// Without queues, a node would change for pods that their quotas do not let start.
+fn note_hidden_queues(app: &App, refused: &[String]) {
+    let kinds = [Kind::Namespace, Kind::Queue].map(Kind::resource);
+    let hidden: Vec<&str> =
+        kinds.iter().filter(|kind| refused.contains(kind)).map(String::as_str).collect();
+    if !hidden.is_empty() {
+        app.note(&format!(
+            "the credentials are not allowed to list {}, so layouts can change for pods that \
+             exceed the quota of their queue: grant the permissions in deploy/sharing/rbac.yaml",
+            hidden.join(" and ")
+        ));
     }
 }
 

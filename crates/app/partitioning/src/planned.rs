@@ -57,8 +57,12 @@ impl Planned {
         let mut bound = 0;
         let (mut fleet, mut plan) = loop {
             let fleet = fleet_beside(objects, policy, tables, age, (expected, &left_out));
+            let offered = fleet.world.offered_compute_slices();
             let (fleet, plan) = plan_with_several(fleet)?;
-            bound = bound.max(plan.upper_bound_compute_slices);
+            // Without some of its gangs, quotas could let other pods start.
+            let may_others_start = fleet.is_short_of_quota && !fleet.gangs.is_empty();
+            let of_plan = plan.upper_bound_compute_slices;
+            bound = bound.max(if may_others_start { offered } else { of_plan });
             if !left_out.add(&fleet, &plan) {
                 break (fleet, plan);
             }

@@ -61,6 +61,7 @@ mod partition_measured;
 mod partition_moves;
 mod partition_names;
 mod partition_offered_twice;
+mod partition_quotas;
 mod partition_replicas;
 mod partition_several;
 mod partition_workload;

@@ -16,7 +16,7 @@ mod tree;
 
 pub use admission::{QUEUE_LABEL, admit, queue_of};
 pub use definition::definition;
-pub use status::{KnownUsage, borrowed, patch, status, usage};
+pub use status::{KnownUsage, borrowed, patch, reported_use, status, usage};
 pub use tree::{QueueProblem, problems, queue};
 
 /// The queue of pods that name none. It need not exist as an object.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_model::{Axis, Bounds, Charge, QueueUsage};
+use dovetail_model::{Axis, Bounds, Charge, Quantity, QueueUsage};
 use dovetail_objects::json::timestamp;
 use dovetail_objects::{Queue, harmless, none_required};
 use dovetail_plan::QueueUse;
@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::amounts::{amount_of, bounds, held, percent, written};
+use super::amounts::{amount_of, bounds, held, in_units, percent, written};
 use super::{QueueProblem, engine_name};
 use dovetail_translate::Rules;
 
@@ -129,6 +129,20 @@ pub fn usage(queue: &Queue) -> Vec<QueueUsage> {
     let name = engine_name(&queue.meta.name);
     let of = |(is_own, used)| QueueUsage { queue: name.clone(), is_own, used, at_ms };
     [(false, all), (true, own)].into_iter().filter(|(_, used)| *used > 0).map(of).collect()
+}
+
+/// What a queue and those below it hold, as its status says, without GPUs by model; `None` if no
+/// scheduler has written its status.
+pub fn reported_use(queue: &Queue, rules: &Rules) -> Option<Charge> {
+    let mut charge = Charge::default();
+    for (resource, amount) in queue.status["used"].as_object()? {
+        let amount = amount.as_str().and_then(|text| text.parse::<Quantity>().ok());
+        if let Some(amount) = amount {
+            let (axis, amount) = in_units(resource, amount, rules);
+            charge.set(&axis, amount);
+        }
+    }
+    Some(charge)
 }
 
 fn used(known: &[QueueUsage]) -> Option<UsedCounts> {
