@@ -30,7 +30,7 @@ use crate::amd_gpus::has_gpus;
 use crate::eligible::{Target, beside_instances, each, fits, holders, is_mig, requirement};
 use crate::expected::{ExpectedNode, ExpectedNodes};
 use crate::fleet::{Fleet, model_of_node};
-use crate::gangs::{LeftOut, waiting_gangs};
+use crate::gangs::{GangChoice, waiting_gangs};
 use crate::keep_whole::{self, BY_POLICY, FOR_PODS};
 use crate::layout::placed;
 use crate::objects::{Objects, SeenNode, check, is_pending};
@@ -111,17 +111,17 @@ pub(crate) fn fleet(
     tables: &[MigTable],
     age: Age,
 ) -> Fleet {
-    fleet_beside(objects, policy, tables, age, (&ExpectedNodes::new(), &LeftOut::default()))
+    fleet_beside(objects, policy, tables, age, (&ExpectedNodes::new(), &GangChoice::default()))
 }
 
-/// The same as if some nodes had the layout that they are about to get, without the gangs that are
-/// left out. These nodes do not change, and what they will have free serves pods.
+/// The same as if some nodes had the layout that they are about to get, with the demand of some
+/// gangs. These nodes do not change, and what they will have free serves pods.
 pub(crate) fn fleet_beside(
     objects: &Objects,
     policy: &PolicySpec,
     tables: &[MigTable],
     age: Age,
-    (expected, left_out): (&ExpectedNodes, &LeftOut),
+    (expected, choice): (&ExpectedNodes, &GangChoice),
 ) -> Fleet {
     let (holders, fleet) = (holders(objects), Fleet::default());
     let shown = ShownProfiles::default();
@@ -134,7 +134,7 @@ pub(crate) fn fleet_beside(
         policy,
         tables,
         expected,
-        left_out,
+        choice,
         fleet,
         shown,
         age,
@@ -158,7 +158,7 @@ struct Reader<'o> {
     policy: &'o PolicySpec,
     tables: &'o [MigTable],
     expected: &'o ExpectedNodes,
-    left_out: &'o LeftOut,
+    choice: &'o GangChoice,
     fleet: Fleet,
     shown: ShownProfiles,
     age: Age,
@@ -485,7 +485,7 @@ impl<'o> Reader<'o> {
             }
             let wanted = asked.and_then(|instances| self.wanted(pod, instances, places));
             let wanted = wanted.and_then(|wanted| profiles.on_nodes(&self.fleet, wanted));
-            let is_left_out = name.is_some_and(|name| self.left_out.contains(&name));
+            let is_left_out = name.as_ref().is_some_and(|name| self.choice.left_out.contains(name));
             let waiting_ms = self.age.now_ms.saturating_sub(pod.meta.created_ms);
             let is_due = waiting_ms >= self.age.young_ms;
             let wanted = match wanted {
@@ -512,11 +512,8 @@ impl<'o> Reader<'o> {
             }
             match wanted.only_instance() {
                 Some(profile) => {
-                    let SeveralInstances { nodes, priority, each, gang, .. } = wanted;
-                    let is_pinned = false;
-                    let pods =
-                        WaitingPods { nodes, profile, priority, is_due, each, is_pinned, gang };
-                    *grouped.entry(pods).or_default() += 1;
+                    let is_first = name.is_some_and(|name| self.choice.first.contains(&name));
+                    *grouped.entry(wanted.pods(profile, is_due, is_first)).or_default() += 1;
                 }
                 None if is_due => self.fleet.several.push(wanted),
                 None => {}
@@ -540,7 +537,7 @@ impl<'o> Reader<'o> {
         for pod in objects.pods.values().filter(|pod| is_pending(pod) && self.quotas.limit(pod)) {
             let Some(Ok(asked)) = self.asked(pod, profiles) else { continue };
             let name = gang_of(pod).ok().flatten();
-            let is_left_out = name.as_ref().is_some_and(|name| self.left_out.contains(name));
+            let is_left_out = name.as_ref().is_some_and(|name| self.choice.left_out.contains(name));
             let wanted = self.wanted(pod, asked, places);
             let wanted = wanted.and_then(|wanted| profiles.on_nodes(&self.fleet, wanted));
             if wanted.is_ok() && !is_left_out {
@@ -553,7 +550,7 @@ impl<'o> Reader<'o> {
     /// Takes the gangs that have not started and are not left out into the fleet; their places.
     fn gangs(&mut self) -> BTreeMap<GangName, usize> {
         let mut gangs = waiting_gangs(self.objects);
-        gangs.retain(|name, _| !self.left_out.contains(name));
+        gangs.retain(|name, _| !self.choice.left_out.contains(name));
         let mut in_order: Vec<_> = gangs.iter_mut().collect();
         in_order.sort_by_key(|(_, place)| **place);
         for (next, (name, place)) in in_order.into_iter().enumerate() {

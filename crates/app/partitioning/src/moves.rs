@@ -15,6 +15,7 @@ use crate::changes::{NodeChange, changes};
 use crate::cluster::Age;
 use crate::eligible::holders;
 use crate::fleet::{Fleet, bad_world};
+use crate::gangs::are_whole;
 use crate::movers::{Mover, idle_gpu_ms, movers, place};
 use crate::objects::{Objects, SeenNode};
 use crate::several::serves_all;
@@ -136,7 +137,8 @@ pub(crate) fn with_moves(
         let Some(mut moved) = emptied(fleet, planned, (&node, movers), policy, age.now_ms)? else {
             continue;
         };
-        if !serves_all(&moved.fleet, &moved.plan) {
+        let (of, plan) = (&moved.fleet, &moved.plan);
+        if !serves_all(of, plan) || !are_whole(of, plan) {
             continue;
         }
         if let Some(why) = crowding(&moved.fleet, &moved.plan, &node) {

@@ -16,13 +16,12 @@ use crate::changes::{NodeChange, changes};
 use crate::cluster::{Age, fleet_beside, is_for_lack_of_nodes, objects, selects_none};
 use crate::expected::ExpectedNodes;
 use crate::fleet::{Fleet, bad_world, table_of};
-use crate::gangs::{LeftOut, are_whole};
+use crate::gang_search::plan_with_gangs;
 use crate::gpu_users::GpuUsers;
 use crate::moves::{Moved, with_moves};
 use crate::objects::Objects;
 use crate::price_facts::PriceFacts;
 use crate::replicas::Wanted;
-use crate::several::plan_with_several;
 
 /// A fleet and what is planned for it.
 #[derive(Debug)]
@@ -53,26 +52,10 @@ impl Planned {
         age: Age,
         expected: &ExpectedNodes,
     ) -> Result<Self> {
-        let mut left_out = LeftOut::default();
-        let mut bound = 0;
-        let (mut fleet, mut plan) = loop {
-            let fleet = fleet_beside(objects, policy, tables, age, (expected, &left_out));
-            let offered = fleet.world.offered_compute_slices();
-            let (fleet, plan) = plan_with_several(fleet)?;
-            // Without some of its gangs, quotas could let other pods start.
-            let may_others_start = fleet.is_short_of_quota && !fleet.gangs.is_empty();
-            let of_plan = plan.upper_bound_compute_slices;
-            bound = bound.max(if may_others_start { offered } else { of_plan });
-            if !left_out.add(&fleet, &plan) {
-                break (fleet, plan);
-            }
-        };
-        if !left_out.is_empty() {
-            // Other gangs may have been the right ones to leave out.
-            (plan.upper_bound_compute_slices, plan.is_best) = (bound, false);
-        }
+        let (mut fleet, plan) = plan_with_gangs(|choice| {
+            fleet_beside(objects, policy, tables, age, (expected, choice))
+        })?;
         let moved = with_moves(&mut fleet, &plan, objects, policy, age)?;
-        let moved = moved.filter(|moved| are_whole(&moved.fleet, &moved.plan));
         Ok(Self { fleet, plan, moved, price_facts: Vec::new() })
     }
 
@@ -153,8 +136,8 @@ pub fn read(
 }
 
 #[cfg(test)]
-mod tests {
-    use dovetail_objects::Pod;
+pub(crate) mod tests {
+    use dovetail_objects::{Pod, PodPhase};
     use dovetail_partition::size;
     use serde_json::{Value, json};
 
@@ -163,7 +146,7 @@ mod tests {
     use crate::stays::IN_USE;
 
     /// A node with one GPU in small instances.
-    fn node(name: &str, more: &Value) -> (String, SeenNode) {
+    pub(crate) fn node(name: &str, more: &Value) -> (String, SeenNode) {
         let mut labels = json!({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
             "nvidia.com/gpu.count": "1", "pool": "a"});
         for (key, value) in more.as_object().expect("labels") {
@@ -177,7 +160,7 @@ mod tests {
         (name.to_owned(), SeenNode::read(&object).expect("a node"))
     }
 
-    fn pod(name: &str, node: &str, profile: &str) -> ((String, String), Pod) {
+    pub(crate) fn pod(name: &str, node: &str, profile: &str) -> ((String, String), Pod) {
         let limits = json!({format!("nvidia.com/mig-{profile}"): "1"});
         let phase = if node.is_empty() { "Pending" } else { "Running" };
         let object = json!({"metadata": {"name": name, "namespace": "n"},
@@ -188,7 +171,7 @@ mod tests {
         (key, serde_json::from_value(object).expect("a pod"))
     }
 
-    fn of(objects: &Objects) -> Planned {
+    pub(crate) fn of(objects: &Objects) -> Planned {
         let tables: Vec<MigTable> = MigTable::all().collect();
         let age = Age { now_ms: 1_000_000, young_ms: 0 };
         let (policy, none) = (PolicySpec::default(), ExpectedNodes::new());
@@ -233,8 +216,14 @@ mod tests {
             member.0.1 = "runs".to_owned();
             member
         };
-        let started = members(&[("a", 1)]).pop_first().map(runs);
-        assert_eq!(plan(&[("a", 3)], started), (2, 0, 2));
+        let started = || members(&[("a", 1)]).pop_first().map(runs);
+        assert_eq!(plan(&[("a", 3)], started()), (2, 0, 2));
+        // One that failed there is no part of it any more.
+        let failed = started().map(|(key, mut pod)| {
+            pod.phase = PodPhase::Failed;
+            (key, pod)
+        });
+        assert_eq!(plan(&[("a", 3)], failed), (0, 3, 0));
     }
 
     /// Equal pods that start together, or a single pod.

@@ -20,20 +20,21 @@ pub(crate) struct WaitingPods {
     pub(crate) is_due: bool,
     /// CPU, memory, disk and pod slots of one, and what pods request beside instances.
     pub(crate) each: Vec<i64>,
-    /// They are instances of a pod that gets all of them on one node or none.
-    pub(crate) is_pinned: bool,
+    /// They are served before all others: a pod gets all of these instances on one node or none,
+    /// or their gang is tried first.
+    pub(crate) is_first: bool,
     /// The place of their gang in the fleet, if they are of one that has not started.
     pub(crate) gang: Option<usize>,
 }
 
 /// Before all pods, except those that must get what they had before: so that a plan shows what it
-/// costs the others to serve a pod with several instances.
-const PINNED_PRIORITY: i32 = i32::MAX - 1;
+/// costs the others to serve a pod with several instances, or a gang.
+const FIRST_PRIORITY: i32 = i32::MAX - 1;
 
 impl WaitingPods {
-    /// Above all others if a node is set for them.
+    /// Above all others if they are served first.
     pub(crate) fn planned_priority(&self) -> i32 {
-        if self.is_pinned { PINNED_PRIORITY } else { self.priority }
+        if self.is_first { FIRST_PRIORITY } else { self.priority }
     }
 }
 
@@ -83,6 +84,12 @@ impl SeveralInstances {
         (*count == 1 && self.instances.len() == 1).then(|| profile.clone())
     }
 
+    /// As one of the pods with one instance that the plan does not tell apart.
+    pub(crate) fn pods(self, profile: String, is_due: bool, is_first: bool) -> WaitingPods {
+        let Self { nodes, priority, each, gang, .. } = self;
+        WaitingPods { nodes, profile, priority, is_due, each, is_first, gang }
+    }
+
     /// Its instances on a node, as demand: one of them needs all of the rest that the pod needs, so
     /// that the pod fits exactly where its amounts do.
     pub(crate) fn on(&self, node: usize) -> Vec<(WaitingPods, u32)> {
@@ -94,7 +101,7 @@ impl SeveralInstances {
             priority: self.priority,
             is_due: true,
             each,
-            is_pinned: true,
+            is_first: true,
             gang: self.gang,
         };
         let mut parts = Vec::new();
