@@ -24,13 +24,13 @@ use dovetail_sharing::guard::other_master;
 use dovetail_sharing::names::{NO_MIG, TAINT};
 use dovetail_sharing::{Component, PolicySpec};
 use dovetail_sources::objects::ObjectFlags;
-use dovetail_translate::gang::{GangName, gang_of};
+use dovetail_translate::gang::gang_of;
 
 use crate::amd_gpus::has_gpus;
 use crate::eligible::{Target, beside_instances, each, fits, holders, is_mig, requirement};
 use crate::expected::{ExpectedNode, ExpectedNodes};
 use crate::fleet::{Fleet, model_of_node};
-use crate::gangs::{GangChoice, waiting_gangs};
+use crate::gangs::{GangChoice, WaitingGangs};
 use crate::keep_whole::{self, BY_POLICY, FOR_PODS};
 use crate::layout::placed;
 use crate::objects::{Objects, SeenNode, check, is_pending};
@@ -38,7 +38,7 @@ use crate::profile_names::{IdleOn, Profiles, are_idle, idle_on, rename};
 use crate::quotas::{PodKey, Quotas, key};
 use crate::stays::{IN_USE, is_in_use, stays_without_pods};
 use crate::together::{node_of_gpu, set_demand};
-use crate::waiting::{SeveralInstances, WaitingGang, WaitingPods};
+use crate::waiting::{SeveralInstances, WaitingPods};
 use crate::whole_gpus::requested;
 
 pub use crate::waiting::YOUNG_MS;
@@ -47,8 +47,6 @@ pub use crate::waiting::YOUNG_MS;
 const YOUNG: &str = "pending for less than a minute";
 const GATED: &str = "has scheduling gates";
 const NO_QUOTA: &str = "waits for the quota of its queue";
-/// Why nothing is planned for a pod of a gang.
-const IN_PART: &str = "no plan was found that serves all pending pods of its gang";
 /// Why nothing is planned for it under a policy, before the profile.
 const NOT_LISTED: &str = "the policy does not list the profile";
 
@@ -469,7 +467,8 @@ impl<'o> Reader<'o> {
         let pending = || objects.pods.values().filter(|pod| is_pending(pod));
         let beside = beside_instances(pending());
         self.fleet.free = targets.iter().map(|target| target.free(&beside)).collect();
-        let gangs = self.gangs();
+        let mut gangs = WaitingGangs::of(objects, self.choice);
+        self.fleet.gangs = std::mem::take(&mut gangs.gangs);
         let places = (targets, &beside, &idle);
         let beyond = self.beyond_quotas(&gangs, profiles, places);
         self.fleet.is_short_of_quota = !beyond.is_empty();
@@ -477,7 +476,7 @@ impl<'o> Reader<'o> {
         for pod in pending() {
             let Some(asked) = self.asked(pod, profiles) else { continue };
             let name = gang_of(pod).ok().flatten();
-            let gang = name.as_ref().and_then(|name| gangs.get(name)).copied();
+            let gang = name.as_ref().and_then(|name| gangs.place(name));
             let is_beyond = beyond.contains(&key(pod));
             // A gang that waits for quota asks for no instance.
             if let Some(gang) = gang.filter(|_| !is_beyond) {
@@ -485,18 +484,18 @@ impl<'o> Reader<'o> {
             }
             let wanted = asked.and_then(|instances| self.wanted(pod, instances, places));
             let wanted = wanted.and_then(|wanted| profiles.on_nodes(&self.fleet, wanted));
-            let is_left_out = name.as_ref().is_some_and(|name| self.choice.left_out.contains(name));
+            let why_left_out = name.as_ref().and_then(|name| gangs.why_left_out(name));
             let waiting_ms = self.age.now_ms.saturating_sub(pod.meta.created_ms);
             let is_due = waiting_ms >= self.age.young_ms;
+            let why_not = match why_left_out {
+                Some(why) => Some(if is_due { why } else { YOUNG }),
+                None => is_beyond.then_some(NO_QUOTA),
+            };
+            let wanted = wanted.and_then(|wanted| match why_not {
+                Some(why) => Err(why.to_owned()),
+                None => Ok(wanted),
+            });
             let wanted = match wanted {
-                Ok(_) if is_left_out => {
-                    self.not_planned(if is_due { IN_PART } else { YOUNG }.to_owned());
-                    continue;
-                }
-                Ok(_) if is_beyond => {
-                    self.not_planned(NO_QUOTA.to_owned());
-                    continue;
-                }
                 Ok(wanted) => SeveralInstances { gang, ..wanted },
                 Err(why) => {
                     self.not_planned(why);
@@ -528,36 +527,30 @@ impl<'o> Reader<'o> {
     /// before them. `gangs`: those that have not started and are not left out.
     fn beyond_quotas(
         &self,
-        gangs: &BTreeMap<GangName, usize>,
+        gangs: &WaitingGangs,
         profiles: &Profiles<'_>,
         places: (&[Target], &BTreeSet<&str>, &IdleOn),
     ) -> BTreeSet<PodKey<'o>> {
         let objects = self.objects;
         let mut pods: Vec<(&'o Pod, Option<usize>)> = Vec::new();
+        let mut together = vec![0; self.fleet.gangs.len()];
         for pod in objects.pods.values().filter(|pod| is_pending(pod) && self.quotas.limit(pod)) {
             let Some(Ok(asked)) = self.asked(pod, profiles) else { continue };
             let name = gang_of(pod).ok().flatten();
-            let is_left_out = name.as_ref().is_some_and(|name| self.choice.left_out.contains(name));
+            let is_left_out = name.as_ref().is_some_and(|name| gangs.why_left_out(name).is_some());
             let wanted = self.wanted(pod, asked, places);
             let wanted = wanted.and_then(|wanted| profiles.on_nodes(&self.fleet, wanted));
-            if wanted.is_ok() && !is_left_out {
-                pods.push((pod, name.and_then(|name| gangs.get(&name).copied())));
+            if wanted.is_err() || is_left_out {
+                continue;
             }
+            // Those of a gang that it can start without are as single pods.
+            let is_needed = |gang: &usize| {
+                together[*gang] += 1;
+                self.fleet.gangs[*gang].fewest.is_none_or(|fewest| together[*gang] <= fewest)
+            };
+            pods.push((pod, name.and_then(|name| gangs.place(&name)).filter(is_needed)));
         }
         self.quotas.beyond(&pods)
-    }
-
-    /// Takes the gangs that have not started and are not left out into the fleet; their places.
-    fn gangs(&mut self) -> BTreeMap<GangName, usize> {
-        let mut gangs = waiting_gangs(self.objects);
-        gangs.retain(|name, _| !self.choice.left_out.contains(name));
-        let mut in_order: Vec<_> = gangs.iter_mut().collect();
-        in_order.sort_by_key(|(_, place)| **place);
-        for (next, (name, place)) in in_order.into_iter().enumerate() {
-            *place = next;
-            self.fleet.gangs.push(WaitingGang { name: name.clone(), instances: 0 });
-        }
-        gangs
     }
 
     /// What a pod that asks for these instances needs, and where it may go; or why nothing is

@@ -1,4 +1,4 @@
-//! Plans that serve all pending pods of a gang, or none.
+//! Plans that serve as many pods of a gang as start together, or none.
 //!
 //! The planner serves one instance at a time. The first gang that it serves in part is left out,
 //! and it is planned again without it, because its room may be enough for others. Then each gang

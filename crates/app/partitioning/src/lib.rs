@@ -10,7 +10,8 @@
 //! | `waiting` | pending pods as a plan has them |
 //! | `together` | pods that a plan serves on one node fit there together |
 //! | `several`, `node_room`, `batches` | pods that ask for several instances get all of them on one node; which nodes could have them; many pods at once |
-//! | `gangs`, `gang_search` | gangs of which a plan serves all pending pods, or none; which gangs it serves |
+//! | `gangs`, `gang_search` | gangs of which a plan serves as many pods as start together, or none; which gangs it serves |
+//! | `gang_objects` | the objects that say how many pods of a gang start together |
 //! | `quotas` | pending pods that the quotas of their queues do not let start |
 //! | `worth` | which of two plans is better |
 //! | `policy`, `field_line` | what a `SharingPolicy` in a file allows; on which line of it a field is |
@@ -50,6 +51,7 @@ mod expected;
 mod field_line;
 pub mod fleet;
 pub mod for_pod;
+mod gang_objects;
 mod gang_search;
 mod gangs;
 mod gpu_users;

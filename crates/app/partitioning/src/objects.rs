@@ -22,10 +22,12 @@ use dovetail_translate::Facts;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::gang_objects::{self, GangDescriptions};
+
 /// The owners of pods whose templates dovetail can change.
 pub(crate) const OWNERS: [&str; 2] = ["Deployment", "StatefulSet"];
 
-/// The kinds that are always read.
+/// The kinds that are always read, besides those that describe gangs.
 const KINDS: [&str; 10] = [
     "Node",
     "Namespace",
@@ -128,6 +130,7 @@ pub(crate) struct Objects {
     /// Labels of each namespace.
     pub(crate) namespaces: BTreeMap<String, Labels>,
     pub(crate) queues: Vec<Queue>,
+    pub(crate) gangs: GangDescriptions,
     /// What the pods that use GPUs say about being moved.
     pub(crate) moves: BTreeMap<(String, String), MoveFacts>,
     /// What pods say that tolerate, be it for a time, a taint by which pods make room for a change.
@@ -163,12 +166,15 @@ impl Objects {
     pub(crate) async fn of(app: &App, cluster: &ConnectionFlags, more: &[&str]) -> Result<Self> {
         let mut objects = Self::default();
         let config = cluster.connect().await?;
-        let is_wanted = |kind: &str| KINDS.contains(&kind) || more.contains(&kind);
+        let is_of_gangs = |kind: &str| gang_objects::kinds().any(|one| one.bare_name() == kind);
+        let is_wanted =
+            |kind: &str| KINDS.contains(&kind) || more.contains(&kind) || is_of_gangs(kind);
         let lists = read_some_lists(&config, PAGE, is_wanted, &mut objects).await;
         let lists = lists.with_context(|| cluster.name())?;
         check(&lists.complete)?;
         note_hidden_reservations(app, &lists.refused);
         note_hidden_queues(app, &lists.refused);
+        note_hidden_gangs(app, &lists.refused);
         let is_owner = |kind: &String| kind.ends_with(".apps");
         objects.unlisted = lists.refused.into_iter().filter(is_owner).collect();
         objects.tell_skipped(app);
@@ -265,7 +271,10 @@ impl Objects {
                 let queue: Queue = read("Queue", json).map_err(|strange| told(&strange))?;
                 self.queues.push(queue);
             }
-            _ => self.take_storage(raw)?,
+            _ => {
+                self.gangs.take(raw)?;
+                self.take_storage(raw)?;
+            }
         }
         Ok(())
     }
@@ -321,6 +330,21 @@ fn note_hidden_queues(app: &App, refused: &[String]) {
             "the credentials are not allowed to list {}, so layouts can change for pods that \
              exceed the quota of their queue: grant the permissions in deploy/sharing/rbac.yaml",
             hidden.join(" and ")
+        ));
+    }
+}
+
+/// Without their objects, all pods of a gang are assumed to start together.
+fn note_hidden_gangs(app: &App, refused: &[String]) {
+    let kinds = gang_objects::kinds().map(Kind::resource);
+    let mut hidden: Vec<String> = kinds.filter(|kind| refused.contains(kind)).collect();
+    // Two versions of a kind are one resource.
+    hidden.dedup();
+    if !hidden.is_empty() {
+        app.note(&format!(
+            "the credentials are not allowed to list {}, so layouts change for their pods only if \
+             all of them can start: grant the permissions in deploy/sharing/rbac.yaml",
+            hidden.join(", ")
         ));
     }
 }

@@ -14,6 +14,7 @@ use dovetail_objects::Pod;
 use dovetail_order::queues::quota::{Beside, Quota};
 use dovetail_settings::scheduler::SCHEDULER_NAME;
 use dovetail_translate::Rules;
+use dovetail_translate::gang::gang_of;
 
 use crate::eligible::requirement;
 use crate::objects::Objects;
@@ -78,10 +79,14 @@ impl<'o> Quotas<'o> {
     /// is not known.
     fn queue_of(&self, pod: &Pod) -> Option<QueueName> {
         let labels = &pod.meta.labels;
+        let gang = gang_of(pod).ok().flatten();
+        let group = gang.as_ref().and_then(|gang| self.objects.gangs.labels_of(gang));
         let namespace = self.objects.namespaces.get(&*pod.meta.namespace);
-        let is_named = labels.get(queues::QUEUE_LABEL).is_some_and(|name| !name.is_empty());
+        let named = [Some(labels), group].into_iter().flatten();
+        let mut named = named.filter_map(|labels| labels.get(queues::QUEUE_LABEL));
+        let is_named = named.any(|name| !name.is_empty());
         let is_known = *pod.scheduler == *SCHEDULER_NAME && (is_named || namespace.is_some());
-        is_known.then(|| queues::engine_name(queues::queue_of(labels, None, namespace)))
+        is_known.then(|| queues::engine_name(queues::queue_of(labels, group, namespace)))
     }
 
     /// What a pod counts for its queue.

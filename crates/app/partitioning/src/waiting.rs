@@ -56,16 +56,33 @@ pub(crate) struct SeveralInstances {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WaitingGang {
     pub(crate) name: GangName,
+    /// Fewest pods with instances that start together, if not all of them have to.
+    pub(crate) fewest: Option<u32>,
     /// Instances of all its pods.
-    pub(crate) instances: u32,
+    instances: u32,
+    /// A pod of it requests several.
+    has_several: bool,
 }
 
 impl WaitingGang {
+    /// A gang whose pods are not known yet.
+    pub(crate) fn new(name: GangName, fewest: Option<u32>) -> Self {
+        Self { name, fewest, instances: 0, has_several: false }
+    }
+
     /// A pod of it asks for these instances; `None` if nothing is planned for the pod, so that the
-    /// gang is never whole.
+    /// gang is never whole if all its pods start together.
     pub(crate) fn add(&mut self, asked: Option<&BTreeMap<String, u32>>) {
         let sum = |all: &BTreeMap<String, u32>| all.values().copied().fold(0, u32::saturating_add);
-        self.instances = self.instances.saturating_add(asked.map_or(1, sum));
+        let instances = asked.map_or(1, sum);
+        self.has_several |= instances > 1;
+        self.instances = self.instances.saturating_add(instances);
+    }
+
+    /// How many instances a plan must serve so that the gang can start. Instances are counted, not
+    /// pods, so that all are needed if a pod requests several.
+    pub(crate) fn needed(&self) -> u32 {
+        self.fewest.filter(|_| !self.has_several).unwrap_or(self.instances)
     }
 }
 
