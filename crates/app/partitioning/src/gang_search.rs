@@ -144,7 +144,6 @@ mod tests {
     use dovetail_model::MigTable;
     use serde_json::json;
 
-    use super::*;
     use crate::objects::Objects;
     use crate::planned::Planned;
     use crate::planned::tests::{node, of, pod};

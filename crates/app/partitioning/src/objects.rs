@@ -127,7 +127,7 @@ pub(crate) fn is_pending(pod: &Pod) -> bool {
 pub(crate) struct Objects {
     pub(crate) nodes: BTreeMap<String, SeenNode>,
     pub(crate) pods: BTreeMap<(String, String), Pod>,
-    /// Labels of each namespace.
+    /// What decides the queue of pods that name none: labels by namespace.
     pub(crate) namespaces: BTreeMap<String, Labels>,
     pub(crate) queues: Vec<Queue>,
     pub(crate) gangs: GangDescriptions,
