@@ -1,7 +1,8 @@
 //! Which nodes that could be removed are needed by pods that wait, or come later: a pod that starts
 //! on no node that stays, and that has no more GPUs than the node. The taints of that node, its CPU
 //! and memory do not count, nor do GPUs that no node offers now, but one has: what other findings
-//! mend must not make a removal wrong. A pod that is larger than every node needs none.
+//! mend must not make a removal wrong. A pod that is larger than every node needs none. A pod
+//! without GPUs needs each of the nodes that it could run on.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +13,7 @@ use dovetail_model::{Job, JobId};
 use super::View;
 use super::oversize::fits_no_node;
 use super::resource_cluster::RunningPod;
+use super::taints::{keeping_away, tolerates};
 use crate::example::Example;
 use crate::facts::{Node, Pod, Workload};
 use crate::finding::{Evidence, Finding};
@@ -91,7 +93,41 @@ pub(super) fn needs<'f>(view: &View<'f>, empty: &BTreeSet<&'f str>) -> BTreeMap<
             share_out(view, resource, (&waiting[..], empty), &mut needs);
         }
     }
+    keep_for_others(view, empty, &mut needs);
     needs
+}
+
+/// Pending pods without GPUs need every empty node that they could run on: they are pending, so
+/// nothing shows that another node takes them.
+fn keep_for_others<'f>(
+    view: &View<'f>,
+    empty: &BTreeSet<&'f str>,
+    needs: &mut BTreeMap<&'f str, Needs>,
+) {
+    for workload in
+        view.facts.workloads.iter().filter(|of| !of.has_gpus() && !of.belongs_to_nodes())
+    {
+        let pods: Vec<&Pod> = workload.pods.iter().filter(|pod| pod.is_pending()).collect();
+        if pods.is_empty() {
+            continue;
+        }
+        let nodes = view.facts.nodes.iter().filter(|node| empty.contains(&*node.node.name));
+        for node in nodes.filter(|node| could_run(workload, node)) {
+            for pod in &pods {
+                let of = Waiting { workload, pod, gpus: 0, is_to_come: false, last_ms: None };
+                needs.entry(&*node.node.name).or_default().add(&of);
+            }
+        }
+    }
+}
+
+/// Whether a node that is empty could run a pod without GPUs.
+fn could_run(workload: &Workload, node: &Node) -> bool {
+    let (asked, has) = (&workload.template.requests, &node.node.allocatable);
+    workload.accepts_labels(node)
+        && keeping_away(node).all(|taint| tolerates(workload, taint))
+        && asked.cpu_milli <= has.cpu_milli
+        && asked.memory_bytes <= has.memory_bytes
 }
 
 fn waiting<'f>(view: &View<'f>, resource: &str, most: i64) -> Vec<Waiting<'f>> {

@@ -4,13 +4,33 @@ use dovetail_model::{Taint, TaintEffect};
 
 use crate::facts::{Node, Workload};
 
-/// Taints that keep pods away and that a person put there; Kubernetes' own come and go with the
-/// node's state.
+/// Prefixes of taints that controllers put on nodes that start, are not ready, or are about to be
+/// removed: they come and go with the state of the node.
+const OF_STATES: [&str; 13] = [
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "status-taint.cluster-autoscaler.kubernetes.io/",
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "karpenter.sh/",
+    "karpenter.k8s.aws/",
+    "aws-node-termination-handler/",
+    "cloud.google.com/impending-node-termination",
+    "readiness.k8s.io/",
+    "kubevirt.io/drain",
+    "node.cilium.io/",
+];
+
+/// How keys of other such taints end, after the name of the agent that is not there yet.
+const OF_AGENTS: [&str; 3] = ["/agent-not-ready", "/not-ready", "/startup"];
+
+/// Taints that keep pods away and that a person put there.
 pub(super) fn keeping_away(node: &Node) -> impl Iterator<Item = &Taint> {
     let ours = |taint: &&Taint| {
-        let is_of_kubernetes = taint.key.starts_with("node.kubernetes.io/")
-            || taint.key.starts_with("node.cloudprovider.kubernetes.io/");
-        taint.effect != TaintEffect::PreferNoSchedule && !is_of_kubernetes
+        let is_of_state = OF_STATES.iter().any(|prefix| taint.key.starts_with(prefix))
+            || OF_AGENTS.iter().any(|suffix| taint.key.ends_with(suffix));
+        taint.effect != TaintEffect::PreferNoSchedule && !is_of_state
     };
     node.node.taints.iter().filter(ours)
 }

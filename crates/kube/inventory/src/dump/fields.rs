@@ -107,6 +107,7 @@ pub(super) const POD_SPEC: Fields = &[
             "resourceClaims",
             "resources",
             "schedulingGates",
+            "schedulingGroup",
             "terminationGracePeriodSeconds",
             "tolerations",
             "topologySpreadConstraints",

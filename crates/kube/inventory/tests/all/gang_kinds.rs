@@ -208,3 +208,12 @@ fn workers_belong_to_the_set_of_their_leader() {
     assert_eq!((&*set.owner.kind, &*set.owner.name), ("LeaderWorkerSet", "run"));
     assert_eq!((set.replicas, set.pods.len()), (2, 2));
 }
+
+/// The native group is a field of the pod.
+#[test]
+fn a_collection_keeps_the_native_group_of_a_pod() {
+    let mut waits = pod("p", "", 4, "");
+    waits["spec"]["schedulingGroup"] = json!({"podGroupName": "run"});
+    let kept = kept(&[waits]);
+    assert_eq!(kept[0]["spec"]["schedulingGroup"]["podGroupName"], "run");
+}

@@ -305,3 +305,48 @@ fn no_pod_moves_to_an_empty_node_with_gpus_of_another_vendor() {
     facts.workloads[WEB].pods[0].node = Some("g2".into());
     assert!(finding(&facts, "AUT-07").is_none());
 }
+
+#[test]
+fn an_empty_node_stays_for_pending_pods_without_gpus_that_could_use_it() {
+    let found = |change: &dyn Fn(&mut Facts)| {
+        let mut facts = healthy();
+        facts.nodes[0].without_gpu_pods_since_ms = Some(NOW_MS - HOUR_MS);
+        facts.nodes[0].node.taints.clear();
+        facts.workloads[WEB].pods[0].node = None;
+        change(&mut facts);
+        let found = audit(&facts).into_iter().find(|finding| finding.check.id == "AUT-03");
+        let finding = found.expect("an empty node");
+        (finding.claims.is_empty(), finding.stays.len())
+    };
+    assert_eq!(found(&|_| {}), (true, 1));
+    let runs = |facts: &mut Facts| facts.workloads[WEB].pods[0].node = Some("c1".into());
+    assert_eq!(found(&runs).1, 0);
+    let is_kept_off = |facts: &mut Facts| facts.nodes[0].node.taints.push(taint("nvidia.com/gpu"));
+    assert_eq!(found(&is_kept_off).1, 0);
+    let is_larger = |facts: &mut Facts| {
+        facts.workloads[WEB].template.requests.cpu_milli = i64::MAX;
+    };
+    assert_eq!(found(&is_larger).1, 0);
+}
+
+#[test]
+fn taints_of_nodes_that_start_or_go_are_no_obstacle_to_tolerate() {
+    let finds = |key: &str| {
+        let mut facts = healthy();
+        facts.nodes[0].node.taints.push(taint(key));
+        audit(&facts).iter().any(|finding| finding.check.id == "SCH-04")
+    };
+    for key in [
+        "node.kubernetes.io/not-ready",
+        "ToBeDeletedByClusterAutoscaler",
+        "karpenter.sh/disrupted",
+        "karpenter.sh/unregistered",
+        "cloud.google.com/impending-node-termination",
+        "aws-node-termination-handler/spot-itn",
+        "kubevirt.io/drain",
+        "ebs.csi.aws.com/agent-not-ready",
+    ] {
+        assert!(!finds(key), "{key}");
+    }
+    assert!(finds("team-b"));
+}
