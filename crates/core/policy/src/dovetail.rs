@@ -178,6 +178,7 @@ impl Dovetail {
         let (need, gpu_milli) = (info.demand.need, info.gpu_milli);
         let amounts = &info.demand.amounts;
         let cpu_after = hot.cpu_left_milli - amounts.cpu_milli;
+        let memory_after = hot.memory_left_bytes - amounts.memory_bytes;
         let left_now = version.depth.left(state, node, None);
         let left_after = version.depth.left(state, node, Some(amounts));
         let idle = state.devices.facts(hot.set).gpu_left_milli;
@@ -187,7 +188,7 @@ impl Dovetail {
             gain: version.gain(state, need, left_now, left_after),
             balance: before - version.balance.of_node(idle_after, cpu_after),
             opening: version.opening.of_node(state, &hot),
-            left: version.residual.of_node(idle_after),
+            left: version.residual.of_node(idle_after, memory_after),
         }
     }
 }
