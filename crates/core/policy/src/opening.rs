@@ -1,8 +1,8 @@
 //! Price of opening a node: of being the first of ours on a node with all devices free.
 //!
-//! Dear for the nodes with the most CPU and next to nothing for others, so that large pods that
-//! come late find whole nodes. Where jobs come and go, nodes become empty by themselves and it
-//! counts nothing.
+//! Dear for the nodes with the most CPU and many devices, and next to nothing for others, so that
+//! large pods that come late find whole nodes. Where jobs come and go, nodes become empty by
+//! themselves and it counts nothing.
 
 use rustc_hash::FxHashMap;
 
@@ -10,8 +10,11 @@ use crate::learn::{Learnt, ONE, STEADY};
 use dovetail_state::State;
 use dovetail_state::nodes::Hot;
 
-/// Price of opening a node with the most CPU, for each of its devices, in milli-GPU.
+/// Price of opening a large node with the most CPU, for each of its devices, in milli-GPU.
 const OPENING_MILLI: i64 = 625;
+/// A node with so many devices has the whole price. That of a smaller one falls with the square of
+/// its devices: there are more places for its largest pods, and to keep it free strands others.
+const WHOLE_DEVICES: i64 = 8;
 /// How steeply the price falls with the node's CPU.
 const POWER: u32 = 12;
 
@@ -49,7 +52,9 @@ impl Opening {
             // A node may be larger than any when the version was published.
             let cpu_milli = hot.cpu_allocatable_milli.clamp(0, most_milli);
             let cpu_part = (0..POWER).fold(1024, |part, _| part * cpu_milli / most_milli);
-            OPENING_MILLI * cpu_part * i64::from(facts.devices) * weight / 1024
+            let devices = i64::from(facts.devices);
+            let price_milli = OPENING_MILLI * devices * devices.min(WHOLE_DEVICES) / WHOLE_DEVICES;
+            price_milli * cpu_part * weight / 1024
         })
     }
 }
