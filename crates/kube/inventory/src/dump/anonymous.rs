@@ -104,7 +104,8 @@ const CLASSES: [&str; 4] = ["batch", "inference", "interactive", "training"];
 const MODELS: [&str; 2] = [labels::LLM_D_MODEL, "model"];
 
 /// Labels whose values stay: models, sizes, places, ways of buying, roles in a gang.
-const VALUES: [&str; 33] = [
+const VALUES: [&str; 36] = [
+    labels::AMD_PARTITION,
     labels::AMD_PRODUCT,
     labels::AMD_OLD_PRODUCT,
     labels::OLD_INSTANCE_TYPE,
@@ -114,6 +115,7 @@ const VALUES: [&str; 33] = [
     labels::GKE_PREEMPTIBLE,
     labels::GKE_SHARED_CLIENTS,
     labels::GKE_SPOT,
+    labels::GKE_STRATEGY,
     labels::EKS_CAPACITY_TYPE,
     labels::OLD_REGION,
     labels::OLD_ZONE,
@@ -130,6 +132,7 @@ const VALUES: [&str; 33] = [
     labels::NVIDIA_PRESENT,
     labels::NVIDIA_PRODUCT,
     labels::NVIDIA_REPLICAS,
+    labels::NVIDIA_STRATEGY,
     labels::NVIDIA_MIG_STATE,
     labels::REGION,
     labels::ZONE,

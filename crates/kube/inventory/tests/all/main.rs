@@ -9,6 +9,7 @@ mod dump;
 mod evicted;
 mod facts;
 mod gang_kinds;
+mod gpu_parts;
 mod harm;
 mod lacking;
 mod layout_change;
