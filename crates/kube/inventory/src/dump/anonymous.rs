@@ -45,6 +45,9 @@ const REASONS: [&str; 17] = [
 const KEYS: [&str; 5] =
     ["metadata.name", "model", "notebook-name", "pod-template-hash", "rollouts-pod-template-hash"];
 
+/// The field of a node selector that has terms.
+const SELECTOR_TERMS: &str = "nodeSelectorTerms";
+
 /// Groups of Kubernetes' own kinds that have no domain.
 const GROUPS: [&str; 5] = ["apps", "autoscaling", "batch", "extensions", "policy"];
 
@@ -302,6 +305,11 @@ impl Pseudonyms {
     fn labels(&mut self, labels: &Map<String, Value>) -> Map<String, Value> {
         let mut replaced = Map::new();
         for (key, value) in labels {
+            // The node selector of an allocated claim has terms where that of a pod has labels.
+            if key == SELECTOR_TERMS && value.is_array() {
+                replaced.insert(key.clone(), self.value(value, TextRule::Name));
+                continue;
+            }
             let text = value.as_str().unwrap_or_default();
             let value = self.label_value(key, text);
             replaced.insert(self.label_key(key), Value::String(value));

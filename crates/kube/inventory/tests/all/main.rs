@@ -2,6 +2,7 @@
 
 mod admitted;
 mod autoscalers;
+mod confined;
 mod counted;
 mod device_claims;
 mod device_demand;
