@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use dovetail_audit::{ObjectRef, Workload};
+use dovetail_audit::{ObjectRef, Workload, comes_and_goes};
 use dovetail_model::{Node, NodeAvailability, Taint, TaintEffect, Toleration, is_gpu_resource};
 use dovetail_objects::{Object, Pod};
 use dovetail_translate::{Facts as Volumes, NodeSetting, Rules, node};
@@ -96,12 +96,6 @@ pub fn rules() -> Rules {
     Rules { device_resource: String::new(), mixes_shared_gpus: true, ..Rules::default() }
 }
 
-/// Taints that Kubernetes and cloud providers set by the state of a node.
-fn comes_and_goes(taint: &Taint) -> bool {
-    taint.key.starts_with("node.kubernetes.io/")
-        || taint.key.starts_with("node.cloudprovider.kubernetes.io/")
-}
-
 impl PatchReach {
     pub(crate) fn take_nodes<'n>(
         &mut self,
@@ -173,7 +167,7 @@ impl PatchReach {
         claimed: &ClaimedNodes,
     ) -> BTreeMap<usize, Arc<BTreeSet<usize>>> {
         let mut confined = BTreeMap::new();
-        let mut confinements = Confinements::new((&self.nodes, &self.places), claimed);
+        let mut confinements = Confinements::new((&self.nodes[..], &self.places), claimed);
         for (number, pod) in pods.iter().enumerate() {
             let named = self.places.get(&*pod.node).filter(|_| is_bound_by_name);
             let nodes = match named {
@@ -200,7 +194,8 @@ impl PatchReach {
             let node = self.places.get(&*template.node).copied();
             Some(Arc::new(node.into_iter().collect()))
         } else {
-            Confinements::new((&self.nodes, &self.places), claimed).of(&owner.namespace, template)
+            Confinements::new((&self.nodes[..], &self.places), claimed)
+                .of(&owner.namespace, template)
         };
         self.groups.push(PodGroup {
             owner: owner.clone(),

@@ -182,3 +182,19 @@ fn a_rolling_update_of_pods_on_a_named_node_needs_room_there() {
     let in_place = json!({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}});
     assert!(!withheld(true, in_place));
 }
+
+/// The node accepts pods once its agent runs, or unless it is removed in the end.
+#[test]
+fn a_node_that_starts_or_may_stay_is_kept_for_pods_that_select_it() {
+    for key in ["node.cilium.io/agent-not-ready", "karpenter.sh/unregistered"] {
+        let mut starting = node("g2", 8);
+        starting["spec"]["taints"] = json!([{"key": key, "effect": "NoSchedule"}]);
+        let labels = starting["metadata"]["labels"].as_object_mut().expect("labels");
+        labels.remove("karpenter.sh/nodepool");
+        let [mut web_pod, owner] = web("", false, &|spec| {
+            spec["nodeSelector"] = json!({"kubernetes.io/hostname": "g2"});
+        });
+        web_pod["status"]["phase"] = json!("Pending");
+        assert_eq!(told(&[starting, web_pod, owner]).pods, ["web-0"], "{key}");
+    }
+}
