@@ -252,6 +252,10 @@ impl Node {
 pub struct Gpus {
     /// Model, where known.
     pub model: Option<String>,
+    /// What a unit is where it is no whole GPU of its own (a replica, an instance, a partition), in
+    /// words that are equal for units that are the same part of a GPU. `None` if it is a whole GPU,
+    /// as far as anybody can see.
+    pub part: Option<String>,
     /// What is there, also what pods cannot ask for because it is broken.
     pub built_in: i64,
     /// What pods can ask for.
@@ -452,7 +456,8 @@ pub struct Pod {
     pub ready_since_ms: Option<u64>,
     /// Whether it has its node and was never ready.
     pub is_starting: bool,
-    /// Whether a container of it waits for its next try after a crash.
+    /// Whether nothing uses its GPUs until the next try after a crash: a container that has them
+    /// waits for it, or one that runs before.
     pub crash_loops: bool,
     /// Whether every container that holds GPUs is over while another one runs.
     pub is_done_but_for_helpers: bool,

@@ -55,8 +55,8 @@ mod usage;
 pub use attribution::{Settled, all_waste, settle};
 pub use catalogue::{CATALOGUE, Check, FixKind, Layer, Reach, Severity, Worth, check};
 pub use checks::{
-    ClaimBoundNode, ForEach, PLAIN_TAINT_VALUES, audit, claim_bound_nodes, findings,
-    jobs_without_node, nodes_without_memory_size,
+    ClaimBoundNode, ForEach, PLAIN_TAINT_VALUES, audit, claim_bound_nodes, comes_and_goes,
+    findings, jobs_without_node, nodes_without_memory_size,
 };
 pub use claim::{Attribution, DeviceWaste, PricedTime};
 pub use confirm::{

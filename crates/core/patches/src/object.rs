@@ -67,7 +67,8 @@ fn stop(source: &SourceObject, now_s: u64, edits: &mut Edits) -> bool {
 
 fn limit_retries(source: &SourceObject, edits: &mut Edits) -> bool {
     let spec = match source.object.kind.as_str() {
-        "Job" => path(&["spec"]),
+        // Jobs of Volcano count their tries in another field.
+        "Job" if source.api_version.starts_with("batch/") => path(&["spec"]),
         "CronJob" => path(&["spec", "jobTemplate", "spec"]),
         _ => return false,
     };

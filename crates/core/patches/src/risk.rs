@@ -1,8 +1,10 @@
 //! What is at risk when a patch is applied, beside what it restarts.
 
+use std::collections::BTreeSet;
+
 use dovetail_audit::{
-    Container, Facts, Finding, LimitChange, ObjectRef, PatchChange, Workload, WorkloadClass,
-    amount_text, lost_by_eviction, lost_files, taint_text,
+    Autoscaler, Container, Facts, Finding, LimitChange, ObjectRef, PatchChange, Workload,
+    WorkloadClass, amount_text, lost_by_eviction, lost_files, taint_text,
 };
 use dovetail_model::{Taint, is_gpu_resource};
 
@@ -59,6 +61,7 @@ pub(super) fn of(facts: &FactsByOwner<'_>, finding: &Finding, change: &PatchChan
     let more = [
         no_longer_guaranteed(facts, finding, change),
         scaled_by_request(facts, finding, change),
+        scaled_elsewhere(facts, finding, change),
         not_replaced(facts, finding, change),
     ];
     risk.into_iter().chain(more.into_iter().flatten()).collect()
@@ -112,6 +115,52 @@ fn scaled_by_request(
     Some(format!(
         "{kind} {namespace}/{name} scales on {resource} utilization, a percentage of the request: with a lower request, \
          it starts more replicas for the same load, so also raise its target utilization"
+    ))
+}
+
+/// The risk of fewer nodes for the pods that an autoscaler may add.
+fn scaled_elsewhere(
+    facts: &FactsByOwner<'_>,
+    finding: &Finding,
+    change: &PatchChange,
+) -> Option<String> {
+    let grows = |by: &Autoscaler, workload: &Workload| {
+        by.most_replicas.is_some_and(|most| most > workload.replicas)
+            && workload.is_made_by(&by.scales)
+    };
+    let (by, workload) = match change {
+        PatchChange::AskOfNodes { .. }
+        | PatchChange::Respect { .. }
+        | PatchChange::SelectNodes { .. } => {
+            facts.workloads_of(&finding.object).iter().find_map(|workload| {
+                let by = facts.autoscalers.iter().find(|by| grows(by, workload))?;
+                Some((by, *workload))
+            })
+        }
+        PatchChange::TaintNodes { taint } => {
+            let nodes = finding.affected.iter().filter(|of| of.kind == "Node");
+            let nodes: BTreeSet<&str> = nodes.map(|of| of.name.as_str()).collect();
+            let is_kept_off = |of: &Workload| {
+                let mut on = of.pods.iter().filter_map(|pod| pod.node.as_deref());
+                !of.has_gpus()
+                    && !of.template.tolerations.iter().any(|own| own.accepts(taint))
+                    && on.any(|node| nodes.contains(node))
+            };
+            facts.autoscalers.iter().find_map(|by| {
+                let mut scaled = facts.workloads_of(&by.scales).iter().copied();
+                Some((by, scaled.find(|of| grows(by, of) && is_kept_off(of))?))
+            })
+        }
+        _ => None,
+    }?;
+    let (ObjectRef { kind, namespace, name }, scales) = (&by.object, &by.scales);
+    Some(format!(
+        "{kind} {namespace}/{name} can scale {} {} from {} to {} pods, which can use fewer nodes after this change: \
+         make sure that the nodes that are left have room for all of them",
+        scales.kind,
+        scales.name,
+        workload.replicas,
+        by.most_replicas.unwrap_or(workload.replicas)
     ))
 }
 

@@ -5,10 +5,10 @@ mod nodes;
 use std::collections::BTreeMap;
 
 use dovetail_audit::{
-    Budget, BudgetLimit, Container, Facts, Finding, LimitChange, ObjectRef, PatchChange, Pod,
-    Workload, WorkloadClass, check,
+    Autoscaler, Budget, BudgetLimit, Container, Facts, Finding, LimitChange, ObjectRef,
+    PatchChange, Pod, Workload, WorkloadClass, check,
 };
-use dovetail_model::{SelectorTerm, Taint, TaintEffect, requirement::Operator};
+use dovetail_model::{SelectorTerm, Taint, TaintEffect, Toleration, requirement::Operator};
 
 use super::*;
 
@@ -453,6 +453,50 @@ fn taints_of_another_name_than_the_gpus_may_be_there_for_a_reason() {
     assert!(risk.starts_with("the taint team-b:NoSchedule may reserve these nodes"), "{risk}");
     let risk = of(&["spot", "team-b"]).concat();
     assert!(risk.starts_with("the taints spot:NoSchedule, team-b:NoSchedule may"), "{risk}");
+}
+
+/// More pods need nodes, too, and may use fewer.
+#[test]
+fn pods_that_an_autoscaler_may_add_are_a_risk_of_fewer_nodes() {
+    let taint = Taint { key: GPU.into(), value: String::new(), effect: TaintEffect::NoSchedule };
+    let term = SelectorTerm {
+        key: "nvidia.com/gpu.present".into(),
+        operator: Operator::DoesNotExist,
+        values: Vec::new(),
+    };
+    let risks = |most: u32, tolerates: bool, change: &PatchChange| {
+        let mut web = Workload { replicas: 2, ..of_kind("Deployment", None) };
+        web.template.containers[0].limits.clear();
+        web.pods = vec![Pod { node: Some("g1".into()), ..Pod::default() }];
+        let tolerated = Toleration { key: GPU.into(), any_value: true, ..Toleration::default() };
+        web.template.tolerations.extend(tolerates.then_some(tolerated));
+        let autoscaler = Autoscaler {
+            object: ObjectRef::new("HorizontalPodAutoscaler", "prod", "serve"),
+            scales: web.owner.clone(),
+            most_replicas: Some(most),
+            ..Autoscaler::default()
+        };
+        let mut finding = finding(vec![change.clone()]);
+        finding.object = match change {
+            PatchChange::TaintNodes { .. } => ObjectRef::new("NodePool", "", "gpus"),
+            _ => web.owner.clone(),
+        };
+        finding.affected = vec![ObjectRef::new("Node", "", "g1")];
+        let (workloads, autoscalers) = (vec![web], vec![autoscaler]);
+        let facts = Facts { workloads, autoscalers, ..Facts::default() };
+        risk::of(&FactsByOwner::of(&facts), &finding, change).concat()
+    };
+    let words = "HorizontalPodAutoscaler prod/serve can scale Deployment serve from 2 to 10 pods";
+    for change in [
+        PatchChange::AskOfNodes { term },
+        PatchChange::Respect { taint: taint.clone() },
+        PatchChange::TaintNodes { taint: taint.clone() },
+    ] {
+        let risk = risks(10, false, &change);
+        assert!(risk.contains(words), "{change:?}: {risk}");
+        assert_eq!(risks(2, false, &change), "", "{change:?}");
+    }
+    assert_eq!(risks(10, true, &PatchChange::TaintNodes { taint }), "");
 }
 
 #[test]

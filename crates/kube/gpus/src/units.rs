@@ -31,6 +31,9 @@ pub const MOST_UNITS: i64 = 4096;
 /// More replicas of a MIG instance are not looked for (NVIDIA's MPS has at most 48 clients).
 const MOST_REPLICAS: i64 = 48;
 
+/// How AMD's plugin names the partitions of a GPU that is none.
+const UNPARTITIONED: &str = "spx";
+
 /// Names of whole GPUs, under which plugins offer parts of them, too.
 const WHOLE: [&str; 2] = [labels::NVIDIA_GPU, labels::AMD_GPU];
 
@@ -65,6 +68,9 @@ pub struct GpuUnits {
     pub parts: GpuParts,
     /// Whether several pods have one device together by such units (time-slicing, MPS, HAMi).
     pub is_shared: bool,
+    /// What each unit is where it is no whole GPU of its own, in words that are equal for units
+    /// that are the same part of a GPU: `1g.10gb`, `1/10 shared`, `cpx_nps4`.
+    pub part: Option<String>,
 }
 
 impl NodeGpus {
@@ -253,12 +259,16 @@ impl Instances<'_> {
             let at = |place: i64| milli * place / self.replicas;
             (0..self.replicas).map(|place| at(place + 1) - at(place)).collect::<Vec<i64>>()
         };
+        let is_shared = self.replicas > 1 || is_of_shares(self.resource);
+        let of = GpuFraction { part: 1, of: self.replicas };
+        let share = part_in_words(of, is_shared).map(|share| format!("{} {share}", self.profile));
         GpuUnits {
             resource: self.resource.to_owned(),
             built_in: self.built_in,
             usable: self.usable,
             parts: GpuParts::Each(instances.iter().flat_map(each).collect()),
-            is_shared: self.replicas > 1 || is_of_shares(self.resource),
+            is_shared,
+            part: Some(share.unwrap_or_else(|| self.profile.to_owned())),
         }
     }
 }
@@ -420,13 +430,32 @@ impl<'n> UnitReader<'n> {
         // A partition of an AMD GPU is a device of its own.
         let is_replica = self.replicas > 1 || self.product.is_some_and(is_of_replicas);
         let is_shared = is_nvidia && (parted.is_some() || is_replica) || intel.is_some();
+        let is_shared = is_shared || is_of_shares(resource);
+        let partition = self.partition(resource).filter(|_| parted.is_none());
+        let is_told_shared = is_shared || is_nvidia && self.tells_of_shares();
         GpuUnits {
             resource: resource.to_owned(),
             built_in,
             usable,
             parts: GpuParts::Equal(parts),
-            is_shared: is_shared || is_of_shares(resource),
+            is_shared,
+            part: partition.or_else(|| part_in_words(parts, is_told_shared)),
         }
+    }
+
+    /// The partitions that AMD's plugin offers under the name of whole GPUs, as a label names them;
+    /// `None` where each is a whole GPU, or where no label says.
+    fn partition(&self, resource: &str) -> Option<String> {
+        let partition = self.node.meta.labels.get(labels::AMD_PARTITION);
+        let partition = partition.filter(|_| resource == labels::AMD_GPU)?.to_ascii_lowercase();
+        (!partition.is_empty() && !partition.starts_with(UNPARTITIONED)).then_some(partition)
+    }
+
+    /// Whether a label says that pods share GPUs, among however many.
+    fn tells_of_shares(&self) -> bool {
+        let strategies = [labels::NVIDIA_STRATEGY, labels::GKE_STRATEGY].into_iter();
+        let mut stated = strategies.filter_map(|key| self.node.meta.labels.get(key));
+        stated.any(|strategy| !["", "none"].contains(&strategy))
     }
 
     /// The GPUs whose replicas have a name of their own, where no label says how many replicas each
@@ -543,6 +572,26 @@ impl<'n> UnitReader<'n> {
             Some(table) => self.on_gpus(table, instances, Some(gpus)).is_some(),
             None => self.need(None, instances).is_some_and(|need| need <= gpus),
         }
+    }
+}
+
+/// What a unit is in words, where it is no whole GPU of its own.
+fn part_in_words(of_gpu: GpuFraction, is_shared: bool) -> Option<String> {
+    let GpuFraction { part, of } = of_gpu;
+    let common = common_divisor(part, of);
+    let share = (part != of).then(|| format!("{}/{}", part / common, of / common));
+    match (share, is_shared) {
+        (Some(share), true) => Some(format!("{share} shared")),
+        (share, false) => share,
+        (None, true) => Some("shared".to_owned()),
+    }
+}
+
+/// The greatest number that divides both, at least 1.
+fn common_divisor(one: i64, other: i64) -> i64 {
+    match other {
+        0 => one.max(1),
+        _ => common_divisor(other, one % other),
     }
 }
 

@@ -24,12 +24,27 @@ impl TrialNodes<'_> {
         let mut moved = Vec::new();
         let on_nodes = group.pods.iter().enumerate();
         for (place, node) in on_nodes.filter_map(|(place, (_, node))| Some((place, (*node)?))) {
-            if !self.stays(requirement, node, (&group.pod.requests, asked)) {
+            // A pod whose template names its node starts there whether or not it is cordoned.
+            let is_shut = self.closed[node] && !group.is_bound_by_name;
+            if is_shut || !self.stays(requirement, node, (&group.pod.requests, asked)) {
                 moved.push(place);
             }
         }
         let placed = self.placed(requirement, asked, moved.len());
         Moves { placed, moved }
+    }
+
+    /// Whether each node of a group has room for one more pod beside those that run there.
+    pub(super) fn take_one_more(
+        &mut self,
+        group: &PodGroup,
+        (requirement, asked): (RequirementId, &Resources),
+    ) -> bool {
+        let mut nodes = group.pods.iter().filter_map(|(_, node)| *node);
+        nodes.all(|node| {
+            self.fits(requirement, node)
+                && is_left(&self.all[node].allocatable, &self.used[node], asked)
+        })
     }
 
     /// Nodes that accept pods now and have room for so many of them, one for each that has a
@@ -60,14 +75,15 @@ impl TrialNodes<'_> {
         placed
     }
 
-    /// Whether a pod that runs on a node can be replaced there by one that asks for something else.
+    /// Whether a pod that runs on a node can be replaced there by one that asks for something else,
+    /// if the node accepts pods.
     fn stays(
         &mut self,
         requirement: RequirementId,
         node: usize,
         (old, new): (&Resources, &Resources),
     ) -> bool {
-        if self.closed[node] || !self.fits(requirement, node) {
+        if !self.fits(requirement, node) {
             return false;
         }
         let mut used = self.used[node].clone();

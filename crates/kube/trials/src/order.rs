@@ -36,6 +36,16 @@ pub(super) fn safe_order(patch: &Patch, harmed: &[Harmed], trial: &Trial<'_>) ->
             "1. add nodes that {named} can use, or relax the node selectors and affinity of these pods; 2. run the \
              audit again to get the patch that drains the nodes"
         ),
+        _ if harmed.iter().any(|of| trial.is_bound_by_name(&of.owner)) => format!(
+            "the template of {named} sets spec.nodeName, so its pods start on that node without the scheduler, and \
+             the kubelet would reject each new pod. 1. remove spec.nodeName from the template; 2. run the audit again \
+             to get the patch"
+        ),
+        _ if harmed.iter().any(|of| trial.has_allocated_claims(&of.owner)) => format!(
+            "the devices allocated to ResourceClaims of pods of {named} can be used only on nodes that the change \
+             excludes. 1. keep these pods where they are, or delete the pods and the claims when other nodes have \
+             free devices for them; 2. run the audit again to get the patch"
+        ),
         _ => format!(
             "1. add nodes that {named} can use after the change; 2. run the audit again to get the patch"
         ),

@@ -50,6 +50,10 @@ pub(super) enum Unchecked {
     Unplaced,
     /// Whether the pods there let them run beside them.
     Neighbors,
+    /// Which devices their claims would get there.
+    Claims,
+    /// Whether the node takes them that their template names: no other one does.
+    OwnNode,
 }
 
 impl Unchecked {
@@ -57,6 +61,8 @@ impl Unchecked {
     pub(super) fn of(reach: &PatchReach, group: &PodGroup) -> Option<Self> {
         let volumes = &reach.volumes;
         match () {
+            () if group.is_bound_by_name => Some(Self::OwnNode),
+            () if group.has_claims => Some(Self::Claims),
             () if reach.lacks_pods => Some(Self::Room),
             () if group.has_neighbors => Some(Self::Neighbors),
             () if group.has_host_path => Some(Self::HostPath),
@@ -91,6 +97,14 @@ impl Unchecked {
                 "they have required pod affinity or anti-affinity, hard spread constraints or host ports, which \
                  dovetail does not check on other nodes. 1. make sure that their new nodes satisfy these rules; 2. \
                  change the manifest manually"
+            }
+            Self::Claims => {
+                "they have ResourceClaims, and dovetail does not check which devices these would get on other nodes. \
+                 1. make sure that other nodes have free devices for the claims; 2. change the manifest manually"
+            }
+            Self::OwnNode => {
+                "the kubelet would reject each new pod, because spec.nodeName in the template names that node. \
+                 1. remove spec.nodeName from the template; 2. run the audit again to get the patch"
             }
         }
     }
@@ -146,7 +160,11 @@ impl RollOut {
                 Some((order, alone.into_iter().flat_map(|harmed| harmed.pods).collect()))
             }
             Self::Unchecked(pods, why) => {
-                let order = format!("pods of {owner} would have to move, and {}", why.words());
+                let what = match why {
+                    Unchecked::OwnNode => "lack room on their node",
+                    _ => "would have to move",
+                };
+                let order = format!("pods of {owner} {what}, and {}", why.words());
                 Some((order, pods))
             }
             Self::Jams(missing) => Some((jams(kind, &owner, missing), Vec::new())),
@@ -235,6 +253,10 @@ impl Trial<'_> {
                 if placed.iter().any(|node| is_reserved(reach, group, (&pod, *node))) {
                     fits = RollOut::Reserved;
                 }
+            }
+            if surges && group.is_bound_by_name && !self.nodes.take_one_more(group, new) {
+                let pods = (0..group.pods.len()).map(|place| named(group, place));
+                return RollOut::Unchecked(pods.collect(), Unchecked::OwnNode);
             }
             let runs = group.pods.iter().any(|(_, node)| node.is_some());
             let is_lost = |node: &Option<usize>| node.is_none_or(|node| self.nodes.closed[node]);

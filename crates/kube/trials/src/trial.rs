@@ -233,6 +233,19 @@ impl<'r> Trial<'r> {
         at_stake
     }
 
+    /// Whether a template of an owner names the node of its pods.
+    pub(super) fn is_bound_by_name(&self, owner: &ObjectRef) -> bool {
+        let mut places = self.index.of_owner(owner).iter();
+        places.any(|place| self.index.groups[*place].is_bound_by_name)
+    }
+
+    /// Whether what was allocated to claims confines pods of an owner to some nodes.
+    pub(super) fn has_allocated_claims(&self, owner: &ObjectRef) -> bool {
+        let places = self.index.of_owner(owner).iter();
+        let mut groups = places.map(|place| &self.index.groups[*place]);
+        groups.any(|group| !group.is_bound_by_name && !group.confined.is_empty())
+    }
+
     /// Whether some pods of an owner tolerate these taints, and its controller replaces the others.
     pub(super) fn rolls_to_tolerate(&self, owner: &ObjectRef, taints: &[Taint]) -> bool {
         let tolerates = |variant: &PodVariant| {

@@ -87,8 +87,8 @@ impl<'r> TrialNodes<'r> {
     }
 
     /// For each pod of a group, whether there is a node that it could use: among those that accept
-    /// pods now, and among all; and one of those that accept pods now. Of a DaemonSet only pods on
-    /// these nodes are asked about.
+    /// pods now, and among all; and one of those that accept pods now. Of a DaemonSet, and of pods
+    /// that some nodes alone can run, only pods of these nodes are asked about.
     pub(super) fn usable(
         &mut self,
         group: &PodGroup,
@@ -110,7 +110,28 @@ impl<'r> TrialNodes<'r> {
             self.known.insert(requirement, usable);
             usable
         });
-        (vec![[open.is_some(), any]; group.pods.len()], open)
+        let mut of_pods = vec![[open.is_some(), any]; group.pods.len()];
+        for (place, nodes) in &group.confined {
+            let is_asked = among.is_none_or(|among| !among.is_disjoint(nodes));
+            of_pods[*place] =
+                if is_asked { self.usable_of(requirement, nodes) } else { [false; 2] };
+        }
+        // A node that others fit on may be none of theirs.
+        (of_pods, open.filter(|_| group.confined.is_empty()))
+    }
+
+    /// Whether a pod fits on some of these nodes: on one that accepts pods now, and on any.
+    fn usable_of(&mut self, requirement: RequirementId, nodes: &BTreeSet<usize>) -> [bool; 2] {
+        let mut usable = [false; 2];
+        for node in nodes.iter().copied() {
+            if self.fits(requirement, node) {
+                usable = [usable[0] || !self.closed[node], true];
+            }
+            if usable[0] {
+                break;
+            }
+        }
+        usable
     }
 
     fn usable_by(&mut self, requirement: RequirementId, group: &PodGroup) -> Usable {

@@ -52,12 +52,13 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         title: "pod still has GPUs after its work finished",
         explanation: "Between two restarts of a crashing container, the kubelet waits up to five minutes, and a helper \
-                      container that outlives the work keeps the pod running. The GPUs stay allocated meanwhile. Limits \
-                      on retries and run time free them; a helper that is an init container with restartPolicy: Always \
-                      terminates with the work.",
+                      container that outlives the work keeps the pod running. The GPUs stay allocated meanwhile. A limit \
+                      on retries frees those of a Job; other owners restart the container without end, so fix it or \
+                      remove the pods. A helper that is an init container with restartPolicy: Always terminates with \
+                      the work.",
         evidence: "why the GPUs are still allocated",
         fix: FixKind::OwnerTemplate,
-        fix_example: "{backoffLimit: 3, activeDeadlineSeconds: 86400, ttlSecondsAfterFinished: 600}",
+        fix_example: "{backoffLimit: 3, ttlSecondsAfterFinished: 600}",
         layer: Layer::Guard,
         worth: Worth::Capacity,
         is_inferred: false,

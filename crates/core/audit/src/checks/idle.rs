@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::DeviceState;
+use dovetail_model::owner_kind;
 use dovetail_units::amount::gpu_hours;
 use dovetail_units::duration::duration_at_least;
 
@@ -26,6 +27,14 @@ pub(super) const RUNS: &[Run] = &[
 ];
 
 const MINUTE_MS: u64 = 60_000;
+
+/// What ends a pod whose work is over while a helper runs on.
+const HELPER_ENDS: &str = "initContainers: [{name: HELPER, restartPolicy: Always}]  # a helper \
+                           that terminates with the work";
+
+/// What to do about a crash while other pods of the owner run.
+const OTHERS_RUN: &str = "fix the container that crashes: a limit on retries (backoffLimit) would \
+                          also terminate the pods that still run";
 
 /// Metrics that say nothing of a GPU.
 const OF_THE_HOST: [&str; 2] = ["cpu", "memory"];
@@ -51,21 +60,51 @@ fn holds_after_the_end(view: &View<'_>, check: &'static Check, found: &mut Vec<F
         if !workload.has_gpus() {
             continue;
         }
+        // A limit that ends a Job ends all its pods.
+        let is_limited = !workload.pods.iter().any(works);
         for pod in workload.pods.iter().filter(|pod| pod.node.is_some()) {
-            let why = match pod {
+            let (why, example) = match pod {
                 Pod { is_done_but_for_helpers: true, .. } => {
-                    "the main container finished and a sidecar is still running"
+                    ("the main container finished and a sidecar is still running", HELPER_ENDS)
                 }
-                Pod { crash_loops: true, .. } => "CrashLoopBackOff",
+                Pod { crash_loops: true, .. } if is_limited => {
+                    ("CrashLoopBackOff", end_of_crashes(&workload.owner))
+                }
+                Pod { crash_loops: true, .. } => ("CrashLoopBackOff", OTHERS_RUN),
                 _ => continue,
             };
+            let is_limited = is_limited && pod.crash_loops && !pod.is_done_but_for_helpers;
             let mut finding = Finding::new(check, &workload.owner)
                 .with("GPUs still allocated because", why)
-                .mended_in(workload, pod.crash_loops.then_some(PatchChange::LimitRetries))
+                .mended_in(workload, is_limited.then_some(PatchChange::LimitRetries))
+                .for_example(example)
                 .affecting([pod_ref(workload, pod)]);
             finding.claims = idle_claims(view, number, all_units(pod), (1, 1));
             found.push(finding);
         }
+    }
+}
+
+/// Whether a pod has its node and may still do its work there.
+fn works(pod: &Pod) -> bool {
+    pod.node.is_some()
+        && !(pod.crash_loops || pod.is_done_but_for_helpers)
+        && pod.should_be_gone_ms.is_none()
+}
+
+/// What ends pods whose containers crash again and again, in fields that their owner has.
+fn end_of_crashes(owner: &ObjectRef) -> &'static str {
+    match owner.kind.as_str() {
+        "Job" | "CronJob" => "{backoffLimit: 3, ttlSecondsAfterFinished: 600}",
+        "JobSet" => "{failurePolicy: {maxRestarts: 3}, ttlSecondsAfterFinished: 600}",
+        "Pod" => "kubectl delete pod POD -n NAMESPACE  # no controller starts it again",
+        "Deployment" | "StatefulSet" | "ReplicaSet" | "Rollout" | "LeaderWorkerSet" => {
+            "replicas: 0  # until the container no longer crashes"
+        }
+        kind if owner_kind(kind).has_replica_roles => {
+            "runPolicy: {backoffLimit: 3, ttlSecondsAfterFinished: 600}"
+        }
+        _ => "fix the container that crashes, or delete the object until then",
     }
 }
 

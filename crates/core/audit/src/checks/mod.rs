@@ -61,6 +61,7 @@ pub use claim_bound::{ClaimBoundNode, claim_bound_nodes};
 pub use missing_instances::nodes_without_memory_size;
 pub use oversize::jobs_without_node;
 pub use scheduling::PLAIN_TAINT_VALUES;
+pub use taints::comes_and_goes;
 use view::{Run, UNWANTED, View, claims_on, node_ref, percent_of, pod_ref, pods_of};
 
 /// Runs every check on facts alone; findings are grouped by the object that a person edits, worst

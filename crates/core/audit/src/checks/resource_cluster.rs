@@ -2,10 +2,12 @@
 //! move, and what those that stay hold.
 //!
 //! Pods that belong to their node (of DaemonSets, static ones) never move: they end with it, and
-//! hold what they hold of a node that stays. No pod moves to a node where its host ports are taken.
+//! hold what they hold of a node that stays. No pod moves to a node where its host ports are taken,
+//! or where a unit of the resource is another part of a GPU than on its own node.
 
 mod packed;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -18,7 +20,7 @@ use rustc_hash::FxHashMap;
 
 use super::kept_off::KeptOff;
 use crate::facts::{
-    BudgetLimit, Facts, Node, ObjectRef, Pod, PodTemplate, Workload, WorkloadClass,
+    BudgetLimit, Facts, Gpus, Node, ObjectRef, Pod, PodTemplate, Workload, WorkloadClass,
 };
 use crate::finding::Move;
 use crate::health::is_forgotten;
@@ -100,6 +102,8 @@ pub(super) struct ResourceCluster<'f> {
     hosts: &'f Hosts,
     /// What disruption budgets allow, by whom they protect.
     limits: BTreeMap<&'f ObjectRef, Vec<BudgetLimit>>,
+    /// Names of units by what part of a GPU they are.
+    units_of_part: BTreeMap<Option<&'f str>, BTreeSet<String>>,
 }
 
 /// The place of the node of each pod, by workload; `None` where it has none that is known. Names
@@ -187,7 +191,11 @@ impl<'f> ResourceCluster<'f> {
         for budget in &facts.budgets {
             limits.entry(&budget.protects).or_default().push(budget.limit);
         }
-        Self { facts, resource, standing, place_of, hosts, limits }
+        let mut units_of_part: BTreeMap<Option<&str>, BTreeSet<String>> = BTreeMap::new();
+        for gpus in facts.nodes.iter().filter_map(|node| node.gpus.get(resource)) {
+            units_of_part.entry(gpus.part.as_deref()).or_default().insert(unit(gpus).into_owned());
+        }
+        Self { facts, resource, standing, place_of, hosts, limits, units_of_part }
     }
 
     /// How many pods stand somewhere: their places are below that.
@@ -265,8 +273,16 @@ impl<'f> ResourceCluster<'f> {
         self.host(node).map_or(0, |host| host.used)
     }
 
-    fn model(&self, node: &'f Node) -> &'f str {
-        node.gpus.get(self.resource).and_then(|gpus| gpus.model.as_deref()).unwrap_or_default()
+    /// The units that a pod can have instead of those of its node: of the same model, or of any
+    /// where no label names it, and always the same part of a GPU. None are all.
+    fn units_like(&self, node: &'f Node) -> BTreeSet<String> {
+        let Some(gpus) = node.gpus.get(self.resource) else { return BTreeSet::new() };
+        let is_named = gpus.model.as_deref().is_some_and(|model| !model.is_empty());
+        match self.units_of_part.get(&gpus.part.as_deref()) {
+            _ if is_named => BTreeSet::from([unit(gpus).into_owned()]),
+            Some(alike) if self.units_of_part.len() > 1 => alike.clone(),
+            _ => BTreeSet::new(),
+        }
     }
 
     /// Nodes with GPUs that no pod uses: they go before others (AUT-03), and take no pods of those.
@@ -420,7 +436,8 @@ impl<'f> ResourceCluster<'f> {
                 continue;
             }
             let mut model = node.node.clone();
-            let device = Device::plain(self.model(node), 0);
+            let unit = node.gpus.get(self.resource).map(unit).unwrap_or_default();
+            let device = Device::plain(&unit, 0);
             model.allocatable.extended.remove(self.resource);
             model.devices = vec![device; usize::try_from(offered(node)).unwrap_or(0)];
             model.unschedulable |= kept_off.has(&model);
@@ -448,11 +465,11 @@ impl<'f> ResourceCluster<'f> {
 
     pub(super) fn requirement(&self, of: &RunningPod<'_>) -> Requirement {
         let template = &of.workload.template;
-        let model = self.node(of.node).map(|node| self.model(node)).unwrap_or_default();
         let (device, gpu_models) = match u16::try_from(of.gpus) {
             Ok(count) if count > 0 => {
-                let models = Some(model.to_owned()).filter(|model| !model.is_empty());
-                (DeviceRequest::Whole { count, same_island: false }, models.into_iter().collect())
+                let units = self.node(of.node).map(|node| self.units_like(node));
+                let device = DeviceRequest::Whole { count, same_island: false };
+                (device, units.unwrap_or_default())
             }
             _ => (DeviceRequest::None, BTreeSet::new()),
         };
@@ -491,6 +508,16 @@ impl<'f> ResourceCluster<'f> {
             tolerations.push(Toleration { key, any_value: true, ..Toleration::default() });
         }
         tolerations
+    }
+}
+
+/// What the engine takes for the model of units: the same for units of one model that are the same
+/// part of a GPU.
+fn unit(gpus: &Gpus) -> Cow<'_, str> {
+    let model = gpus.model.as_deref().unwrap_or_default();
+    match &gpus.part {
+        Some(part) => Cow::Owned(format!("{model} {part}")),
+        None => Cow::Borrowed(model),
     }
 }
 

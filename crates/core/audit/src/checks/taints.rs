@@ -25,13 +25,16 @@ const OF_STATES: [&str; 13] = [
 /// How keys of other such taints end, after the name of the agent that is not there yet.
 const OF_AGENTS: [&str; 3] = ["/agent-not-ready", "/not-ready", "/startup"];
 
+/// Whether a taint comes and goes with the state of its node: no person put it there.
+pub fn comes_and_goes(taint: &Taint) -> bool {
+    OF_STATES.iter().any(|prefix| taint.key.starts_with(prefix))
+        || OF_AGENTS.iter().any(|suffix| taint.key.ends_with(suffix))
+}
+
 /// Taints that keep pods away and that a person put there.
 pub(super) fn keeping_away(node: &Node) -> impl Iterator<Item = &Taint> {
-    let ours = |taint: &&Taint| {
-        let is_of_state = OF_STATES.iter().any(|prefix| taint.key.starts_with(prefix))
-            || OF_AGENTS.iter().any(|suffix| taint.key.ends_with(suffix));
-        taint.effect != TaintEffect::PreferNoSchedule && !is_of_state
-    };
+    let ours =
+        |taint: &&Taint| taint.effect != TaintEffect::PreferNoSchedule && !comes_and_goes(taint);
     node.node.taints.iter().filter(ours)
 }
 

@@ -4,6 +4,7 @@
 mod claimed;
 mod consolidated;
 mod emptied;
+mod ended;
 mod harmless;
 mod layout_advice;
 mod missing_instances;

@@ -45,6 +45,9 @@ const REASONS: [&str; 17] = [
 const KEYS: [&str; 5] =
     ["metadata.name", "model", "notebook-name", "pod-template-hash", "rollouts-pod-template-hash"];
 
+/// The field of a node selector that has terms.
+const SELECTOR_TERMS: &str = "nodeSelectorTerms";
+
 /// Groups of Kubernetes' own kinds that have no domain.
 const GROUPS: [&str; 5] = ["apps", "autoscaling", "batch", "extensions", "policy"];
 
@@ -104,7 +107,8 @@ const CLASSES: [&str; 4] = ["batch", "inference", "interactive", "training"];
 const MODELS: [&str; 2] = [labels::LLM_D_MODEL, "model"];
 
 /// Labels whose values stay: models, sizes, places, ways of buying, roles in a gang.
-const VALUES: [&str; 33] = [
+const VALUES: [&str; 36] = [
+    labels::AMD_PARTITION,
     labels::AMD_PRODUCT,
     labels::AMD_OLD_PRODUCT,
     labels::OLD_INSTANCE_TYPE,
@@ -114,6 +118,7 @@ const VALUES: [&str; 33] = [
     labels::GKE_PREEMPTIBLE,
     labels::GKE_SHARED_CLIENTS,
     labels::GKE_SPOT,
+    labels::GKE_STRATEGY,
     labels::EKS_CAPACITY_TYPE,
     labels::OLD_REGION,
     labels::OLD_ZONE,
@@ -130,6 +135,7 @@ const VALUES: [&str; 33] = [
     labels::NVIDIA_PRESENT,
     labels::NVIDIA_PRODUCT,
     labels::NVIDIA_REPLICAS,
+    labels::NVIDIA_STRATEGY,
     labels::NVIDIA_MIG_STATE,
     labels::REGION,
     labels::ZONE,
@@ -299,6 +305,11 @@ impl Pseudonyms {
     fn labels(&mut self, labels: &Map<String, Value>) -> Map<String, Value> {
         let mut replaced = Map::new();
         for (key, value) in labels {
+            // The node selector of an allocated claim has terms where that of a pod has labels.
+            if key == SELECTOR_TERMS && value.is_array() {
+                replaced.insert(key.clone(), self.value(value, TextRule::Name));
+                continue;
+            }
             let text = value.as_str().unwrap_or_default();
             let value = self.label_value(key, text);
             replaced.insert(self.label_key(key), Value::String(value));

@@ -418,6 +418,7 @@ pub(super) const OTHERS: &[(&str, Fields)] = &[
                     "status.allocation.devices.results.adminAccess",
                     "status.allocation.devices.results.device",
                     "status.allocation.devices.results.pool",
+                    "status.allocation.nodeSelector.nodeSelectorTerms",
                     "status.reservedFor.name",
                 ],
             ),

@@ -205,6 +205,7 @@ impl Inventory {
     /// plugin counts are left to them.
     fn count_claimed_devices(&mut self) -> Doubts {
         let devices = std::mem::take(&mut self.devices);
+        self.claimed_nodes = devices.claimed_nodes();
         let Self { nodes, read_nodes, pods, waiting, .. } = self;
         let claimed = Claimed { nodes, read_nodes, pods, waiting };
         let doubts = claimed.count(devices);
@@ -479,13 +480,14 @@ fn reach(
     for record in &inventory.pods.list {
         pods[record.group].push(&record.pod);
     }
-    for (pods, workload) in pods.into_iter().zip(of_group) {
-        if let Some(first) = pods.first() {
-            reach.take_group(&facts.workloads[*workload], first, pods.iter().copied());
+    for (pods, workload) in pods.iter().zip(of_group) {
+        if let Some(first) = pods.first().copied() {
+            let claimed = &inventory.claimed_nodes;
+            reach.take_group(&facts.workloads[*workload], first, pods, claimed);
         }
     }
     for (object, pod) in coming {
-        reach.take_pods_to_come(object, &pod);
+        reach.take_pods_to_come(object, &pod, &inventory.claimed_nodes);
     }
     reach.lacks_pods =
         !inventory.was_read("Pod") || inventory.only_namespace().is_some() || unread.lacks_pods;

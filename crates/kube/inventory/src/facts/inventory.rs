@@ -8,7 +8,7 @@ use dovetail_objects::{Kind, Namespace, Node, Object, Pod, read};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::Deserialize;
 
-use super::claims::DeviceObjects;
+use super::claims::{ClaimedNodes, DeviceObjects};
 use super::cluster::ClusterObjects;
 use super::detail::{NodeDetail, PodDetail};
 use super::lenient::lenient;
@@ -52,6 +52,8 @@ pub struct Inventory {
     pub(super) cluster: ClusterObjects,
     /// What drivers offer and claims hold.
     pub(super) devices: DeviceObjects,
+    /// Which nodes can use what claims hold, once these are counted.
+    pub(super) claimed_nodes: ClaimedNodes,
     /// Volumes, claims, classes, workloads: what decides where a waiting pod can go.
     pub(super) others: BTreeMap<(Kind, Box<str>, Box<str>), Object>,
     /// How many objects of each kind were read.

@@ -95,13 +95,14 @@ pub(super) fn read(
     }
     let layout_rest_milli = read.as_ref().map_or(0, rest_of_instances);
     let has_unclear_layout = read.as_ref().is_some_and(gpus::NodeGpus::has_unclear_layout);
+    let offered = offered_gpus(object, read.as_ref());
     ReadNode {
         count: read.as_ref().map(|read| read.count.clone()),
         gpus: read.map(|read| of_audit(&name, read)),
         provider_id: detail.spec.provider_id.clone(),
         clamped,
         node: Node {
-            gpus: offered_gpus(object),
+            gpus: offered,
             scale_down_held_by: held_by.map(|key| format!("{key}: true")),
             cordoned_since_ms: (object.unschedulable || is_being_removed)
                 .then(|| cordoned_ms.unwrap_or(if is_undated { created_ms } else { now_ms })),
@@ -121,8 +122,8 @@ pub(super) fn read(
     }
 }
 
-/// What the kubelet offers of each GPU resource.
-fn offered_gpus(object: &Object) -> BTreeMap<String, Gpus> {
+/// What the kubelet offers of each GPU resource; `read` is what its units are.
+fn offered_gpus(object: &Object, read: Option<&gpus::NodeGpus>) -> BTreeMap<String, Gpus> {
     let model = model_label(&object.meta.labels);
     let offered = object.allocatable.extended.iter().filter(|(name, _)| is_gpu_resource(name));
     offered
@@ -132,7 +133,8 @@ fn offered_gpus(object: &Object) -> BTreeMap<String, Gpus> {
             let built_in = capacity.map_or(allocatable, |(_, count)| *count);
             let built_in = built_in.clamp(allocatable, MOST_GPUS);
             let model = model.map(str::to_owned);
-            (name.clone(), Gpus { model, built_in, allocatable, ..Gpus::default() })
+            let part = read.and_then(|read| read.units_of(name)?.part.clone());
+            (name.clone(), Gpus { model, part, built_in, allocatable, ..Gpus::default() })
         })
         .collect()
 }

@@ -135,11 +135,6 @@ fn fact(pod: &Pod, detail: &PodDetail<'_>, state: HeldState, template: &PodTempl
     let scheduled =
         detail.status.conditions.iter().find(|c| c.kind == "PodScheduled" && c.status == "True");
     let ready = detail.status.conditions.iter().find(|condition| condition.kind == "Ready");
-    let statuses = &detail.status.container_statuses;
-    let waits_for_next_try = |status: &ContainerStatusDetail<'_>| {
-        status.state.waiting.as_ref().is_some_and(|waiting| waiting.reason == "CrashLoopBackOff")
-    };
-    let crash_loops = statuses.iter().chain(&detail.status.init_container_statuses);
     FactPod {
         name: pod.meta.name.to_string(),
         created_ms: Some(pod.meta.created_ms).filter(|ms| *ms > 0),
@@ -147,8 +142,8 @@ fn fact(pod: &Pod, detail: &PodDetail<'_>, state: HeldState, template: &PodTempl
         placed_since_ms: scheduled.and_then(|condition| condition.last_transition_time.0),
         ready_since_ms: ready.and_then(|condition| condition.last_transition_time.0),
         is_starting: state == HeldState::Starting && !pod.node.is_empty(),
-        crash_loops: crash_loops.into_iter().any(waits_for_next_try),
-        is_done_but_for_helpers: is_done_but_for_helpers(statuses, template),
+        crash_loops: crash_loops(detail, template),
+        is_done_but_for_helpers: is_done_but_for_helpers(detail, template),
         should_be_gone_ms: detail.metadata.deletion_timestamp.0,
         revision: REVISION_LABELS
             .iter()
@@ -158,13 +153,35 @@ fn fact(pod: &Pod, detail: &PodDetail<'_>, state: HeldState, template: &PodTempl
     }
 }
 
-/// Whether each container that holds GPUs is over, and another one is not.
-fn is_done_but_for_helpers(statuses: &[ContainerStatusDetail<'_>], template: &PodTemplate) -> bool {
-    let holds_gpus = |status: &&ContainerStatusDetail<'_>| {
-        let container = template.containers.iter().find(|c| *c.name == *status.name);
-        container.is_some_and(|container| container.gpu_limits().next().is_some())
+/// Whether a container of a pod asks for GPUs.
+fn holds_gpus(status: &ContainerStatusDetail<'_>, template: &PodTemplate) -> bool {
+    let container = template.containers.iter().find(|c| *c.name == *status.name);
+    container.is_some_and(|container| container.gpu_limits().next().is_some())
+}
+
+/// Whether nothing uses the GPUs of a pod until the next try after a crash: a container that has
+/// them waits for it, or one that runs before, and no other container with GPUs runs. Where GPUs
+/// come by claims or in parts, each container may have them.
+fn crash_loops(detail: &PodDetail<'_>, template: &PodTemplate) -> bool {
+    let waits_for_next_try = |status: &ContainerStatusDetail<'_>| {
+        status.state.waiting.as_ref().is_some_and(|waiting| waiting.reason == "CrashLoopBackOff")
     };
-    let (workers, helpers): (Vec<_>, Vec<_>) = statuses.iter().partition(holds_gpus);
+    let runs = |status: &ContainerStatusDetail<'_>| {
+        status.state.waiting.is_none() && status.state.terminated.is_none()
+    };
+    let statuses = detail.status.container_statuses.iter();
+    let workers: Vec<_> = statuses.clone().filter(|status| holds_gpus(status, template)).collect();
+    let workers = if workers.is_empty() { statuses.collect() } else { workers };
+    let before = detail.status.init_container_statuses.iter();
+    workers.iter().copied().chain(before).any(waits_for_next_try)
+        && !workers.iter().copied().any(runs)
+}
+
+/// Whether each container that holds GPUs is over, and another one is not.
+fn is_done_but_for_helpers(detail: &PodDetail<'_>, template: &PodTemplate) -> bool {
+    let statuses = detail.status.container_statuses.iter();
+    let (workers, helpers): (Vec<_>, Vec<_>) =
+        statuses.partition(|status| holds_gpus(status, template));
     let is_over = |status: &&ContainerStatusDetail<'_>| status.state.terminated.is_some();
     !workers.is_empty() && workers.iter().all(is_over) && !helpers.iter().all(is_over)
 }

@@ -2,12 +2,14 @@
 //! one pod of each group with the names and places of the others.
 
 mod apart;
+mod confined;
 mod platform;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
-use dovetail_audit::{ObjectRef, Workload};
+use dovetail_audit::{ObjectRef, Workload, comes_and_goes};
 use dovetail_model::{Node, NodeAvailability, Taint, TaintEffect, Toleration, is_gpu_resource};
 use dovetail_objects::{Object, Pod};
 use dovetail_translate::{Facts as Volumes, NodeSetting, Rules, node};
@@ -15,7 +17,9 @@ use dovetail_translate::{Facts as Volumes, NodeSetting, Rules, node};
 pub use apart::Apart;
 use platform::Platforms;
 
+use crate::facts::claims::ClaimedNodes;
 use crate::facts::{LimitRange, QuotaRoom};
+use confined::Confinements;
 
 /// Nodes and pods, for the question which nodes a pod could use.
 #[derive(Default)]
@@ -54,6 +58,15 @@ pub struct PodGroup {
     pub pod: Pod,
     /// Every pod: its name, and the place of its node if it has one. A pod to come has no name.
     pub pods: Vec<(String, Option<usize>)>,
+    /// Of pods, by their places among these, that some nodes alone can run whatever their labels
+    /// are, the places of these nodes: their claims are allocated there, or the template names the
+    /// node.
+    pub confined: BTreeMap<usize, Arc<BTreeSet<usize>>>,
+    /// Whether a template of the owner names the node (`spec.nodeName`): no scheduler places its
+    /// pods, and the kubelet rejects those that the node does not suit.
+    pub is_bound_by_name: bool,
+    /// Whether its pods need devices by claims: which a new pod would get is unknown.
+    pub has_claims: bool,
     /// Whether each pod belongs to one node, and is lost with it.
     pub is_daemon: bool,
     /// Whether other pods decide where its pods can run: by required affinity between pods, hard
@@ -83,12 +96,6 @@ pub fn rules() -> Rules {
     Rules { device_resource: String::new(), mixes_shared_gpus: true, ..Rules::default() }
 }
 
-/// Taints that Kubernetes and cloud providers set by the state of a node.
-fn comes_and_goes(taint: &Taint) -> bool {
-    taint.key.starts_with("node.kubernetes.io/")
-        || taint.key.starts_with("node.cloudprovider.kubernetes.io/")
-}
-
 impl PatchReach {
     pub(crate) fn take_nodes<'n>(
         &mut self,
@@ -111,21 +118,27 @@ impl PatchReach {
         }
     }
 
-    pub(crate) fn take_group<'p>(
+    /// Takes pods of one template, of which `first` is one. `claimed`: where claims can be used.
+    pub(crate) fn take_group(
         &mut self,
         workload: &Workload,
         first: &Pod,
-        pods: impl Iterator<Item = &'p Pod>,
+        pods: &[&Pod],
+        claimed: &ClaimedNodes,
     ) {
         let is_daemon = workload.belongs_to_nodes();
+        let is_bound_by_name = workload.is_bound_by_name;
         let containers = workload.template.containers.iter();
+        let confined = self.confined(is_bound_by_name, pods, claimed);
         let place = |pod: &Pod| self.places.get(&*pod.node).copied();
         let pods: Vec<(String, Option<usize>)> =
-            pods.map(|pod| (pod.meta.name.to_string(), place(pod))).collect();
+            pods.iter().map(|pod| (pod.meta.name.to_string(), place(pod))).collect();
         let mut pod = of_nodes_alone(first, is_daemon);
-        if workload.is_static() {
+        match () {
             // The kubelet runs it whatever the taints are.
-            pod.tolerations = [Toleration { any_value: true, ..Toleration::default() }].into();
+            () if workload.is_static() => pod.tolerations = [every_taint(None)].into(),
+            () if is_bound_by_name => pass_scheduler(&mut pod),
+            () => {}
         }
         if !is_daemon {
             let own = pods.iter().filter_map(|(_, node)| Some(&self.nodes[(*node)?]));
@@ -136,6 +149,9 @@ impl PatchReach {
             containers: containers.map(|container| container.name.clone()).collect(),
             pod,
             pods,
+            confined,
+            is_bound_by_name,
+            has_claims: !workload.template.resource_claims.is_empty(),
             is_daemon,
             has_neighbors: has_neighbors(first),
             has_host_path: workload.template.has_host_path,
@@ -143,14 +159,52 @@ impl PatchReach {
         });
     }
 
+    /// Of pods that some nodes alone can run, by number, the places of these nodes.
+    fn confined(
+        &self,
+        is_bound_by_name: bool,
+        pods: &[&Pod],
+        claimed: &ClaimedNodes,
+    ) -> BTreeMap<usize, Arc<BTreeSet<usize>>> {
+        let mut confined = BTreeMap::new();
+        let mut confinements = Confinements::new((&self.nodes[..], &self.places), claimed);
+        for (number, pod) in pods.iter().enumerate() {
+            let named = self.places.get(&*pod.node).filter(|_| is_bound_by_name);
+            let nodes = match named {
+                Some(node) => Some(Arc::new(BTreeSet::from([*node]))),
+                None => confinements.of(&pod.meta.namespace, pod),
+            };
+            confined.extend(nodes.map(|nodes| (number, nodes)));
+        }
+        confined
+    }
+
     /// Takes a template of an object that has no pods now and makes some later.
-    pub(crate) fn take_pods_to_come(&mut self, owner: &ObjectRef, template: &Pod) {
+    pub(crate) fn take_pods_to_come(
+        &mut self,
+        owner: &ObjectRef,
+        template: &Pod,
+        claimed: &ClaimedNodes,
+    ) {
         let is_daemon = owner.kind == "DaemonSet";
+        let is_bound_by_name = !template.node.is_empty();
+        let mut pod = of_nodes_alone(template, is_daemon);
+        let nodes = if is_bound_by_name {
+            pass_scheduler(&mut pod);
+            let node = self.places.get(&*template.node).copied();
+            Some(Arc::new(node.into_iter().collect()))
+        } else {
+            Confinements::new((&self.nodes[..], &self.places), claimed)
+                .of(&owner.namespace, template)
+        };
         self.groups.push(PodGroup {
             owner: owner.clone(),
             containers: Vec::new(),
-            pod: of_nodes_alone(template, is_daemon),
+            pod,
             pods: vec![(String::new(), None)],
+            confined: nodes.map(|nodes| (0, nodes)).into_iter().collect(),
+            is_bound_by_name,
+            has_claims: template.has_resource_claims,
             is_daemon,
             has_neighbors: has_neighbors(template),
             // Pods to come have nothing there yet.
@@ -172,6 +226,18 @@ impl PatchReach {
             }
         }
     }
+}
+
+/// A toleration of every taint with an effect.
+fn every_taint(effect: Option<TaintEffect>) -> Toleration {
+    Toleration { any_value: true, effect, ..Toleration::default() }
+}
+
+/// Lets a pod onto its node as the kubelet does, to which no taint matters that keeps the scheduler
+/// away.
+fn pass_scheduler(pod: &mut Pod) {
+    let own = pod.tolerations.iter().cloned();
+    pod.tolerations = own.chain([every_taint(Some(TaintEffect::NoSchedule))]).collect();
 }
 
 fn has_neighbors(pod: &Pod) -> bool {

@@ -609,12 +609,15 @@ fn pods_that_start_crash_end_or_do_not_go_are_told_apart() {
     starts["status"]["phase"] = json!("Pending");
     starts["status"]["conditions"][0] = json!({"type": "Ready", "status": "False"});
     let again = json!({"waiting": {"reason": "CrashLoopBackOff"}});
-    let crashes = with("crashes", vec![status("main", again), status("proxy", runs.clone())]);
+    let crashes = vec![status("main", again.clone()), status("proxy", runs.clone())];
+    let crashes = with("crashes", crashes);
     let done = with("done", vec![status("main", over.clone()), status("proxy", runs.clone())]);
-    let works = with("works", vec![status("main", runs), status("proxy", over)]);
+    let works = with("works", vec![status("main", runs.clone()), status("proxy", over)]);
+    // Only the container without GPUs crashes.
+    let helped = with("helped", vec![status("main", runs), status("proxy", again)]);
     let mut goes = with("goes", Vec::new());
     goes["metadata"]["deletionTimestamp"] = json!("2026-11-20T11:59:00Z");
-    let found = gathered(&[starts, crashes, done, works, goes]);
+    let found = gathered(&[starts, crashes, done, works, helped, goes]);
     let told: BTreeMap<_, _> = found
         .facts
         .workloads
@@ -630,6 +633,7 @@ fn pods_that_start_crash_end_or_do_not_go_are_told_apart() {
         ("crashes", ([false, true, false], None)),
         ("done", ([false, false, true], None)),
         ("works", ([false, false, false], None)),
+        ("helped", ([false, false, false], None)),
         ("goes", ([false, false, false], Some(60_000))),
     ]);
     assert_eq!(told, expected);

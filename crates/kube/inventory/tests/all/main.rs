@@ -2,6 +2,7 @@
 
 mod admitted;
 mod autoscalers;
+mod confined;
 mod counted;
 mod device_claims;
 mod device_demand;
@@ -9,6 +10,7 @@ mod dump;
 mod evicted;
 mod facts;
 mod gang_kinds;
+mod gpu_parts;
 mod harm;
 mod lacking;
 mod layout_change;

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::facts::gathered_whole;
 
 const GPU: &str = "nvidia.com/gpu";
+const MIG: &str = "nvidia.com/mig-1g.10gb";
 /// How many clusters; `make soak` and people set more.
 const WORLDS: &str = "DOVETAIL_WORLDS";
 
@@ -31,6 +32,12 @@ impl Draws {
     fn one_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
     }
+
+    fn one_of<'n>(&mut self, nodes: impl Iterator<Item = &'n Value>) -> Option<&'n Value> {
+        let nodes: Vec<&Value> = nodes.collect();
+        let place = self.below(nodes.len().max(1) as u64) as usize;
+        nodes.get(place).copied()
+    }
 }
 
 /// Objects by kind, namespace and name, and for each pod its owner.
@@ -44,6 +51,92 @@ fn taint(key: &str) -> Value {
 }
 
 const KEYS: [&str; 3] = [GPU, "gpu", "team"];
+
+/// Taints of nodes that start or are being removed.
+const COMING_OR_GOING: [&str; 3] =
+    ["karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler", "node.cilium.io/agent-not-ready"];
+
+/// Whether a taint shows a state of its node that ends: meanwhile the node accepts no pods.
+fn is_of_state(taint: &Value) -> bool {
+    let key = text(&taint["key"]);
+    key.starts_with("node.kubernetes.io/") || COMING_OR_GOING.contains(&&*key)
+}
+
+/// What a node with so many GPUs offers, and labels about that: the GPUs are whole, or four pods
+/// share each, or each is cut into seven.
+fn offered(gpus: u64, draws: &mut Draws) -> (Value, Value) {
+    let mut offers = json!({"cpu": "32", "memory": "256Gi", "pods": "110"});
+    if gpus == 0 {
+        return (offers, json!({}));
+    }
+    let mut labels = json!({"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"});
+    match draws.below(8) {
+        0 => {
+            labels = json!({"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3-SHARED",
+                "nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": gpus.to_string()});
+            offers[GPU] = json!((4 * gpus).to_string());
+        }
+        1 => {
+            labels["nvidia.com/gpu.count"] = json!(gpus.to_string());
+            labels["nvidia.com/mig.strategy"] = json!("mixed");
+            offers[MIG] = json!((7 * gpus).to_string());
+        }
+        _ => offers[GPU] = json!(gpus.to_string()),
+    }
+    (offers, labels)
+}
+
+/// What pods of a kind of owner are made from.
+fn spec_of(kind: &str, pools: u64, draws: &mut Draws) -> Value {
+    let mut tolerations: Vec<Value> = KEYS
+        .into_iter()
+        .filter(|_| draws.one_in(2))
+        .map(|key| json!({"key": key, "operator": "Exists", "effect": "NoSchedule"}))
+        .collect();
+    if draws.one_in(8) {
+        tolerations = vec![json!({"operator": "Exists"})];
+    }
+    let gpus = match kind {
+        "DaemonSet" => 0,
+        _ => [0, 1, 2, 8, 16][draws.below(5) as usize],
+    };
+    let mut resources =
+        json!({"requests": {"cpu": "2", "memory": "8Gi"}, "limits": {"memory": "8Gi"}});
+    if gpus > 0 {
+        let resource = if draws.one_in(6) { MIG } else { GPU };
+        resources["requests"][resource] = json!(gpus.to_string());
+        resources["limits"][resource] = json!(gpus.to_string());
+    }
+    let mut spec = json!({"tolerations": tolerations,
+        "containers": [{"name": "main", "image": "i", "resources": resources}]});
+    if draws.one_in(3) {
+        spec["nodeSelector"] = json!({"pool": format!("pool-{}", draws.below(pools))});
+    }
+    spec
+}
+
+/// What is true of a node, or of all nodes of its pool.
+fn term_for(node: &Value, is_for_pool: bool) -> Value {
+    let metadata = &node["metadata"];
+    match is_for_pool {
+        true => json!({"matchExpressions": [
+            {"key": "pool", "operator": "In", "values": [metadata["labels"]["pool"]]}]}),
+        false => json!({"matchFields": [
+            {"key": "metadata.name", "operator": "In", "values": [metadata["name"]]}]}),
+    }
+}
+
+/// A claim of a network card that nodes can use for which one of these terms is true.
+fn claim_of(name: &str, terms: &[Value]) -> Value {
+    json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+        "metadata": {"name": name, "namespace": "prod", "uid": name},
+        "spec": {"devices": {"requests": [
+            {"name": "card", "exactly": {"deviceClassName": "nic.example.com"}}]}},
+        "status": {"allocation": {
+            "devices": {"results": [{"request": "card", "driver": "nic.example.com",
+                "pool": "cards", "device": name}]},
+            "nodeSelector": {"nodeSelectorTerms": terms}}}})
+}
 
 impl Cluster {
     fn add(&mut self, object: Value) {
@@ -74,12 +167,11 @@ impl Cluster {
         let gpus = if draws.one_in(3) { 0 } else { [4, 8][draws.below(2) as usize] };
         let taints: Vec<Value> = KEYS.into_iter().filter(|_| draws.one_in(4)).map(taint).collect();
         let by = draws.below(3);
+        let (offers, of_gpus) = offered(gpus, draws);
         for number in 0..1 + draws.below(3) {
-            let mut labels =
-                json!({"pool": name, "kubernetes.io/hostname": format!("{name}-{number}")});
-            if gpus > 0 {
-                labels["nvidia.com/gpu.product"] = json!("NVIDIA-H100-80GB-HBM3");
-            }
+            let mut labels = of_gpus.clone();
+            labels["pool"] = json!(name);
+            labels["kubernetes.io/hostname"] = json!(format!("{name}-{number}"));
             match by {
                 0 => labels["karpenter.sh/nodepool"] = json!(name),
                 1 => labels["eks.amazonaws.com/nodegroup"] = json!(name),
@@ -94,9 +186,11 @@ impl Cluster {
                 );
             }
             let ready = if draws.one_in(8) { "False" } else { "True" };
-            let mut offers = json!({"cpu": "32", "memory": "256Gi", "pods": "110"});
-            if gpus > 0 {
-                offers[GPU] = json!(gpus.to_string());
+            if ready == "False" {
+                taints.push(taint("node.kubernetes.io/not-ready"));
+            }
+            if draws.one_in(16) {
+                taints.push(taint(COMING_OR_GOING[draws.below(3) as usize]));
             }
             self.add(json!({"apiVersion": "v1", "kind": "Node",
                 "metadata": {"name": format!("{name}-{number}"), "labels": labels,
@@ -115,28 +209,22 @@ impl Cluster {
     fn add_workload(&mut self, number: u64, pools: u64, draws: &mut Draws) {
         let name = format!("work-{number}");
         let kind = ["StatefulSet", "DaemonSet", "PyTorchJob"][draws.below(3) as usize];
-        let mut tolerations: Vec<Value> = KEYS
-            .into_iter()
-            .filter(|_| draws.one_in(2))
-            .map(|key| json!({"key": key, "operator": "Exists", "effect": "NoSchedule"}))
-            .collect();
-        if draws.one_in(8) {
-            tolerations = vec![json!({"operator": "Exists"})];
+        let mut spec = spec_of(kind, pools, draws);
+        let nodes: Vec<Value> = self.of_kind("Node").cloned().collect();
+        if kind == "StatefulSet" && draws.one_in(8) {
+            let pod = pod_of(&name, kind, &spec, "0", "");
+            if let Some(node) = draws.one_of(nodes.iter().filter(|node| suits(&pod, node))) {
+                spec["nodeName"] = node["metadata"]["name"].clone();
+            }
         }
-        let gpus = match kind {
-            "DaemonSet" => 0,
-            _ => [0, 1, 2, 8, 16][draws.below(5) as usize],
+        let claims = match draws.below(20) {
+            _ if kind == "DaemonSet" || !spec["nodeName"].is_null() => json!(null),
+            0 => json!([{"name": "card", "resourceClaimName": format!("{name}-card")}]),
+            1 => json!([{"name": "card", "resourceClaimTemplateName": "cards"}]),
+            _ => json!(null),
         };
-        let mut resources =
-            json!({"requests": {"cpu": "2", "memory": "8Gi"}, "limits": {"memory": "8Gi"}});
-        if gpus > 0 {
-            resources["requests"][GPU] = json!(gpus.to_string());
-            resources["limits"][GPU] = json!(gpus.to_string());
-        }
-        let mut spec = json!({"tolerations": tolerations,
-            "containers": [{"name": "main", "image": "i", "resources": resources}]});
-        if draws.one_in(3) {
-            spec["nodeSelector"] = json!({"pool": format!("pool-{}", draws.below(pools))});
+        if !claims.is_null() {
+            spec["resourceClaims"] = claims;
         }
         let template = json!({"metadata": {"labels": {"app": name}}, "spec": spec});
         let (version, place) = match kind {
@@ -149,7 +237,6 @@ impl Cluster {
         };
         self.add(json!({"apiVersion": version, "kind": kind, "spec": place,
             "metadata": {"name": name, "namespace": "prod", "uid": name, "resourceVersion": "1"}}));
-        let nodes: Vec<Value> = self.of_kind("Node").cloned().collect();
         match kind {
             "DaemonSet" => {
                 for node in &nodes {
@@ -160,35 +247,89 @@ impl Cluster {
                     }
                 }
             }
-            _ => {
-                for index in 0..1 + draws.below(2) {
-                    let pod = pod_of(&name, kind, &spec, &index.to_string(), "");
-                    let fitting: Vec<&Value> =
-                        nodes.iter().filter(|node| fits(&pod, node)).collect();
-                    let node = match fitting.len() {
-                        0 => String::new(),
-                        count => {
-                            text(&fitting[draws.below(count as u64) as usize]["metadata"]["name"])
-                        }
-                    };
-                    self.add(pod_of(&name, kind, &spec, &index.to_string(), &node));
-                }
-            }
+            _ => self.add_pods((&name, kind), &spec, &nodes, draws),
         }
     }
 
+    /// One or two pods of a set or a job, with what was allocated to their claims.
+    fn add_pods(
+        &mut self,
+        (name, kind): (&str, &str),
+        spec: &Value,
+        nodes: &[Value],
+        draws: &mut Draws,
+    ) {
+        let mut terms: Vec<Value> = Vec::new();
+        for index in 0..1 + draws.below(2) {
+            let mut pod = pod_of(name, kind, spec, &index.to_string(), "");
+            let fitting = draws.one_of(nodes.iter().filter(|node| fits(&pod, node)));
+            let node = match (spec["nodeName"].as_str(), fitting) {
+                (Some(named), _) => named.to_owned(),
+                (None, Some(node)) if !draws.one_in(6) => text(&node["metadata"]["name"]),
+                _ => String::new(),
+            };
+            if !node.is_empty() {
+                pod = pod_of(name, kind, spec, &index.to_string(), &node);
+            }
+            if let Some(claim) = spec["resourceClaims"].get(0) {
+                // What a pending pod has may be anywhere.
+                let of_pod = nodes.iter().find(|of| of["metadata"]["name"] == *node);
+                let anywhere = &nodes[draws.below(nodes.len() as u64) as usize];
+                let term = term_for(of_pod.unwrap_or(anywhere), draws.one_in(3));
+                if claim["resourceClaimName"].is_null() {
+                    let made = format!("{name}-{index}-card");
+                    pod["status"]["resourceClaimStatuses"] =
+                        json!([{"name": "card", "resourceClaimName": made}]);
+                    self.add(claim_of(&made, &[term]));
+                } else {
+                    // All pods of the owner use it.
+                    terms.push(term);
+                    self.add(claim_of(&format!("{name}-card"), &terms));
+                }
+            }
+            self.add(pod);
+        }
+    }
+
+    /// The node that the template of a pod's owner names: no scheduler places the pod.
+    fn named_node(&self, pod: &Value) -> Option<&str> {
+        let by = &pod["metadata"]["ownerReferences"][0];
+        let owner = self.objects.get(&(text(&by["kind"]), text(&by["name"])))?;
+        owner["spec"]["template"]["spec"]["nodeName"].as_str()
+    }
+
+    /// Whether a node reaches all devices that were allocated to claims of a pod.
+    fn reaches(&self, pod: &Value, node: &Value) -> bool {
+        let made = &pod["status"]["resourceClaimStatuses"][0]["resourceClaimName"];
+        let claims = pod["spec"]["resourceClaims"].as_array().into_iter().flatten();
+        claims.into_iter().all(|claim| {
+            let name = claim["resourceClaimName"].as_str().or(made.as_str()).unwrap_or_default();
+            let claim = self.objects.get(&("ResourceClaim".to_owned(), name.to_owned()));
+            claim.is_none_or(|claim| {
+                let selector = &claim["status"]["allocation"]["nodeSelector"];
+                let terms = selector["nodeSelectorTerms"].as_array().expect("terms");
+                terms.iter().any(|term| holds(term, node))
+            })
+        })
+    }
+
     /// Pods that some node would take, if it were empty: among all nodes, and among those that
-    /// accept pods.
+    /// accept pods. A pod whose template names its node comes to that one past the scheduler, and
+    /// the kubelet looks at all but the taints that keep the scheduler away.
     fn schedulable(&self) -> BTreeSet<(String, bool)> {
         let mut found = BTreeSet::new();
         for pod in self.of_kind("Pod") {
+            let named = self.named_node(pod);
+            let is_daemon = text(&pod["metadata"]["ownerReferences"][0]["kind"]) == "DaemonSet";
             for node in self.of_kind("Node") {
-                if fits(pod, node) {
+                let is_usable = match named {
+                    Some(name) => node["metadata"]["name"] == name && suits(pod, node),
+                    None => fits(pod, node) && self.reaches(pod, node),
+                };
+                if is_usable {
                     let name = text(&pod["metadata"]["name"]);
                     found.insert((name.clone(), false));
-                    if is_open(node)
-                        || text(&pod["metadata"]["ownerReferences"][0]["kind"]) == "DaemonSet"
-                    {
+                    if is_open(node) || is_daemon || named.is_some() {
                         found.insert((name, true));
                     }
                 }
@@ -243,7 +384,11 @@ impl Cluster {
             let name = text(&pod["metadata"]["name"]);
             let suffix = name.strip_prefix(&format!("{}-", owner.name)).unwrap_or_default();
             let node = text(&pod["spec"]["nodeName"]);
-            self.add(pod_of(&owner.name, &owner.kind, spec, suffix, &node));
+            let mut new = pod_of(&owner.name, &owner.kind, spec, suffix, &node);
+            // The devices are where they are.
+            let claims = pod["status"]["resourceClaimStatuses"].clone();
+            new["status"]["resourceClaimStatuses"] = claims;
+            self.add(new);
         }
     }
 
@@ -334,47 +479,19 @@ fn pod_of(owner: &str, kind: &str, spec: &Value, suffix: &str, node: &str) -> Va
 }
 
 fn is_open(node: &Value) -> bool {
+    let taints = node["spec"]["taints"].as_array().into_iter().flatten();
     node["spec"]["unschedulable"] != json!(true)
         && node["status"]["conditions"][0]["status"] == "True"
+        && !taints.into_iter().any(is_of_state)
 }
 
 /// Whether an empty node that accepts pods would take a pod, by the rules of kube-scheduler's
 /// filters TaintToleration, NodeAffinity and NodeResourcesFit.
 fn fits(pod: &Value, node: &Value) -> bool {
     let spec = &pod["spec"];
-    let labels = &node["metadata"]["labels"];
-    let selected = spec["nodeSelector"].as_object().into_iter().flatten();
-    if selected.into_iter().any(|(key, value)| labels[key] != *value) {
-        return false;
-    }
-    let terms = &spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-        ["nodeSelectorTerms"];
-    let holds = |term: &Value| {
-        let fields = term["matchFields"].as_array().into_iter().flatten();
-        let by_name = fields.into_iter().all(|field| {
-            field["values"].as_array().expect("values").contains(&node["metadata"]["name"])
-        });
-        let expressions = term["matchExpressions"].as_array().into_iter().flatten();
-        let by_label = expressions.into_iter().all(|expression| {
-            let label = &labels[text(&expression["key"])];
-            let listed = expression["values"].as_array().is_some_and(|all| all.contains(label));
-            match expression["operator"].as_str() {
-                Some("In") => listed,
-                Some("NotIn") => !listed,
-                Some("Exists") => !label.is_null(),
-                Some("DoesNotExist") => label.is_null(),
-                other => panic!("{other:?} is in no patch"),
-            }
-        });
-        by_name && by_label
-    };
-    if terms.as_array().is_some_and(|terms| !terms.iter().any(holds)) {
-        return false;
-    }
     let tolerated = |taint: &Value| {
         // States of the node are judged by whether it accepts pods.
-        let key = text(&taint["key"]);
-        key.starts_with("node.kubernetes.io/")
+        is_of_state(taint)
             || spec["tolerations"].as_array().into_iter().flatten().any(|toleration| {
                 let is_for = |field: &str| {
                     let written = text(&toleration[field]);
@@ -388,7 +505,43 @@ fn fits(pod: &Value, node: &Value) -> bool {
                     && value
             })
     };
-    if !node["spec"]["taints"].as_array().into_iter().flatten().all(tolerated) {
+    node["spec"]["taints"].as_array().into_iter().flatten().all(tolerated) && suits(pod, node)
+}
+
+/// Whether a term of a node selector is true of a node.
+fn holds(term: &Value, node: &Value) -> bool {
+    let labels = &node["metadata"]["labels"];
+    let fields = term["matchFields"].as_array().into_iter().flatten();
+    let by_name = fields.into_iter().all(|field| {
+        field["values"].as_array().expect("values").contains(&node["metadata"]["name"])
+    });
+    let expressions = term["matchExpressions"].as_array().into_iter().flatten();
+    let by_label = expressions.into_iter().all(|expression| {
+        let label = &labels[text(&expression["key"])];
+        let listed = expression["values"].as_array().is_some_and(|all| all.contains(label));
+        match expression["operator"].as_str() {
+            Some("In") => listed,
+            Some("NotIn") => !listed,
+            Some("Exists") => !label.is_null(),
+            Some("DoesNotExist") => label.is_null(),
+            other => panic!("{other:?} is in no patch"),
+        }
+    });
+    by_name && by_label
+}
+
+/// Whether a kubelet would take a pod that its node has room for when it is empty: what a pod asks
+/// of its node beside taints.
+fn suits(pod: &Value, node: &Value) -> bool {
+    let spec = &pod["spec"];
+    let labels = &node["metadata"]["labels"];
+    let selected = spec["nodeSelector"].as_object().into_iter().flatten();
+    if selected.into_iter().any(|(key, value)| labels[key] != *value) {
+        return false;
+    }
+    let terms = &spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        ["nodeSelectorTerms"];
+    if terms.as_array().is_some_and(|terms| !terms.iter().any(|term| holds(term, node))) {
         return false;
     }
     let asked = &spec["containers"][0]["resources"];
@@ -404,9 +557,11 @@ fn fits(pod: &Value, node: &Value) -> bool {
         of if of.ends_with("Gi") => of.trim_end_matches("Gi").parse().expect("Gi"),
         of => of.parse::<f64>().unwrap_or(0.0) / f64::from(1_u32 << 30),
     };
+    let devices = asked["limits"].as_object().into_iter().flatten();
+    let mut devices = devices.filter(|(name, _)| name.starts_with("nvidia.com/"));
     cpu <= number(&offered["cpu"])
         && memory(&asked["requests"]["memory"]) <= memory(&offered["memory"])
-        && number(&asked["limits"][GPU]) <= number(&offered[GPU])
+        && devices.all(|(name, count)| number(count) <= number(&offered[name]))
 }
 
 /// Merges a change: `null` removes, items of lists with names are merged by name.

@@ -95,6 +95,29 @@ fn one_pod_that_stays_keeps_one_node() {
     }
 }
 
+/// Replicas and partitions have the name of whole GPUs, and labels of the model may be missing.
+#[test]
+fn a_pod_moves_only_to_units_that_are_the_same_part_of_a_gpu() {
+    let (whole, tenth, eighth) = (None, Some("1/10 shared"), Some("cpx_nps1"));
+    for model in [Some("H100"), None] {
+        let gone = |parts: [Option<&str>; 2]| {
+            let gone = emptied(&["n0", "n1"], &|facts| {
+                let nodes = facts.nodes.iter_mut();
+                let nodes = nodes.filter(|node| ["n0", "n1"].contains(&&*node.node.name));
+                for (node, part) in nodes.zip(parts) {
+                    let gpus = node.gpus.get_mut(GPU).expect("GPUs");
+                    (gpus.part, gpus.model) = (part.map(str::to_owned), model.map(str::to_owned));
+                }
+            });
+            gone.len()
+        };
+        for (one, other) in [(whole, tenth), (tenth, whole), (tenth, eighth)] {
+            assert_eq!(gone([one, other]), 0, "{one:?} {other:?} {model:?}");
+            assert_eq!(gone([one, one]), 1, "{one:?} {model:?}");
+        }
+    }
+}
+
 /// The node on demand costs more, and its pod then runs on capacity that can be reclaimed.
 #[test]
 fn a_move_from_on_demand_to_spot_states_the_risk() {

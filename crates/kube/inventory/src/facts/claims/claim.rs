@@ -7,6 +7,7 @@ use dovetail_objects::{AllocatedDevice, AskedCount, ClaimRequest, ResourceClaim}
 
 use super::class::Classes;
 use super::driver::GpuDriver;
+use super::nodes::NodeTerms;
 use super::selector::Selected;
 use super::slice::DeviceKey;
 use super::whose::Whose;
@@ -20,6 +21,8 @@ pub(super) struct Claim {
     pub(super) requests: Vec<RequestFacts>,
     /// GPUs that it was given; `None` until it is given anything.
     pub(super) given: Option<Vec<Given>>,
+    /// What nodes satisfy that can use what it was given, GPUs or not; `None` where all can.
+    pub(super) nodes: Option<NodeTerms>,
     /// Pods it is reserved for, by name.
     pub(super) pods: Vec<Box<str>>,
     /// Whether its pods ask for the same by an extended resource.
@@ -179,6 +182,7 @@ impl Claim {
     /// What a claim is about.
     pub(super) fn of(claim: ResourceClaim) -> Self {
         let annotation = claim.meta.annotations.get(labels::EXTENDED_RESOURCE_CLAIM);
+        let nodes = claim.allocation.as_ref().and_then(|all| all.nodes.clone());
         let given = claim.allocation.map(|all| {
             let taken = all.devices.into_iter().filter(|device| !device.is_admin);
             taken.filter_map(Given::of).collect()
@@ -188,6 +192,7 @@ impl Claim {
             is_for_extended_resource: annotation == Some("true"),
             requests: claim.asked.requests.into_iter().filter_map(RequestFacts::of).collect(),
             given,
+            nodes,
             pods: pods.map(|consumer| consumer.name).collect(),
         }
     }

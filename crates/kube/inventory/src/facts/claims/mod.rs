@@ -9,6 +9,7 @@ mod by_class;
 mod claim;
 pub(crate) mod class;
 pub(crate) mod driver;
+mod nodes;
 mod offer;
 pub(crate) mod selector;
 mod share;
@@ -26,6 +27,7 @@ use crate::dump::{RawObject, Skipped};
 pub(super) use apply::{Claimed, Doubts};
 use claim::{Claim, RequestFacts};
 use class::Classes;
+pub(crate) use nodes::{ClaimedNodes, NodeTerms};
 use slice::SliceFacts;
 pub(super) use untold::UntoldPod;
 
