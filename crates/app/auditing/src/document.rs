@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use dovetail_account::device_time::DeviceState;
 use dovetail_account::split::{Headline, SplitMethod};
 use dovetail_audit::{
-    AuditReport, Check, Facts, Finding, MONTH_MS, ObjectRef, PricedFinding, THRESHOLDS, Thresholds,
-    TimeByPrice, UsagePeriod, Worth, check, claim_bound_nodes,
+    AuditReport, Check, Finding, PricedFinding, TimeByPrice, Worth, check, claim_bound_nodes,
 };
 use dovetail_console::plain::plain;
 use dovetail_console::table::counted;
+use dovetail_facts::{Facts, MONTH_MS, ObjectRef, THRESHOLDS, Thresholds, UsagePeriod};
 use dovetail_inventory::facts::Gathered;
 use dovetail_model::Money;
 use dovetail_sources::doubts::{

@@ -1,9 +1,10 @@
 //! `dovetail audit --explain`.
 
 use anyhow::Result;
-use dovetail_audit::{CATALOGUE, Check, Reach, Worth, check, thresholds_of};
+use dovetail_audit::{CATALOGUE, Check, Reach, Worth, check};
 use dovetail_console::app::App;
 use dovetail_console::table::{facts, table, wrapped};
+use dovetail_facts::thresholds_of;
 use dovetail_settings::SettingOrigin;
 use dovetail_settings::errors::UsageError;
 

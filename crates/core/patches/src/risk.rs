@@ -1,9 +1,9 @@
 //! What is at risk when a patch is applied, beside what it restarts.
 
 use dovetail_audit::{
-    Container, Facts, Finding, LimitChange, ObjectRef, PatchChange, Workload, WorkloadClass,
-    amount_text, lost_by_eviction, lost_files, taint_text,
+    Finding, LimitChange, PatchChange, amount_text, lost_by_eviction, lost_files, taint_text,
 };
+use dovetail_facts::{Container, Facts, ObjectRef, Workload, WorkloadClass};
 use dovetail_model::{Taint, is_gpu_resource};
 
 use super::node_names::names_of;

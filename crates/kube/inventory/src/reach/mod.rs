@@ -7,7 +7,7 @@ mod platform;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use dovetail_audit::{ObjectRef, Workload};
+use dovetail_facts::{ObjectRef, Workload};
 use dovetail_model::{Node, NodeAvailability, Taint, TaintEffect, Toleration, is_gpu_resource};
 use dovetail_objects::{Object, Pod};
 use dovetail_translate::{Facts as Volumes, NodeSetting, Rules, node};

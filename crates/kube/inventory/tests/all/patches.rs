@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::{Finding, ObjectRef, audit, device_states};
+use dovetail_audit::{Finding, audit};
+use dovetail_facts::{ObjectRef, device_states};
 use dovetail_inventory::facts::Gathered;
 use dovetail_patches::{FactsByOwner, Form, Patch, patches};
 use dovetail_trials::{SafePatch, safe_patches};
