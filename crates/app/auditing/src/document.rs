@@ -25,10 +25,10 @@ use dovetail_units::time::time;
 use serde::{Serialize, Serializer};
 
 use super::baseline::{Baseline, BaselineObject, SCHEMA, Worth as OldWorth, object};
+use super::check_words::{brings_words, fix_words, layer_words, severity_words};
 use super::confirmed::{ConfirmedOut, LedgerOut};
 use super::figures::{FigureOut, at_least, formula, hours, micros, unpriced_hours};
 use super::patch::{PatchOut, WithheldOut};
-use super::terms::{brings_words, fix_words, layer_words, severity_words};
 use super::unconfirmed::why_unconfirmed;
 
 /// Objects that a finding lists by name.

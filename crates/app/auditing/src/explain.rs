@@ -8,7 +8,7 @@ use dovetail_facts::thresholds_of;
 use dovetail_settings::SettingOrigin;
 use dovetail_settings::errors::UsageError;
 
-use super::terms::{fix_words, layer_words, severity_words, worth_words};
+use super::check_words::{fix_words, layer_words, severity_words, worth_words};
 
 /// Whether all checks are asked for.
 pub fn is_all(id: &str) -> bool {

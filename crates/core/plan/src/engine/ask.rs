@@ -19,7 +19,7 @@ use crate::preemption::{BlockingBudgets, Preemption};
 use crate::reserve::Reservations;
 use dovetail_order::queues::quota::{Beside, UsageScope};
 use dovetail_order::queues::usage::Usage;
-use dovetail_order::terms::{LevelTerms, QueueTerms, TurnTerms};
+use dovetail_order::turn_terms::{LevelTerms, QueueTerms, TurnTerms};
 use dovetail_policy::first_fit::FirstFit;
 use dovetail_policy::{Pick, whole_score};
 use dovetail_state::shapes::ShapeId;

@@ -10,7 +10,7 @@ use std::fmt;
 use dovetail_facts::{ObjectRef, Workload};
 use dovetail_model::{Node, NodeAvailability, Taint, TaintEffect, Toleration, is_gpu_resource};
 use dovetail_objects::{Object, Pod};
-use dovetail_translate::{Facts as Volumes, NodeSetting, Rules, node};
+use dovetail_translate::{NodeSetting, ReferredObjects as Volumes, Rules, node};
 
 pub use apart::Apart;
 use platform::Platforms;
