@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use dovetail_audit::ObjectRef;
 use dovetail_console::plain::plain;
+use dovetail_facts::ObjectRef;
 use dovetail_settings::errors::{BadInput, UsageError};
 use dovetail_units::place::bad_json;
 use serde::{Deserialize, Serialize};

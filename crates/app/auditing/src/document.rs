@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use dovetail_account::device_time::DeviceState;
 use dovetail_account::split::{Headline, SplitMethod};
 use dovetail_audit::{
-    AuditReport, Check, Facts, Finding, MONTH_MS, ObjectRef, PricedFinding, THRESHOLDS, Thresholds,
-    TimeByPrice, UsagePeriod, Worth, check, claim_bound_nodes,
+    AuditReport, Check, Finding, PricedFinding, TimeByPrice, Worth, check, claim_bound_nodes,
 };
 use dovetail_console::plain::plain;
 use dovetail_console::table::counted;
+use dovetail_facts::{Facts, MONTH_MS, ObjectRef, THRESHOLDS, Thresholds, UsagePeriod};
 use dovetail_inventory::facts::Gathered;
 use dovetail_model::Money;
 use dovetail_sources::doubts::{
@@ -25,10 +25,10 @@ use dovetail_units::time::time;
 use serde::{Serialize, Serializer};
 
 use super::baseline::{Baseline, BaselineObject, SCHEMA, Worth as OldWorth, object};
+use super::check_words::{brings_words, fix_words, layer_words, severity_words};
 use super::confirmed::{ConfirmedOut, LedgerOut};
 use super::figures::{FigureOut, at_least, formula, hours, micros, unpriced_hours};
 use super::patch::{PatchOut, WithheldOut};
-use super::terms::{brings_words, fix_words, layer_words, severity_words};
 use super::unconfirmed::why_unconfirmed;
 
 /// Objects that a finding lists by name.

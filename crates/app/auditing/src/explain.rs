@@ -1,13 +1,14 @@
 //! `dovetail audit --explain`.
 
 use anyhow::Result;
-use dovetail_audit::{CATALOGUE, Check, Reach, Worth, check, thresholds_of};
+use dovetail_audit::{CATALOGUE, Check, Reach, Worth, check};
 use dovetail_console::app::App;
 use dovetail_console::table::{facts, table, wrapped};
+use dovetail_facts::thresholds_of;
 use dovetail_settings::SettingOrigin;
 use dovetail_settings::errors::UsageError;
 
-use super::terms::{fix_words, layer_words, severity_words, worth_words};
+use super::check_words::{fix_words, layer_words, severity_words, worth_words};
 
 /// Whether all checks are asked for.
 pub fn is_all(id: &str) -> bool {

@@ -2,8 +2,9 @@
 //! give an amount again.
 
 use dovetail_account::split::{Headline, SplitMethod};
-use dovetail_audit::{MonthFigure, PricedTime, TimeByPrice};
+use dovetail_audit::{MonthFigure, TimeByPrice};
 use dovetail_costing::document::LEAST_HOURS;
+use dovetail_facts::PricedTime;
 use dovetail_model::{Money, grouped};
 use dovetail_units::amount::rounded_usd;
 use serde::Serialize;

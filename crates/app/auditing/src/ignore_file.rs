@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use dovetail_audit::{AuditReport, Finding, ObjectRef, Suppression, SuppressionPolicy, check};
+use dovetail_audit::{AuditReport, Finding, Suppression, SuppressionPolicy, check};
 use dovetail_console::plain::plain_sentence;
+use dovetail_facts::ObjectRef;
 use dovetail_settings::errors::BadInput;
 use dovetail_settings::toml_file::TomlFile;
 use serde::Deserialize;

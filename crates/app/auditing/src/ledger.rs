@@ -8,12 +8,13 @@ use dovetail_account::device_time::Span;
 use dovetail_account::rollup::HOUR_MS;
 use dovetail_account::split::SplitMethod;
 use dovetail_audit::{
-    Confirmation, Confirmed, FixVerdict, FixedFinding, LedgerPeriod, LedgerRow, ObjectRef, Rate,
-    confirm, equal_periods,
+    Confirmation, Confirmed, FixVerdict, FixedFinding, LedgerPeriod, LedgerRow, Rate, confirm,
+    equal_periods,
 };
 use dovetail_console::app::App;
 use dovetail_console::plain::plain;
 use dovetail_costing::from_store::{Ledger, bad_address, require_file};
+use dovetail_facts::ObjectRef;
 use dovetail_inventory::facts::Gathered;
 use dovetail_settings::errors::UsageError;
 use dovetail_store::{Address, Detail, Store, StoreError, SumQuery, SumRow, default_method};

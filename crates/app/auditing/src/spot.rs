@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::{CheapestRegion, Node};
+use dovetail_facts::{CheapestRegion, Node};
 use dovetail_inventory::facts::Gathered;
 use dovetail_price::{NodePlace, PriceBook, PriceQuery, Purchase, node_place};
 

@@ -9,7 +9,6 @@ use clap::{ArgAction, Args};
 use dovetail_account::device_time::Span;
 use dovetail_account::rollup::HOUR_MS;
 use dovetail_account::split::{ListPrices, SplitMethod, Unused};
-use dovetail_audit::NodeStates;
 use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_console::plain::plain;
@@ -25,6 +24,7 @@ use dovetail_costing::split_flags::{ListPriceFlags, SplitFlags};
 use dovetail_costing::statement::Statement;
 use dovetail_costing::teams::Teams;
 use dovetail_costing::{from_objects, names};
+use dovetail_facts::NodeStates;
 use dovetail_inventory::facts::{Gathered, Inventory};
 use dovetail_serve::TeamOf;
 use dovetail_serve::metrics::{

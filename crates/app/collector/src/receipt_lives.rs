@@ -78,7 +78,7 @@ fn attempts(pods: &[RunPod]) -> Attempts {
 
 #[cfg(test)]
 mod tests {
-    use dovetail_audit::ObjectRef;
+    use dovetail_facts::ObjectRef;
 
     use super::*;
 

@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn libraries_are_heard_when_something_is_wrong_or_everything_is_asked_for() {
         let debug = targets(LogLevel::Debug);
-        assert!(debug.would_enable("dovetail_scheduler::term", &Level::DEBUG));
+        assert!(debug.would_enable("dovetail_scheduler::leader_loop", &Level::DEBUG));
         assert!(!debug.would_enable("hyper_util::client", &Level::INFO));
         assert!(debug.would_enable("hyper_util::client", &Level::WARN));
         assert!(!debug.would_enable("kube_runtime::watcher", &Level::ERROR));

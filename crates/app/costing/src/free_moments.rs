@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_account::rollup::{FreeLook, HOUR_MS};
-use dovetail_audit::NodeGpus;
+use dovetail_facts::NodeGpus;
 use dovetail_model::FreeCause;
 
 use super::from_objects::Parts;
@@ -96,7 +96,7 @@ impl FreeMoments {
 
 #[cfg(test)]
 mod tests {
-    use dovetail_audit::{Lasting, NodePart};
+    use dovetail_facts::{Lasting, NodePart};
 
     use super::*;
 

@@ -6,7 +6,8 @@ use dovetail_account::cost::{HeldTime, NodeBill};
 use dovetail_account::device_time::{DeviceInterval, Span};
 use dovetail_account::rollup::NodeTerms;
 use dovetail_account::split::{ListPrices, NodeParts};
-use dovetail_audit::{NodeGpus, NodePart, NodePrice, ObjectRef, gpu_times, recent};
+use dovetail_audit::NodePrice;
+use dovetail_facts::{NodeGpus, NodePart, ObjectRef, gpu_times, recent};
 use dovetail_inventory::facts::{Gathered, Tenant};
 use dovetail_model::Money;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
@@ -196,7 +197,7 @@ fn nodes(gathered: &Gathered, prices: &Prices) -> Vec<CostNode> {
     let of_gpus: BTreeMap<&str, (&NodeGpus, NodePrice, &NodePlace, Option<i64>)> = moment
         .map(|(((gpus, price), place), list)| (&*gpus.node, (gpus, *price, place, *list)))
         .collect();
-    let node = |node: &dovetail_audit::Node| {
+    let node = |node: &dovetail_facts::Node| {
         let name = node.node.name.to_string();
         let provider_id = gathered.provider_ids.get(&name).cloned().unwrap_or_default();
         let gpus = of_gpus.get(name.as_str());

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_account::device_time::DeviceState;
-use dovetail_audit::PricedTime;
+use dovetail_facts::PricedTime;
 use dovetail_units::amount::{gpus, rounded, rounded_usd};
 use serde::Serialize;
 

@@ -18,7 +18,7 @@ use dovetail_sharing::{
     uses_gpus,
 };
 use dovetail_sources::kubeconfig::ConnectionFlags;
-use dovetail_translate::Facts;
+use dovetail_translate::ReferredObjects;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -135,7 +135,7 @@ pub(crate) struct Objects {
     pub(crate) moves: BTreeMap<(String, String), MoveFacts>,
     /// What pods say that tolerate, be it for a time, a taint by which pods make room for a change.
     pub(crate) evictions: BTreeMap<(String, String), EvictionFacts>,
-    pub(crate) facts: Facts,
+    pub(crate) facts: ReferredObjects,
     pub(crate) csi: BTreeMap<String, CsiNode>,
     /// Nodes whose GPUs a DRA driver gives away, each with the driver.
     pub(crate) dra_nodes: BTreeMap<String, String>,

@@ -11,13 +11,13 @@
 pub mod endpoints;
 mod first_lists;
 pub mod lead;
+mod leader_loop;
 mod log;
 mod look;
 mod metrics;
 mod reading;
 mod run;
 mod status;
-mod term;
 mod wires;
 
 pub use first_lists::ListPatience;

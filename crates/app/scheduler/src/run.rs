@@ -18,10 +18,10 @@ use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use super::first_lists::ListPatience;
+use super::leader_loop::LeaderLoop;
 use super::metrics::Metrics;
 use super::reading::Unlisted;
 use super::status::{ProcessPhase, Status};
-use super::term::LeaderLoop;
 use crate::lead::{Alone, Clock, Keeper, LeaseName};
 
 /// Until the lease is seen, it is asked for so often whether it was.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::{THRESHOLDS, Threshold, Thresholds, threshold};
+use dovetail_facts::{THRESHOLDS, Threshold, Thresholds, threshold};
 use serde::Deserialize;
 
 /// What the section can say: thresholds by name, in the unit that the name ends in.

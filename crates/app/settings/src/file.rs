@@ -288,7 +288,7 @@ mod tests {
         }
         // Whoever misspells one sees all.
         let unknown = section("cordoned = 60").unwrap_err();
-        for threshold in dovetail_audit::THRESHOLDS {
+        for threshold in dovetail_facts::THRESHOLDS {
             assert!(unknown.contains(&format!("`{}`", threshold.name)), "{unknown}");
         }
         let typed = section("starting_minutes = \"10m\"").unwrap_err();

@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::{Facts, nodes_without_memory_size};
+use dovetail_audit::nodes_without_memory_size;
 use dovetail_console::plain::plain_sentence;
 use dovetail_console::shortened::BETWEEN;
 use dovetail_console::table::counted;
+use dovetail_facts::Facts;
 use dovetail_inventory::facts::{Clamped, Gathered, GpuCount, Unjudged, UnknownGpus};
 
 /// Why nobody knows why such GPUs are free.

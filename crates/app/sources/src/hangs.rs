@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use dovetail_audit::{Hang, Workload, WorkloadClass};
+use dovetail_facts::{Hang, Workload, WorkloadClass};
 use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::job::{DeviceHolding, Grid, JobReadings, records, tensor_queries};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;

@@ -1,6 +1,6 @@
 //! What inference servers counted, from whatever answers Prometheus' query API.
 
-use dovetail_audit::{ServedModel, Workload, WorkloadClass};
+use dovetail_facts::{ServedModel, Workload, WorkloadClass};
 use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::serving::{SERVER_SERIES, ServedRequests, ServingCounter};
 

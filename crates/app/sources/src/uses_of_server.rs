@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use dovetail_account::device_time::HoldingTime;
 use dovetail_account::signal::{Activity, ActivitySegment, ActivityVerdict};
-use dovetail_audit::{GpuUse, UsagePeriod, UsesOfPods};
 use dovetail_console::app::App;
 use dovetail_console::plain::plain;
+use dovetail_facts::{GpuUse, UsagePeriod, UsesOfPods};
 use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::exporter::ObservedTime;
 

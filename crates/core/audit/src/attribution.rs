@@ -8,9 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::{DeviceInterval, Span};
+use dovetail_facts::{DeviceWaste, PricedTime};
 
-use crate::claim::{Attribution, DeviceWaste, PricedTime};
-use crate::finding::Finding;
+use crate::finding::{Attribution, Finding};
 
 /// All that is wasted, whoever claims it.
 pub fn all_waste(intervals: &[DeviceWaste]) -> PricedTime {
@@ -157,12 +157,12 @@ fn serve(
 mod tests {
     use dovetail_account::device_time::DeviceState;
     use dovetail_cases::cases;
+    use dovetail_facts::ObjectRef;
     use dovetail_model::{FreeCause, Money};
     use proptest::prelude::*;
 
     use super::*;
     use crate::catalogue::check;
-    use crate::facts::ObjectRef;
 
     const DRAINING: DeviceState = DeviceState::Free(Some(FreeCause::DrainingOrCordoned));
     /// A guard, a right-sizing, a scaling to zero.

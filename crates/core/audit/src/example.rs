@@ -1,6 +1,7 @@
 //! What fixes a finding, by example: a command names the nodes or the pod that it is for.
 
-use crate::facts::ObjectRef;
+use dovetail_facts::ObjectRef;
+
 use crate::names::is_name;
 
 /// Objects that an example names; of more, it says how many there are.

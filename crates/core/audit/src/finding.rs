@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_account::device_time::{DeviceState, Span};
+use dovetail_facts::{ObjectRef, Workload};
 use dovetail_model::Resources;
 
 use crate::catalogue::Check;
-use crate::claim::Attribution;
 use crate::example::{Example, named};
-use crate::facts::{ObjectRef, Workload};
 use crate::remedy::{PatchChange, Remedy};
 use crate::suppress::Suppression;
 
@@ -55,6 +55,21 @@ pub struct Finding {
     pub stays: BTreeSet<String>,
     /// Who ignores it, if somebody does. It leaves the list, not the total.
     pub suppressed: Option<Suppression>,
+}
+
+/// Wasted time that a finding explains. Claims of one finding do not overlap: what it asks for
+/// twice would be contested by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attribution {
+    /// Number of the device.
+    pub device: u32,
+    /// The holder whose time it is; `None` is time that nobody held.
+    pub holder: Option<u32>,
+    pub states: BTreeSet<DeviceState>,
+    /// When.
+    pub span: Span,
+    /// At most so much at any moment.
+    pub gpu_milli: i64,
 }
 
 /// What a node gives to pending pods by other MIG layouts.

@@ -2,9 +2,9 @@
 //! taints, and what its conditions and annotations report. A node that was cordoned for such a
 //! reason accepts no pods before the repair.
 
+use dovetail_facts::{Facts, Node};
 use dovetail_model::Taint;
 
-use crate::facts::{Facts, Node};
 use crate::notation::taint_text;
 
 const MINUTE_MS: u64 = 60_000;

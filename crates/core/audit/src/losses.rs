@@ -1,6 +1,6 @@
 //! What work loses when its pods are evicted: progress, memory, files, requests.
 
-use crate::facts::{ObjectRef, Workload, WorkloadClass};
+use dovetail_facts::{ObjectRef, Workload, WorkloadClass};
 
 /// Kinds of servers: of several replicas, the others serve while one starts again.
 const SERVERS: [&str; 4] = ["Deployment", "ReplicaSet", "ReplicationController", "Rollout"];

@@ -1,8 +1,7 @@
 //! Names of objects in commands and sentences.
 
+use dovetail_facts::ObjectRef;
 use dovetail_model::Job;
-
-use crate::facts::ObjectRef;
 
 /// Longer names are on no server.
 const LONGEST_NAME: usize = 253;

@@ -1,8 +1,7 @@
 //! What a check would change, in the words of the thing itself.
 
+use dovetail_facts::{Container, Workload};
 use dovetail_model::{SelectorTerm, Taint};
-
-use crate::facts::{Container, Workload};
 
 /// A change that mends a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]

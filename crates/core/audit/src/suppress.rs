@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::{Facts, ObjectRef};
+use dovetail_facts::{Facts, ObjectRef};
+
 use crate::finding::Finding;
 
 /// Who ignores a finding, and why.

@@ -10,7 +10,7 @@ use super::{Turns, respite};
 use crate::estimate::Cohorts;
 use crate::rates::{Claimant, Given, rate};
 use crate::requeue::RequeueWaits;
-use crate::terms::StandingTerms;
+use crate::turn_terms::StandingTerms;
 
 /// A job that runs.
 #[derive(Clone, Copy, Debug)]

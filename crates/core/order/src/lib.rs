@@ -13,7 +13,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`turns`] | presets and weights |
-//! | [`terms`] | what a turn is made of, for whoever asks |
+//! | [`turn_terms`] | what a turn is made of, for whoever asks |
 //! | [`book`] | standings of jobs that are pending and run, and when they change |
 //! | [`line`] | who waits behind whom, by GPUs |
 //! | [`rates`] | whether GPUs are of more use to jobs that wait than to those that hold them |
@@ -30,7 +30,7 @@ pub mod queues;
 pub mod rates;
 mod requeue;
 mod respite;
-pub mod terms;
+pub mod turn_terms;
 pub mod turns;
 
 pub use order::Order;

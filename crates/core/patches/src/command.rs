@@ -1,6 +1,7 @@
 //! Commands that a person copies into a shell.
 
-use dovetail_audit::{ObjectRef, PatchChange};
+use dovetail_audit::PatchChange;
+use dovetail_facts::ObjectRef;
 
 use super::form::{Form, NodeChange, Operation, Patch};
 use super::json::Json;

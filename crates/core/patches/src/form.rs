@@ -1,6 +1,6 @@
 //! A patch, in the forms that it can have.
 
-use dovetail_audit::ObjectRef;
+use dovetail_facts::ObjectRef;
 use dovetail_model::Taint;
 
 use super::json::Json;

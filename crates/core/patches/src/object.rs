@@ -1,6 +1,7 @@
 //! Changes of an object beside its pod template, and objects that are made new.
 
-use dovetail_audit::{ObjectRef, PatchChange};
+use dovetail_audit::PatchChange;
+use dovetail_facts::ObjectRef;
 use dovetail_model::{labels, owner_kind};
 use dovetail_units::time::time;
 

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_audit::{Finding, ObjectRef, PatchChange, is_name};
+use dovetail_audit::{Finding, PatchChange, is_name};
+use dovetail_facts::ObjectRef;
 
 use super::edit::Edits;
 use super::form::{Edited, Form, NodeChange, Patch};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
-use dovetail_audit::{Facts, ObjectRef, Workload};
+use dovetail_facts::{Facts, ObjectRef, Workload};
 
 /// Facts in which workloads are found by their owner, and what a budget protects by the budget.
 #[derive(Debug)]

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_audit::{Facts, Finding, Node, ObjectRef, PatchChange, is_name, taint_text};
+use dovetail_audit::{Finding, PatchChange, is_name, taint_text};
+use dovetail_facts::{Facts, Node, ObjectRef};
 use dovetail_model::{Taint, TaintEffect};
 
 use super::command::CommandWords;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use dovetail_audit::{
-    Autoscaler, Container, Facts, Finding, LimitChange, ObjectRef, PatchChange, Workload,
-    WorkloadClass, amount_text, lost_by_eviction, lost_files, taint_text,
+    Finding, LimitChange, PatchChange, amount_text, lost_by_eviction, lost_files, taint_text,
 };
+use dovetail_facts::{Autoscaler, Container, Facts, ObjectRef, Workload, WorkloadClass};
 use dovetail_model::{Taint, is_gpu_resource};
 
 use super::node_names::names_of;

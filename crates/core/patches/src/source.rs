@@ -1,6 +1,6 @@
 //! The object that a person edits, as it was read.
 
-use dovetail_audit::{Container, ObjectRef};
+use dovetail_facts::{Container, ObjectRef};
 
 use super::json::Json;
 

@@ -4,9 +4,9 @@ mod nodes;
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::{
-    Autoscaler, Budget, BudgetLimit, Container, Facts, Finding, LimitChange, ObjectRef,
-    PatchChange, Pod, Workload, WorkloadClass, check,
+use dovetail_audit::{Finding, LimitChange, PatchChange, check};
+use dovetail_facts::{
+    Autoscaler, Budget, BudgetLimit, Container, Facts, ObjectRef, Pod, Workload, WorkloadClass,
 };
 use dovetail_model::{SelectorTerm, Taint, TaintEffect, Toleration, requirement::Operator};
 

@@ -2,7 +2,7 @@
 //!
 //! [`Engine::step`] takes what happened at a time and answers with a plan: the one function through
 //! which the simulator, a replay and the live scheduler change and ask for decisions.
-//! Which of the nodes that fit is best is said by `dovetail_policy`.
+//! Which of the nodes that fit is best is said by `dovetail_policy`; `dovetail_finder` finds it.
 //!
 //! | module | what |
 //! |---|---|
@@ -11,19 +11,14 @@
 //! | [`reserve`] | capacity reserved for the jobs that are next |
 //! | [`starts`] | when pending jobs are expected to start |
 //! | [`preemption`] | which pods are preempted so that a job of higher priority starts |
-//! | [`index`] | exact score trees and room per domain, refreshed from the change log |
-//! | [`naive`] | the same answers by exhaustive search, for tests |
 //! | `pending` | jobs that are pending, by class; classes that sleep until an event can help |
 //! | [`meter`] | how fragmented a node is, as a figure |
 //! | [`explain`] | why here, why not, what would help |
 
 pub mod engine;
 pub mod explain;
-mod finder;
 mod gang;
-pub mod index;
 pub mod meter;
-pub mod naive;
 mod pending;
 pub mod preemption;
 pub mod reserve;

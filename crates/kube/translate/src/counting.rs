@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::Rules;
-use super::facts::Facts;
+use super::referred::ReferredObjects;
 use super::sharing::{self, SharedAs};
 use dovetail_objects::{LabelSelector, Labels, Pod, PodSelection, PodTerm};
 
@@ -97,7 +97,7 @@ pub fn anti_affinity_terms(pod: &Pod) -> &[PodTerm] {
 
 /// The counters that the pod's own rules and preferences ask, apart from those for ports, disks and
 /// claims.
-pub fn asked_by(pod: &Pod, facts: &Facts, rules: &Rules) -> Vec<CounterSelector> {
+pub fn asked_by(pod: &Pod, facts: &ReferredObjects, rules: &Rules) -> Vec<CounterSelector> {
     let constraints = pod.spread.iter().chain(&pod.soft_spread);
     let mut asked: Vec<CounterSelector> =
         constraints.map(|constraint| spread(pod, &constraint.selector)).collect();

@@ -4,10 +4,10 @@ use dovetail_model::node::{CLUSTER_LABEL, NAME_LABEL};
 use dovetail_model::{CounterRule, CounterScope, RuleCause, RuleKind};
 use dovetail_objects::{Disk, Pod, PodVolume};
 
-use super::facts::Facts;
+use super::referred::ReferredObjects;
 
 /// The counters that count the pod because of its disks and claims.
-pub(super) fn counted_by(pod: &Pod, facts: &Facts) -> Vec<String> {
+pub(super) fn counted_by(pod: &Pod, facts: &ReferredObjects) -> Vec<String> {
     let mut counted = Vec::new();
     for disk in disks(pod) {
         for name in &disk.conflicts {
@@ -22,7 +22,7 @@ pub(super) fn counted_by(pod: &Pod, facts: &Facts) -> Vec<String> {
 }
 
 /// What the pod's disks ask of its node, and its claims of the cluster.
-pub(super) fn rules(pod: &Pod, facts: &Facts) -> Vec<CounterRule> {
+pub(super) fn rules(pod: &Pod, facts: &ReferredObjects) -> Vec<CounterRule> {
     let keep_off = |selector, label: &str, cause| CounterRule {
         selector,
         label: label.to_owned(),
@@ -48,7 +48,10 @@ fn disks(pod: &Pod) -> impl Iterator<Item = &Disk> {
 }
 
 /// Claims that the pod names itself; one made for it alone is used by no other.
-fn claims_for_one_pod<'a>(pod: &'a Pod, facts: &'a Facts) -> impl Iterator<Item = &'a str> {
+fn claims_for_one_pod<'a>(
+    pod: &'a Pod,
+    facts: &'a ReferredObjects,
+) -> impl Iterator<Item = &'a str> {
     pod.volumes.iter().filter_map(|volume| match volume {
         PodVolume::Claim(name) => {
             let claim = facts.claim(&pod.meta.namespace, name)?;

@@ -10,25 +10,29 @@ use dovetail_model::{
 use dovetail_objects::{LabelSelector, Pod, is_vgpu_resource};
 
 use super::counting::{CounterSelector, affinity, anti_affinity, anti_affinity_terms, spread};
-use super::facts::Facts;
 use super::gang::{TERMS_OF_GANGS, gang_of};
 use super::node::feature_label;
 use super::not_yet::NotYet;
 use super::preferences::preferences;
+use super::referred::ReferredObjects;
 use super::volumes::{attachments, conditions, exists};
 use super::{Rules, disks, ports, sharing};
 use dovetail_gpus::MOST_UNITS;
 
 /// What a pod needs of its node. Two things depend on other pods and are left to the caller: which
 /// counters of others count it, and whose anti-affinity keeps it away.
-pub fn pod(pod: &Pod, facts: &Facts, rules: &Rules) -> Result<Requirement, NotYet> {
+pub fn pod(pod: &Pod, facts: &ReferredObjects, rules: &Rules) -> Result<Requirement, NotYet> {
     refuse_devices(pod, facts)?;
     pod_with_devices(pod, facts, rules)
 }
 
 /// The same for callers that see to the devices of its claims, and to those by which it has
 /// extended resources.
-pub fn pod_with_devices(pod: &Pod, facts: &Facts, rules: &Rules) -> Result<Requirement, NotYet> {
+pub fn pod_with_devices(
+    pod: &Pod,
+    facts: &ReferredObjects,
+    rules: &Rules,
+) -> Result<Requirement, NotYet> {
     refuse(pod)?;
     let (resources, devices) = split(&pod.requests, rules);
     let device = match devices {
@@ -73,7 +77,7 @@ pub struct PodHoldings {
 
 /// What a pod holds on the node it is on, or is to be on. Nothing it could ask for makes this fail:
 /// what cannot be known, such as the volume of a claim that is gone, is not held.
-pub fn held(pod: &Pod, facts: &Facts, rules: &Rules) -> PodHoldings {
+pub fn held(pod: &Pod, facts: &ReferredObjects, rules: &Rules) -> PodHoldings {
     let amounts = if pod.node.is_empty() { &pod.requests } else { pod.holds() };
     let (resources, devices) = split(amounts, rules);
     PodHoldings {
@@ -92,7 +96,7 @@ fn split(requests: &Resources, rules: &Rules) -> (Resources, i64) {
 }
 
 /// Counters that count the pod because of what it has, not because somebody chose it.
-fn counted_by(pod: &Pod, facts: &Facts) -> Selectors {
+fn counted_by(pod: &Pod, facts: &ReferredObjects) -> Selectors {
     let terms = anti_affinity_terms(pod).iter();
     let carried = terms.map(|term| CounterSelector::Carriers(term.clone()).to_string());
     carried.chain(ports::counted_by(pod)).chain(disks::counted_by(pod, facts)).collect()
@@ -172,7 +176,7 @@ pub fn kept_away_by(term: &dovetail_objects::PodTerm) -> CounterRule {
 }
 
 /// What needs devices of claims.
-fn refuse_devices(pod: &Pod, facts: &Facts) -> Result<(), NotYet> {
+fn refuse_devices(pod: &Pod, facts: &ReferredObjects) -> Result<(), NotYet> {
     if pod.has_resource_claims {
         return Err(NotYet::ResourceClaims);
     }

@@ -24,13 +24,13 @@ use dovetail_objects::{Node, Pod};
 
 use super::Rules;
 use super::counting::CounterSelector;
-use super::facts::Facts;
+use super::referred::ReferredObjects;
 
 /// The class that shares time-sliced GPUs only where a policy names it.
 const INFERENCE: &str = "inference";
 
-/// What [`Facts::offers`] has where a node offers replicas under the name of whole GPUs; no
-/// resource has a colon in its name.
+/// What [`ReferredObjects::offers`] has where a node offers replicas under the name of whole GPUs;
+/// no resource has a colon in its name.
 pub const REPLICAS_AS_GPUS: &str = "nvidia.com/gpu:replicas";
 
 /// Under which name pods request GPUs that others share.
@@ -145,7 +145,7 @@ pub(super) fn labels(node: &Node) -> Vec<(String, String)> {
 }
 
 /// The names under which a pod requests GPUs that others may share.
-fn names(pod: &Pod, facts: &Facts, rules: &Rules) -> impl Iterator<Item = SharedAs> {
+fn names(pod: &Pod, facts: &ReferredObjects, rules: &Rules) -> impl Iterator<Item = SharedAs> {
     let keeps_apart = !rules.mixes_shared_gpus;
     let are_gpus_shared = facts.offers.has(REPLICAS_AS_GPUS);
     let is_there = move |name: &SharedAs| *name == SharedAs::Replicas || are_gpus_shared;
@@ -156,7 +156,7 @@ fn names(pod: &Pod, facts: &Facts, rules: &Rules) -> impl Iterator<Item = Shared
 /// Where the class of a pod may share GPUs.
 pub(super) fn conditions(
     pod: &Pod,
-    facts: &Facts,
+    facts: &ReferredObjects,
     rules: &Rules,
 ) -> impl Iterator<Item = NodeCondition> {
     names(pod, facts, rules).filter_map(move |name| Some(condition(class(pod)?, name)))
@@ -178,14 +178,18 @@ fn condition(class: &str, name: SharedAs) -> NodeCondition {
 /// Which pods must not be where a pod shares GPUs.
 pub(super) fn asked_by(
     pod: &Pod,
-    facts: &Facts,
+    facts: &ReferredObjects,
     rules: &Rules,
 ) -> impl Iterator<Item = CounterSelector> {
     kept_off(pod, facts, rules).map(|(selector, _)| selector)
 }
 
 /// That they are not there.
-pub(super) fn rules(pod: &Pod, facts: &Facts, rules: &Rules) -> impl Iterator<Item = CounterRule> {
+pub(super) fn rules(
+    pod: &Pod,
+    facts: &ReferredObjects,
+    rules: &Rules,
+) -> impl Iterator<Item = CounterRule> {
     kept_off(pod, facts, rules).map(|(selector, label)| CounterRule {
         selector: selector.to_string(),
         label: label.to_owned(),
@@ -198,7 +202,7 @@ pub(super) fn rules(pod: &Pod, facts: &Facts, rules: &Rules) -> impl Iterator<It
 /// Pods that a pod must not share GPUs with, and the label of the nodes on which it would.
 fn kept_off(
     pod: &Pod,
-    facts: &Facts,
+    facts: &ReferredObjects,
     rules: &Rules,
 ) -> impl Iterator<Item = (CounterSelector, &'static str)> {
     names(pod, facts, rules).flat_map(move |name| {

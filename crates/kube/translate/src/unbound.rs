@@ -8,14 +8,17 @@ use dovetail_objects::{
     VolumeClaim,
 };
 
-use super::facts::Facts;
 use super::not_yet::NotYet;
+use super::referred::ReferredObjects;
 
 /// The provisioner of classes that provision nothing.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
 /// What a claim without a volume asks of the node.
-pub(super) fn unbound(claim: &VolumeClaim, facts: &Facts) -> Result<Vec<NodeCondition>, NotYet> {
+pub(super) fn unbound(
+    claim: &VolumeClaim,
+    facts: &ReferredObjects,
+) -> Result<Vec<NodeCondition>, NotYet> {
     let class = waiting_class(claim, facts)?;
     let mut conditions = Vec::new();
     match &claim.selected_node {
@@ -43,7 +46,10 @@ pub(super) fn unbound(claim: &VolumeClaim, facts: &Facts) -> Result<Vec<NodeCond
 }
 
 /// The class of a claim that waits for its first consumer.
-fn waiting_class<'a>(claim: &VolumeClaim, facts: &'a Facts) -> Result<&'a StorageClass, NotYet> {
+fn waiting_class<'a>(
+    claim: &VolumeClaim,
+    facts: &'a ReferredObjects,
+) -> Result<&'a StorageClass, NotYet> {
     let unbound = || NotYet::ClaimUnbound { claim: claim.meta.name.to_string() };
     let class = facts.class(&claim.class).ok_or_else(unbound)?;
     match class.waits_for_consumer {
@@ -72,7 +78,11 @@ fn could_take(claim: &VolumeClaim, volume: &PersistentVolume) -> bool {
 }
 
 /// Nodes that reach room for the claim, if its driver publishes where it has room.
-fn with_room(claim: &VolumeClaim, class: &StorageClass, facts: &Facts) -> Option<NodeCondition> {
+fn with_room(
+    claim: &VolumeClaim,
+    class: &StorageClass,
+    facts: &ReferredObjects,
+) -> Option<NodeCondition> {
     let size_bytes = claim.request_bytes?;
     facts.driver(&class.provisioner).filter(|driver| driver.tracks_capacity)?;
     let enough = facts.capacities_of(&class.meta.name).filter(|c| c.has_room_for(size_bytes));

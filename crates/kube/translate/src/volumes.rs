@@ -7,9 +7,9 @@ use dovetail_model::requirement::Operator;
 use dovetail_model::{Attachment, ConditionCause, NodeCondition, SelectorTerm};
 use dovetail_objects::{InTreePlugin, PersistentVolume, Pod, PodVolume, VolumeClaim, VolumeSource};
 
-use super::facts::Facts;
 use super::node::driver_label;
 use super::not_yet::NotYet;
+use super::referred::ReferredObjects;
 use super::unbound::unbound;
 
 const ZONE: &str = labels::ZONE;
@@ -18,7 +18,7 @@ const OLD_ZONE: &str = labels::OLD_ZONE;
 const OLD_REGION: &str = labels::OLD_REGION;
 
 /// What the pod's volumes ask of its node.
-pub(super) fn conditions(pod: &Pod, facts: &Facts) -> Result<Vec<NodeCondition>, NotYet> {
+pub(super) fn conditions(pod: &Pod, facts: &ReferredObjects) -> Result<Vec<NodeCondition>, NotYet> {
     let mut conditions = Vec::new();
     for volume in &pod.volumes {
         let Some(claim) = claim_of(pod, volume, facts)? else { continue };
@@ -57,7 +57,7 @@ pub(super) fn conditions(pod: &Pod, facts: &Facts) -> Result<Vec<NodeCondition>,
 
 /// The volumes that the pod has attached to its node. Those of claims that are missing are left
 /// out.
-pub(super) fn attachments(pod: &Pod, facts: &Facts) -> BTreeSet<Attachment> {
+pub(super) fn attachments(pod: &Pod, facts: &ReferredObjects) -> BTreeSet<Attachment> {
     let source = |volume: &PodVolume| match volume {
         PodVolume::Claim(name) | PodVolume::Ephemeral(name) => {
             let claim = facts.claim(&pod.meta.namespace, name)?;
@@ -74,7 +74,7 @@ pub(super) fn attachments(pod: &Pod, facts: &Facts) -> BTreeSet<Attachment> {
 
 /// The driver and volume of a claim. A claim without a volume counts as one of its class's driver,
 /// under a name of its own.
-fn claimed(claim: &VolumeClaim, facts: &Facts) -> Option<VolumeSource> {
+fn claimed(claim: &VolumeClaim, facts: &ReferredObjects) -> Option<VolumeSource> {
     if let Some(volume) = facts.volume(&claim.volume) {
         return volume.source.clone();
     }
@@ -90,7 +90,7 @@ fn claimed(claim: &VolumeClaim, facts: &Facts) -> Option<VolumeSource> {
 fn claim_of<'a>(
     pod: &Pod,
     volume: &PodVolume,
-    facts: &'a Facts,
+    facts: &'a ReferredObjects,
 ) -> Result<Option<&'a VolumeClaim>, NotYet> {
     let (name, ephemeral) = match volume {
         PodVolume::Claim(name) => (name, false),

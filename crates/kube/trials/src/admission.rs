@@ -1,7 +1,7 @@
 //! Whether the API server lets the new pods of a changed template in: LimitRanges and quotas of the
 //! namespace. A pod that it rejects is gone once the old one is terminated.
 
-use dovetail_audit::ObjectRef;
+use dovetail_facts::ObjectRef;
 use dovetail_inventory::facts::{
     Charge, Exceeded, LimitRange, QuotaRoom, Replaced, TemplateAmounts,
 };

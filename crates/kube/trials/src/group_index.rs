@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::ObjectRef;
+use dovetail_facts::ObjectRef;
 use dovetail_inventory::reach::{Apart, PodGroup};
 
 /// Groups of pods with their places.

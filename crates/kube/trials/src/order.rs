@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_audit::ObjectRef;
+use dovetail_facts::ObjectRef;
 use dovetail_inventory::reach::PatchReach;
 use dovetail_model::Taint;
 use dovetail_patches::{Edited, Form, Json, Patch};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_audit::ObjectRef;
+use dovetail_facts::ObjectRef;
 use dovetail_inventory::reach::{PatchReach, PodGroup, rules};
 use dovetail_model::{Taint, TaintEffect};
 use dovetail_objects::Pod;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::{Facts, Finding, ObjectRef};
+use dovetail_audit::Finding;
+use dovetail_facts::{Facts, ObjectRef};
 use dovetail_inventory::reach::PatchReach;
 use dovetail_patches::{FactsByOwner, Form, Patch, SourceObject, patches};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};

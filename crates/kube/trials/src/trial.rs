@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::ObjectRef;
+use dovetail_facts::ObjectRef;
 use dovetail_inventory::facts::QuotaRoom;
 use dovetail_inventory::reach::{PatchReach, PodGroup};
 use dovetail_model::Taint;

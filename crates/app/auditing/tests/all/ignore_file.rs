@@ -1,7 +1,7 @@
 //! Files of findings that somebody ignores.
 
-use dovetail_audit::ObjectRef;
 use dovetail_auditing::ignore_file::parse;
+use dovetail_facts::ObjectRef;
 
 #[test]
 fn every_entry_names_a_check_and_a_reason() {

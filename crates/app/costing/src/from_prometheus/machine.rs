@@ -5,7 +5,7 @@ use dovetail_objects::labels;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::Span;
-use dovetail_audit::ObjectRef;
+use dovetail_facts::ObjectRef;
 use dovetail_inventory::facts::POOL_LABELS;
 use dovetail_metrics::exporter::{ObservedDevice, ObservedTime};
 use dovetail_metrics::kube_state::{KubeNode, KubeState, label};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::ObjectRef;
+use dovetail_facts::ObjectRef;
 use dovetail_inventory::facts::Tenant;
 use dovetail_metrics::kube_state::{KubeState, PodSum, label};
 

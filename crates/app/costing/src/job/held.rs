@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use dovetail_account::cost::{CostSum, Paid};
 use dovetail_account::split::{Headline, headline};
-use dovetail_audit::{Workload, WorkloadClass};
 use dovetail_console::plain::plain;
+use dovetail_facts::{Workload, WorkloadClass};
 use dovetail_model::Money;
 use dovetail_phases::job_phases::{
     BilledMember, Confidence, MemberPhases, Phase, PhaseRow, phase_rows,

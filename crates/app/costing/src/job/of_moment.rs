@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_account::signal::ActivityRule;
-use dovetail_audit::NodePart;
 use dovetail_console::plain::plain;
+use dovetail_facts::NodePart;
 use dovetail_metrics::file::UsageSeries;
 use dovetail_phases::job_phases::{
     Confidence, ContainerRun, DeviceSample, JobRecord, Member, MemberPhases, Phase, PhaseRule,

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
 use dovetail_account::device_time::{Span, device_intervals};
-use dovetail_audit::ObjectRef;
 use dovetail_console::app::App;
 use dovetail_console::plain::plain;
+use dovetail_facts::ObjectRef;
 use dovetail_metrics::exporter::{DeviceHolder, HolderDoubt, Misplaced};
 use dovetail_metrics::job::{
     DeviceHolding, Grid, JobReadings, NODE_NAMES, NodeNames, job_queries, node_queries, records,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::{Workload, WorkloadClass};
+use dovetail_facts::{Workload, WorkloadClass};
 
 use crate::from_objects::words;
 use crate::names::CLASS;
@@ -87,7 +87,7 @@ impl Training {
 
 #[cfg(test)]
 mod tests {
-    use dovetail_audit::ObjectRef;
+    use dovetail_facts::ObjectRef;
 
     use super::*;
 

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
+use dovetail_auditing::check_words::severity_words;
 use dovetail_auditing::document::{Document, FindingOut};
 use dovetail_auditing::patch::PatchOut;
-use dovetail_auditing::terms::severity_words;
 use dovetail_auditing::words::object_words;
 use dovetail_console::table::counted;
 

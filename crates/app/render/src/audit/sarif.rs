@@ -1,9 +1,9 @@
 //! An audit as SARIF 2.1.0, for tools that show findings.
 
 use dovetail_audit::CATALOGUE;
+use dovetail_auditing::check_words::severity_words;
 use dovetail_auditing::document::{Document, FindingOut};
 use dovetail_auditing::patch::PatchOut;
-use dovetail_auditing::terms::severity_words;
 use dovetail_auditing::words::object_words;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

@@ -145,7 +145,7 @@ fn fixes(document: &Document, style: Style) -> Vec<String> {
 
 /// One check: what is wrong, with which objects, and what fixing it is worth.
 fn fix(group: &CheckGroup<'_>, style: Style) -> String {
-    let severity = dovetail_auditing::terms::severity_words(group.check.severity);
+    let severity = dovetail_auditing::check_words::severity_words(group.check.severity);
     let id = format!("{:7}", group.check.id);
     let what = cut(&format!("{}: {}", group.check.title, group.objects()), 73);
     let colored = style.severity(severity, &id);

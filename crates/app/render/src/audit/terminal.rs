@@ -1,7 +1,7 @@
 //! Every finding of an audit for people, at most 100 columns wide.
 
+use dovetail_auditing::check_words::severity_words;
 use dovetail_auditing::document::{Document, FindingOut, RungOut};
-use dovetail_auditing::terms::severity_words;
 use dovetail_auditing::words::object_words;
 use dovetail_console::shortened::shortened;
 use dovetail_console::style::Style;

@@ -1,11 +1,11 @@
 //! What a recommender knows of a workload: requests that are guesses, and CPU that starves a GPU.
 
+use dovetail_facts::{ActiveShare, Advice, Container, Recommended, Workload};
+
 use super::{View, percent_of, pods_of};
 use crate::catalogue::Check;
-use crate::facts::{Advice, Container, Recommended, Workload};
 use crate::finding::Finding;
 use crate::remedy::{LimitChange, PatchChange};
-use crate::usage::ActiveShare;
 
 const MIB: i64 = 1 << 20;
 const GIB: i64 = 1 << 30;

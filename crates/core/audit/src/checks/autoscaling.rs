@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::{DeviceState, Span};
+use dovetail_facts::{BudgetLimit, Node, ObjectRef};
 use dovetail_model::FreeCause;
 
 use super::{Run, View, claims_on, consolidation, cordoned, empty, node_ref, pod_ref, pods_of};
 use crate::catalogue::Check;
-use crate::claim::Attribution;
-use crate::facts::{BudgetLimit, Node, ObjectRef};
-use crate::finding::Finding;
+use crate::finding::{Attribution, Finding};
 use crate::remedy::PatchChange;
 
 pub(super) const RUNS: &[Run] = &[

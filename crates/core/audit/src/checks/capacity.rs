@@ -1,11 +1,11 @@
 //! CAP: GPUs that are paid and cannot be used.
 
 use dovetail_account::device_time::DeviceState;
+use dovetail_facts::Node;
 use dovetail_model::NodeAvailability;
 
 use super::{Run, View, claims_on, node_ref, spare};
 use crate::catalogue::Check;
-use crate::facts::Node;
 use crate::finding::Finding;
 use crate::remedy::PatchChange;
 

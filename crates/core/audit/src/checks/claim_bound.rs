@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_facts::{Facts, Moment};
+
 use super::View;
 use super::consolidation::WHOLE;
 use super::resource_cluster::kept_by_claims;
-use crate::facts::Facts;
-use crate::moment::Moment;
 
 /// A node that may be nearly empty, and whose removal was not judged.
 #[derive(Clone, Debug, PartialEq, Eq)]

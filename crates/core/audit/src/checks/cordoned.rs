@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_facts::{Node, ObjectRef};
 use dovetail_model::FreeCause;
 use dovetail_units::duration::duration_at_least;
 
@@ -16,7 +17,6 @@ use super::needed::{Needs, needs};
 use super::resource_cluster::{Removal, stay_on};
 use super::{View, node_ref};
 use crate::catalogue::Check;
-use crate::facts::{Node, ObjectRef};
 use crate::finding::Finding;
 use crate::health::{is_long, repair_marks};
 use crate::remedy::PatchChange;

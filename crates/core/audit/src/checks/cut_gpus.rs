@@ -6,10 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_facts::Node;
 use dovetail_model::{Layout, MigTable, labels};
 use dovetail_partition::layouts_of_counts;
-
-use crate::facts::Node;
 
 /// Steps of the search for places of the instances of one pod. Each instance takes one at least.
 const MOST_STEPS: u32 = 2_000;

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_facts::Facts;
+
 use super::View;
 use crate::catalogue::{DRAIN, example};
-use crate::facts::Facts;
 use crate::finding::{Evidence, Finding, Move};
 use crate::losses::{lost_by_drain, lost_by_move};
 use crate::names::first_of;

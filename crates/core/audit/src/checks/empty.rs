@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_facts::{Facts, Node};
 use dovetail_units::duration::duration;
 
 use super::autoscaling::free_since;
@@ -13,7 +14,6 @@ use super::pool_removal::removed_by_pool;
 use super::resource_cluster::stay_on;
 use super::{UNWANTED, View, node_ref};
 use crate::catalogue::Check;
-use crate::facts::{Facts, Node};
 use crate::finding::Finding;
 
 const MINUTE_MS: u64 = 60_000;

@@ -8,13 +8,13 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_facts::Node;
 use dovetail_model::{
     Action, Event, HeldDevices, Holding, Job, JobId, Node as WorldNode, NodeAvailability, NodeName,
     Owner, Plan,
 };
 
 use super::resource_cluster::ResourceCluster;
-use crate::facts::Node;
 use crate::trial::Changing;
 
 /// Nodes that are asked about.

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use dovetail_facts::{ObjectRef, Pod, Workload};
 use dovetail_model::owner_kind;
 
 use super::View;
 use super::ordinals::{GROUPS, has_ordinals};
-use crate::facts::{ObjectRef, Pod, Workload};
 use crate::finding::Finding;
 use crate::names::is_name;
 

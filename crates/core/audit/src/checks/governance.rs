@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_facts::{Namespace, ObjectRef, Workload};
+
 use super::{Run, View, measured, pending, pods_of};
 use crate::catalogue::Check;
-use crate::facts::{Namespace, ObjectRef, Workload};
 use crate::finding::Finding;
 use crate::remedy::PatchChange;
 

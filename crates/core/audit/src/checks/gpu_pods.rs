@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_facts::{Node, Pod, Workload};
+
 use super::View;
-use crate::facts::{Node, Pod, Workload};
 use crate::finding::Finding;
 use crate::names::first_of;
 

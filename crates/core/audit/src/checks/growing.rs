@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_facts::{Autoscaler, Node, ObjectRef, Workload};
 use dovetail_model::NodeAvailability;
 
 use super::View;
 use super::drained::{add_risks, removed_nodes, removes};
-use crate::facts::{Autoscaler, Node, ObjectRef, Workload};
 use crate::finding::{Finding, Move};
 
 /// Pools of Karpenter, which adds nodes again for pods that need them.

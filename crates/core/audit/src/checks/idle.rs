@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::DeviceState;
+use dovetail_facts::{Facts, Node, ObjectRef, Pod, Workload};
 use dovetail_model::owner_kind;
 use dovetail_units::amount::gpu_hours;
 use dovetail_units::duration::duration_at_least;
@@ -10,7 +11,6 @@ use dovetail_units::duration::duration_at_least;
 use super::measured::{all_units, idle_claims};
 use super::{Run, View, claims_on, measured, pod_ref, pods_of};
 use crate::catalogue::Check;
-use crate::facts::{Facts, Node, ObjectRef, Pod, Workload};
 use crate::finding::Finding;
 use crate::remedy::PatchChange;
 

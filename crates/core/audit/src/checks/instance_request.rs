@@ -1,11 +1,11 @@
 //! What one pod of a workload asks for whose containers request MIG instances.
 
+use dovetail_facts::{Node, Workload};
 use dovetail_model::{Resources, is_gpu_resource, labels};
 
 use super::node_room::rooms;
 use super::resource_cluster::resources;
 use super::taints::{keeping_away, tolerates};
-use crate::facts::{Node, Workload};
 
 /// What one pod asks for. All of it must come from one node.
 pub(super) struct InstanceRequest<'w> {

@@ -13,6 +13,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use dovetail_facts::Node;
 use dovetail_model::MigTable;
 
 use super::View;
@@ -23,7 +24,6 @@ use super::profile_names::{ProfileNames, lacks_memory_size};
 use super::request_classes::{NodeKinds, RequestClass, classes};
 use super::shapes::slices_milli;
 use super::supply_node::{SupplyNode, nodes, whole_to_cut};
-use crate::facts::Node;
 use crate::finding::Recut;
 
 /// Why a layout would help pending pods, or would not.

@@ -3,9 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use dovetail_facts::{Node, Workload};
 use dovetail_model::{Node as WorldNode, labels};
-
-use crate::facts::{Node, Workload};
 
 /// Nodes and domains of nodes that pods keep others off.
 #[derive(Default)]

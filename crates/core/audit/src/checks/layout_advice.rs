@@ -5,13 +5,13 @@
 
 use std::collections::BTreeSet;
 
+use dovetail_facts::Node;
 use dovetail_model::{Layout, MigTable, labels};
 
 use super::gpu_pods::GpuPods;
 use super::profile_names::table_of;
 use crate::catalogue::{DRAIN, GKE};
 use crate::example::Example;
-use crate::facts::Node;
 use crate::finding::Finding;
 
 /// What to do about GPUs that did not get the instances of their node's layout. Without the label,

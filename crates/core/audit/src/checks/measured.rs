@@ -1,8 +1,9 @@
 //! What was measured: GPUs that are held and not used, or used a little.
 //!
-//! All of these rest on [`crate::Facts::usage`]; a workload that nobody measured triggers none of
-//! them.
+//! All of these rest on [`dovetail_facts::Facts::usage`]; a workload that nobody measured triggers
+//! none of them.
 
+use dovetail_facts::{GpuUse, Node, ObjectRef, Pod, Workload, WorkloadClass};
 use dovetail_model::{MigProfile, labels};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -17,12 +18,9 @@ use super::ordinals::{has_ordinals, last_of};
 use super::profile_names::ProfileNames;
 use super::{View, mend, node_ref, pod_ref};
 use crate::catalogue::Check;
-use crate::claim::Attribution;
-use crate::facts::{Node, ObjectRef, Pod, Workload, WorkloadClass};
-use crate::finding::Finding;
+use crate::finding::{Attribution, Finding};
 use crate::names::first_of;
 use crate::remedy::PatchChange;
-use crate::usage::GpuUse;
 
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;

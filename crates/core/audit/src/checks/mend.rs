@@ -1,5 +1,6 @@
 //! What would mend what a check found, where a change of one object does.
 
+use dovetail_facts::{Container, ContainerKind, Node, Workload};
 use dovetail_model::labels;
 use std::collections::BTreeSet;
 
@@ -7,7 +8,6 @@ use dovetail_model::{Node as ModelNode, SelectorTerm, Taint, requirement::Operat
 
 use super::taints::{keeping_away, tolerates};
 use super::{View, percent_of};
-use crate::facts::{Container, ContainerKind, Node, Workload};
 use crate::health::tells_of_health;
 use crate::remedy::{LimitChange, PatchChange};
 

@@ -5,6 +5,7 @@
 //! instances are neither removed nor offered to other work. Pods that only wait until others end
 //! are no finding: no layout serves them sooner.
 
+use dovetail_facts::{Facts, Node, Pod, Workload};
 use dovetail_model::{NodeAvailability, labels};
 
 use super::gpu_pods::GpuPods;
@@ -13,7 +14,6 @@ use super::instance_supply::{Never, NewLayouts, Outlook, Supply};
 use super::profile_names::lacks_memory_size;
 use super::{View, claims_on, pod_ref};
 use crate::catalogue::{Check, check};
-use crate::facts::{Facts, Node, Pod, Workload};
 use crate::finding::Finding;
 
 /// What a finding says where GPUs are not in MIG mode: a plan leaves these as they are unless its

@@ -52,11 +52,11 @@ mod visibility;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
+use dovetail_facts::{Facts, Moment, ObjectRef};
+
 use crate::catalogue::{check, example};
 use crate::example::Example;
-use crate::facts::{Facts, ObjectRef};
 use crate::finding::{Finding, group};
-use crate::moment::Moment;
 pub use claim_bound::{ClaimBoundNode, claim_bound_nodes};
 pub use missing_instances::nodes_without_memory_size;
 pub use oversize::jobs_without_node;

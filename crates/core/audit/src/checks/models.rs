@@ -1,14 +1,12 @@
 //! MOD: models that are served, by what their names and arguments say.
 
+use dovetail_facts::{ActiveShare, ServedModel, Workload, WorkloadClass};
 use dovetail_model::labels;
 use dovetail_units::amount::gib;
 
 use super::{Run, View, pods_of};
 use crate::catalogue::Check;
-use crate::facts::{Workload, WorkloadClass};
 use crate::finding::Finding;
-use crate::served_model::ServedModel;
-use crate::usage::ActiveShare;
 
 pub(super) const RUNS: &[Run] = &[("MOD-01", not_quantised), ("MOD-02", small_on_large)];
 

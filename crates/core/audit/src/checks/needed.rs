@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use dovetail_facts::{Node, Pod, Workload};
 use dovetail_model::{Job, JobId};
 
 use super::View;
@@ -15,7 +16,6 @@ use super::oversize::fits_no_node;
 use super::resource_cluster::RunningPod;
 use super::taints::{keeping_away, tolerates};
 use crate::example::Example;
-use crate::facts::{Node, Pod, Workload};
 use crate::finding::{Evidence, Finding};
 use crate::trial::placed;
 

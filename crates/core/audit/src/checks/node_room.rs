@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_facts::{Facts, Workload};
 use dovetail_model::Resources;
 
 use super::resource_cluster::resources;
-use crate::facts::{Facts, Workload};
 
 /// How many pods that request so much a node has room for beside what is used of it: by CPU,
 /// memory, disk and extended resources. `i64::MAX` if they request nothing.

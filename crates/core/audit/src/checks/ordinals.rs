@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::{Facts, Workload};
+use dovetail_facts::{Facts, Workload};
 
 /// The kind whose replicas are groups of pods.
 pub(super) const GROUPS: &str = "LeaderWorkerSet";

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_facts::{Gpus, Node, Workload};
 use dovetail_model::{
     DeviceRequest, JobId, NodeCondition, Requirement, Resources, Snapshot, is_gpu_resource, labels,
 };
@@ -15,7 +16,6 @@ use rustc_hash::FxHashMap;
 
 use super::View;
 use super::view::{OF_ONE_NODE, keys_of, label_keys};
-use crate::facts::{Gpus, Node, Workload};
 
 /// Labels that say what the GPUs of a node are.
 const OF_GPUS: [&str; 3] = [labels::NVIDIA_COUNT, labels::NVIDIA_PRODUCT, labels::GKE_PARTITION];

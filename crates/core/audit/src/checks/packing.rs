@@ -12,6 +12,7 @@ mod free_gpus;
 use std::collections::BTreeSet;
 
 use dovetail_account::device_time::DeviceState;
+use dovetail_facts::{Node, ObjectRef, Workload};
 use dovetail_model::FreeCause;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 
@@ -22,7 +23,6 @@ use super::resource_cluster::{Arranged, Packed};
 use super::{View, claims_on, node_ref, pending, pod_ref};
 use crate::catalogue::Check;
 use crate::example::Example;
-use crate::facts::{Node, ObjectRef, Workload};
 use crate::finding::{Finding, Move};
 use crate::names::first_of;
 use free_gpus::{FreeGpus, FreeUnits, Pieces};

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dovetail_account::device_time::DeviceState;
+use dovetail_facts::{ObjectRef, PendingDemand, Workload};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::requirement::Operator;
 use dovetail_model::{
@@ -15,10 +16,7 @@ use rustc_hash::FxHashMap;
 
 use super::{View, claims_on};
 use crate::catalogue::Check;
-use crate::claim::Attribution;
-use crate::facts::{ObjectRef, Workload};
-use crate::finding::Finding;
-use crate::moment::PendingDemand;
+use crate::finding::{Attribution, Finding};
 use crate::names::place_of;
 use crate::trial::{Changing, asking_for_devices, binds, holding};
 
@@ -437,7 +435,7 @@ fn newly_started<'d>(
 }
 
 fn free_for(view: &View<'_>, resource: &str, cause: FreeCause) -> Vec<Attribution> {
-    let has_it = |node: &&crate::facts::Node| node.gpus.contains_key(resource);
+    let has_it = |node: &&dovetail_facts::Node| node.gpus.contains_key(resource);
     let nodes = view.facts.nodes.iter().filter(has_it);
     let states = [DeviceState::Free(Some(cause))];
     nodes.flat_map(|node| claims_on(node, None, &states, view.facts.period)).collect()

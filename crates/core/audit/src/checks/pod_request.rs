@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_facts::{Facts, Node, Workload};
 use dovetail_model::Resources;
 
 use super::View;
 use super::node_room::{requests_by_node, rooms};
 use super::resource_cluster::resources;
 use super::taints::{keeping_away, passes};
-use crate::facts::{Facts, Node, Workload};
 
 /// What one pod of a workload requests of a resource that counts GPUs.
 #[derive(Clone, Copy)]

@@ -4,12 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_facts::{PendingDemand, Workload};
 use dovetail_model::{
     Holding, HoldingId, HoldingPhase, NodeName, Owner, Requirement, Resources, Selectors, Snapshot,
 };
 
-use crate::facts::Workload;
-use crate::moment::PendingDemand;
 use crate::names::place_of;
 
 /// What pending pods request, as translated, by resource, namespace and name of the pod: worlds

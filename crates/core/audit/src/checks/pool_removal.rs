@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_facts::{Node, ObjectRef};
 use dovetail_units::duration::duration;
 
 use super::View;
 use crate::example::Example;
-use crate::facts::{Node, ObjectRef};
 use crate::finding::Finding;
 use crate::names::is_name;
 use crate::remedy::PatchChange;

@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_facts::{Facts, Node};
 use dovetail_model::{
     MigTable, ShownProfiles, gpu_model, labels, memory_label, mig_profile_name, with_memory_size,
 };
-
-use crate::facts::{Facts, Node};
 
 /// The tables of all nodes whose GPUs can be cut, and the names of their profiles.
 pub(super) struct ProfileNames<'f> {

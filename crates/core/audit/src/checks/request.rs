@@ -3,15 +3,14 @@
 use std::collections::BTreeSet;
 
 use dovetail_account::device_time::DeviceState;
+use dovetail_facts::{Container, ContainerKind, MemoryKills, Pod, Workload, WorkloadClass};
 use dovetail_model::{FreeCause, is_gpu_resource};
 use dovetail_units::amount::gib;
 
 use super::oversize::{Excess, PodSize, fits_no_node};
 use super::{Run, View, advised, claims_on, measured, mend, pods_of};
 use crate::catalogue::Check;
-use crate::claim::Attribution;
-use crate::facts::{Container, ContainerKind, MemoryKills, Pod, Workload, WorkloadClass};
-use crate::finding::Finding;
+use crate::finding::{Attribution, Finding};
 use crate::notation::amount_text;
 use crate::remedy::PatchChange;
 

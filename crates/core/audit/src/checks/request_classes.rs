@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use dovetail_facts::{Gpus, Node};
 use dovetail_model::{NodeCondition, Resources, Taint, Toleration, memory_label};
 use rustc_hash::FxHashMap;
 
@@ -13,7 +14,6 @@ use super::cut_gpus::Places;
 use super::instance_request::{InstanceRequest, profile_of};
 use super::profile_names::ProfileNames;
 use super::view::label_keys;
-use crate::facts::{Gpus, Node};
 
 /// Nodes that pods cannot tell apart, numbered.
 pub(super) struct NodeKinds<'f> {

@@ -11,6 +11,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use dovetail_facts::{
+    BudgetLimit, Facts, Gpus, Node, ObjectRef, Pod, PodTemplate, Workload, WorkloadClass,
+};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{
     Device, DeviceAmount, DeviceRequest, HeldDevices, Holding, HoldingId, HoldingPhase, Job, JobId,
@@ -19,9 +22,6 @@ use dovetail_model::{
 use rustc_hash::FxHashMap;
 
 use super::kept_off::KeptOff;
-use crate::facts::{
-    BudgetLimit, Facts, Gpus, Node, ObjectRef, Pod, PodTemplate, Workload, WorkloadClass,
-};
 use crate::finding::Move;
 use crate::health::is_forgotten;
 use crate::trial::placed;

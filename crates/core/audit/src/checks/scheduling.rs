@@ -4,6 +4,7 @@ use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::DeviceState;
+use dovetail_facts::{GangCounts, Node, NumaPolicy, ObjectRef, Scoring, Workload, WorkloadClass};
 use dovetail_model::{FreeCause, Taint, TaintEffect, canonical_gpu_model, labels};
 
 use super::measured::is_idle_server;
@@ -11,10 +12,7 @@ use super::pod_request::{NodesByModel, PodRequest};
 use super::taints::{keeping_away, passes, tolerates};
 use super::{Run, View, claims_on, mend, node_ref, packing, pending, pods_of};
 use crate::catalogue::Check;
-use crate::claim::Attribution;
-use crate::facts::{Node, NumaPolicy, ObjectRef, Scoring, Workload, WorkloadClass};
-use crate::finding::Finding;
-use crate::moment::GangCounts;
+use crate::finding::{Attribution, Finding};
 use crate::remedy::PatchChange;
 
 pub(super) const RUNS: &[Run] = &[

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_facts::{Node, NodeGpus};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{MigTable, NodeAvailability, labels, to_nearest};
 
 use super::profile_names::table_of;
 use super::{View, claims_on, node_ref};
 use crate::catalogue::Check;
-use crate::facts::Node;
 use crate::finding::Finding;
-use crate::moment::NodeGpus;
 
 const HOUR_MS: u64 = 3_600_000;
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::DeviceState;
+use dovetail_facts::{Node, ObjectRef, Workload, WorkloadClass};
 use dovetail_model::labels;
 use dovetail_model::{FreeCause, NodeAvailability};
 use dovetail_units::amount::gpu_count;
@@ -13,7 +14,6 @@ use super::gpu_pods::GpuPods;
 use super::layout_advice::with_layout;
 use super::{Run, View, claims_on, measured, mend, missing_instances, node_ref, pods_of, shapes};
 use crate::catalogue::Check;
-use crate::facts::{Node, ObjectRef, WorkloadClass};
 use crate::finding::Finding;
 
 pub(super) const RUNS: &[Run] = &[
@@ -60,7 +60,7 @@ fn replicas_of_each(node: &Node, offered: i64) -> i64 {
 }
 
 fn sliced_inference(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    let serves = |workload: &&crate::Workload| workload.class == Some(WorkloadClass::Inference);
+    let serves = |workload: &&Workload| workload.class == Some(WorkloadClass::Inference);
     for workload in view.gpu_workloads().filter(serves) {
         let mut finding = Finding::new(check, &workload.owner);
         for (pod, node) in view.pods_on_gpu_nodes(workload) {
@@ -208,7 +208,7 @@ fn named(class: WorkloadClass) -> &'static str {
 }
 
 fn training_on_parts(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    let trains = |workload: &&crate::Workload| workload.class == Some(WorkloadClass::Training);
+    let trains = |workload: &&Workload| workload.class == Some(WorkloadClass::Training);
     for workload in view.gpu_workloads().filter(trains) {
         for (resource, count) in workload.gpus_per_pod() {
             let is_part = resource.contains("/mig-") || resource.ends_with(".shared");

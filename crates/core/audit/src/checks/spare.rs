@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dovetail_account::device_time::DeviceState;
+use dovetail_facts::{Node, NodeGpus, ObjectRef};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{
     DeviceRequest, FreeCause, Job, JobId, NodeAvailability, Requirement, Resources, Toleration,
@@ -27,9 +28,7 @@ use super::resource_cluster::{ResourceCluster, arranged_world};
 use super::shapes::is_unused_profile;
 use super::{View, claims_on, node_ref};
 use crate::catalogue::Check;
-use crate::facts::{Node, ObjectRef};
 use crate::finding::Finding;
-use crate::moment::NodeGpus;
 use crate::trial::placed;
 use taken::taken_by_pending;
 

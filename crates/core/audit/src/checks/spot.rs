@@ -1,11 +1,11 @@
 //! SPT: capacity that its provider may take back.
 
+use dovetail_facts::{Pod, Workload, WorkloadClass};
 use dovetail_units::amount::{unit_usd, usd};
 use dovetail_units::duration::duration_at_least;
 
 use super::{Run, View, node_ref, pods_of};
 use crate::catalogue::Check;
-use crate::facts::{Pod, Workload, WorkloadClass};
 use crate::finding::Finding;
 
 pub(super) const RUNS: &[Run] = &[

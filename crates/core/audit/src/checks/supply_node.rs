@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_facts::{Node, Pod, Workload};
 use dovetail_model::{Layout, NodeAvailability, Resources, labels};
 
 use super::View;
@@ -11,7 +12,6 @@ use super::instance_request::InstanceRequest;
 use super::node_room::requests_by_node;
 use super::oversize::fits_no_node;
 use super::profile_names::ProfileNames;
-use crate::facts::{Node, Pod, Workload};
 
 /// A node that pods can start on, and what is left of it beside those that do.
 pub(super) struct SupplyNode<'f> {

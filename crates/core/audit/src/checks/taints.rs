@@ -1,8 +1,7 @@
 //! Taints of nodes, and who tolerates them.
 
+use dovetail_facts::{Node, Workload};
 use dovetail_model::{Taint, TaintEffect};
-
-use crate::facts::{Node, Workload};
 
 /// Prefixes of taints that controllers put on nodes that start, are not ready, or are about to be
 /// removed: they come and go with the state of the node.

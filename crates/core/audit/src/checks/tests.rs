@@ -28,6 +28,7 @@ mod thresholds;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::Span;
+use dovetail_facts::*;
 use dovetail_model::{
     NodeAvailability, NodeCondition, Resources, SelectorTerm, Taint, TaintEffect, Toleration,
     requirement,
@@ -35,10 +36,7 @@ use dovetail_model::{
 
 use super::*;
 use crate::catalogue::CATALOGUE;
-use crate::facts::*;
 use crate::suppress::{Suppression, SuppressionPolicy, suppress};
-use crate::thresholds::Thresholds;
-use crate::usage::{GpuUse, UsagePeriod};
 use models::{MODELS, cheaper, hung};
 use seen::{VISIBILITY, advised, throttled};
 use sharing::SHARING;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use dovetail_account::device_time::{DeviceState, Span};
+use dovetail_facts::{Facts, Gpus, Moment, Node, ObjectRef, Pod, Workload};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::node::NAME_LABEL;
 use dovetail_model::{FreeCause, NodeAvailability, NodeCondition, labels};
@@ -14,10 +15,7 @@ use super::pending::{
 };
 use super::resource_cluster::{Hosts, PodPlaces, Removal, ResourceCluster};
 use crate::catalogue::Check;
-use crate::claim::Attribution;
-use crate::facts::{Facts, Gpus, Node, ObjectRef, Pod, Workload};
-use crate::finding::Finding;
-use crate::moment::Moment;
+use crate::finding::{Attribution, Finding};
 
 /// A check by id.
 pub(super) type Run = (&'static str, fn(&View<'_>, &'static Check, &mut Vec<Finding>));

@@ -15,10 +15,9 @@ mod tests;
 use std::cmp::Reverse;
 
 use dovetail_account::device_time::DeviceState;
+use dovetail_facts::{MONTH_MS, ObjectRef};
 
 use crate::catalogue::{CATALOGUE, Reach, check};
-use crate::facts::ObjectRef;
-use crate::moment::MONTH_MS;
 pub use periods::equal_periods;
 use reach::reach;
 

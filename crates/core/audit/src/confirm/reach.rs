@@ -1,10 +1,10 @@
 //! Which rows of a ledger a finding is about, by the reach of its check.
 
 use dovetail_account::device_time::DeviceState;
+use dovetail_facts::ObjectRef;
 
 use super::{FixedFinding, LedgerRow};
 use crate::catalogue::{Reach, check};
-use crate::facts::ObjectRef;
 
 /// The reach of the finding's check; of a check that is not in the catalogue nothing is known.
 pub(super) fn reach(finding: &FixedFinding) -> Reach {

@@ -7,13 +7,11 @@ use std::collections::BTreeMap;
 use dovetail_account::cost::{Charge, NodeBill, Paid, charges};
 use dovetail_account::device_time::DeviceState;
 use dovetail_account::split::{Headline, NodeParts, SplitMethod, Unused, headline};
+use dovetail_facts::{DeviceStates, Facts, MONTH_MS, Moment, PricedTime};
 use dovetail_model::Money;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 
 use super::NodePrice;
-use crate::claim::PricedTime;
-use crate::facts::Facts;
-use crate::moment::{DeviceStates, MONTH_MS, Moment};
 
 /// All time of a month, with what it costs.
 #[derive(Debug, Default)]
@@ -162,7 +160,7 @@ fn bills(
     let offers: BTreeMap<&str, _> = offers.collect();
     let nodes = moment.nodes.iter().zip(&states.gpus).zip(prices).enumerate();
     let bill = |(place, ((node, gpus), price)): (usize, ((&_, &BTreeMap<_, _>), &NodePrice))| {
-        let node: &crate::moment::NodeGpus = node;
+        let node: &dovetail_facts::NodeGpus = node;
         // A node that is not among the facts has no time.
         if gpus.is_empty() {
             return None;

@@ -1,9 +1,9 @@
 //! Since when the objects of a finding are there: as long as that a fault of theirs may be, where
 //! nothing says it more closely.
 
+use dovetail_facts::Facts;
 use rustc_hash::FxHashMap;
 
-use crate::facts::Facts;
 use crate::finding::Finding;
 
 /// When pods got their nodes and nodes joined.

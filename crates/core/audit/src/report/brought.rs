@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::DeviceState;
+use dovetail_facts::{DeviceStates, DeviceWaste, Facts, Moment, PricedTime};
 use dovetail_model::FreeCause;
 
 use super::amounts::Times;
@@ -16,10 +17,7 @@ use super::room::Freed;
 use super::starting::{Starting, Takes};
 use crate::attribution::Taken;
 use crate::catalogue::Worth;
-use crate::claim::{DeviceWaste, PricedTime};
-use crate::facts::Facts;
 use crate::finding::Finding;
-use crate::moment::{DeviceStates, Moment};
 
 /// What mending one finding brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

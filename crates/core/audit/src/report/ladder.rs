@@ -1,8 +1,9 @@
 //! What is left after each layer of findings.
 
+use dovetail_facts::PricedTime;
+
 use super::PricedFinding;
 use crate::catalogue::Layer;
-use crate::claim::PricedTime;
 
 /// The cluster after all findings of a layer, and of those before it, are mended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

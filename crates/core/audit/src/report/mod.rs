@@ -15,14 +15,12 @@ use std::collections::BTreeMap;
 
 use dovetail_account::device_time::DeviceState;
 use dovetail_account::split::Headline;
+use dovetail_facts::{DeviceStates, Facts, Moment, PricedTime};
 use dovetail_model::Money;
 
 use crate::attribution::{Settled, Taken, settle_and_tell};
 use crate::checks::audit_at;
-use crate::claim::PricedTime;
-use crate::facts::Facts;
 use crate::finding::Finding;
-use crate::moment::{DeviceStates, Moment};
 use crate::suppress::{SuppressionPolicy, suppress};
 pub use amounts::MonthFigure;
 use amounts::{ReportAmounts, Times, amounts};

@@ -10,8 +10,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_facts::Moment;
+
 use crate::finding::{Finding, Move};
-use crate::moment::Moment;
 
 /// What is moved, by the names of nodes.
 pub(super) struct Moved<'f> {

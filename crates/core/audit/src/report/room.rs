@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_facts::{Facts, MONTH_MS, Moment, NodeGpus};
 use dovetail_model::{GpuFraction, Owner, Snapshot};
-
-use crate::facts::Facts;
-use crate::moment::{MONTH_MS, Moment, NodeGpus};
 
 /// Time that holders would leave, in milli-GPU × ms of a month, by holder and place of the node.
 pub(super) type Freed = BTreeMap<(Option<u32>, usize), i128>;

@@ -3,12 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_facts::{Facts, MONTH_MS, Moment, PendingDemand, devices_by_node};
 use dovetail_model::{Event, Holding, Node, NodeAvailability, Owner};
 
 use super::room::{Freed, leaving, units_milli};
-use crate::facts::Facts;
 use crate::health::repair_marks;
-use crate::moment::{MONTH_MS, Moment, PendingDemand, devices_by_node};
 use crate::trial::Changing;
 
 /// Keys of taints that Kubernetes sets by the state of a node.

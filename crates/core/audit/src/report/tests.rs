@@ -7,6 +7,10 @@ use std::collections::BTreeMap;
 use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_account::split::SplitMethod;
 use dovetail_cases::cases;
+use dovetail_facts::{
+    Container, GpuUse, Gpus, HeldGpus, HeldState, Matched, Node, NodeGpus, ObjectRef,
+    PendingDemand, Pod, Units, UsagePeriod, Workload, device_states, measure,
+};
 use dovetail_model::{
     DeviceAmount, DeviceRequest, FreeCause, GpuFraction, GpuParts, Holding, HoldingId,
     HoldingPhase, Job, JobId, Mode, Money, Node as ModelNode, NodeAvailability, Owner, Requirement,
@@ -16,10 +20,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::catalogue::{Layer, Worth};
-use crate::facts::{Container, Gpus, Node, ObjectRef, Pod, Workload};
-use crate::measured_use::{Matched, measure};
-use crate::moment::{HeldGpus, HeldState, NodeGpus, PendingDemand, Units, device_states};
-use crate::usage::{GpuUse, UsagePeriod};
 
 const GPU: &str = "nvidia.com/gpu";
 const HOUR_MS: u64 = 3_600_000;
@@ -254,7 +254,7 @@ fn a_node_that_is_paid_in_advance_does_not_leave_the_bill() {
 fn a_gang_that_waits_is_not_in_the_month_of_gpus_without_measurement() {
     let (mut facts, mut moment) =
         cluster(&[(8, NodeAvailability::Ready, 8), (8, NodeAvailability::Ready, 8)]);
-    moment.held[1].gang = Some(crate::moment::GangCounts { min: 2, placed: 1, pending: 1 });
+    moment.held[1].gang = Some(dovetail_facts::GangCounts { min: 2, placed: 1, pending: 1 });
     let states = device_states(&mut facts, &moment).unwrap();
     let price = NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) };
     let found = report(&facts, &moment, states, &[price; 2], &SuppressionPolicy::default());

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::division::{Asks, divide};
 use super::quota::{Quota, Rank, UsageScope};
-use crate::terms::KaiTerms;
+use crate::turn_terms::KaiTerms;
 
 const AXES: [Axis; 3] = [Axis::Gpu, Axis::Cpu, Axis::Memory];
 

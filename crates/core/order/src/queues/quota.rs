@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::kai::FairShares;
-use crate::terms::ShareTerms;
+use crate::turn_terms::ShareTerms;
 
 /// Shares are counted in parts of a billion of what the cluster has.
 pub const WHOLE: i128 = 1_000_000_000;

@@ -14,7 +14,7 @@ use dovetail_model::{Charge, Queue, QueueName, QueueUsage};
 
 use super::model_weights::ModelWeights;
 use super::quota::{Quota, Rank, UsageScope, share};
-use crate::terms::UsageTerms;
+use crate::turn_terms::UsageTerms;
 
 /// The whole cluster for a second.
 const CLUSTER_SECOND: f64 = 1e9;

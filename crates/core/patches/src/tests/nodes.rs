@@ -1,6 +1,6 @@
 //! Changes of nodes and node pools.
 
-use dovetail_audit::Node;
+use dovetail_facts::Node;
 
 use super::*;
 

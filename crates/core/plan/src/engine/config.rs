@@ -56,7 +56,7 @@ impl Default for EngineConfig {
             order: Order::default(),
             naive: false,
             record_decisions: false,
-            max_index_bytes: crate::index::DEFAULT_MAX_BYTES,
+            max_index_bytes: dovetail_finder::index::DEFAULT_MAX_BYTES,
             preemption: PreemptionConfig::default(),
             ends_at_claims: false,
             turns: Turns::default(),

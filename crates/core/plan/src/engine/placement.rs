@@ -8,11 +8,9 @@ use dovetail_model::{
 
 use super::config::EngineConfig;
 use super::jobs::JobRecord;
-use crate::finder::Finder;
 use crate::gang::{Gang, PlacedPod, Placer};
-use crate::index::Index;
-use crate::naive::Naive;
 use crate::pending::ClassKey;
+use dovetail_finder::{Finder, Index, Naive};
 use dovetail_policy::Policy;
 use dovetail_state::State;
 use dovetail_state::cause::Help;

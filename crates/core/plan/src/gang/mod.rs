@@ -19,7 +19,7 @@ use dovetail_model::{
     ReservationId,
 };
 
-use crate::finder::Finder;
+use dovetail_finder::Finder;
 use dovetail_policy::Policy;
 use dovetail_state::State;
 use dovetail_state::holdings::HoldingRecord;

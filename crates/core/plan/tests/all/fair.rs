@@ -9,7 +9,7 @@ use dovetail_model::{
     PodSet, PreemptReason, Queue, Requirement, Snapshot,
 };
 use dovetail_order::queues::quota::UsageScope;
-use dovetail_order::terms::QueueTerms;
+use dovetail_order::turn_terms::QueueTerms;
 use dovetail_order::{ModelWeights, Turns};
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Batch, BlockingBudgets, Engine, Order, PolicySpec, PreemptionConfig};

@@ -1,7 +1,7 @@
 //! The tournament tree against a list of keys.
 
 use dovetail_cases::cases;
-use dovetail_plan::index::wide_tree::WideTree;
+use dovetail_finder::index::wide_tree::WideTree;
 use proptest::prelude::*;
 
 proptest! {

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::status::{phase, says_of_this};
 use crate::queues::engine_name;
-use dovetail_translate::{Facts, Rules, pod};
+use dovetail_translate::{ReferredObjects, Rules, pod};
 
 /// Pods of one reservation, at most.
 const MOST_PODS: u32 = 10_000;
@@ -31,7 +31,11 @@ pub enum Unusable {
 }
 
 /// What is to be reserved.
-pub fn booking(object: &Reservation, facts: &Facts, rules: &Rules) -> Result<Booking, Unusable> {
+pub fn booking(
+    object: &Reservation,
+    facts: &ReferredObjects,
+    rules: &Rules,
+) -> Result<Booking, Unusable> {
     let time = |field: &'static str, text: &str| {
         let read = text.parse::<Timestamp>().ok();
         let read = read.and_then(|at| u64::try_from(at.as_millisecond()).ok());
@@ -117,13 +121,13 @@ mod tests {
     }
 
     fn read(change: impl Fn(&mut Value)) -> Result<Booking, Unusable> {
-        booking(&reservation(change), &Facts::default(), &Rules::default())
+        booking(&reservation(change), &ReferredObjects::default(), &Rules::default())
     }
 
     /// Otherwise it would depend on what nodes offered when it was read.
     #[test]
     fn a_reservation_asks_nothing_of_who_shares_gpus() {
-        let mut facts = Facts::default();
+        let mut facts = ReferredObjects::default();
         facts.offers.add(REPLICAS_AS_GPUS);
         let shared = booking(&reservation(|_| {}), &facts, &Rules::default()).expect("read");
         assert!(shared.requirement.rules.is_empty(), "{:?}", shared.requirement.rules);
@@ -188,7 +192,8 @@ mod tests {
     fn a_status_says_if_no_node_is_large_enough() {
         let object = reservation(|_| {});
         let says = |too_large| {
-            let booking = booking(&object, &Facts::default(), &Rules::default()).expect("read");
+            let booking =
+                booking(&object, &ReferredObjects::default(), &Rules::default()).expect("read");
             let verdict = BookingVerdict::Refused { earliest_ms: None, too_large };
             let booked = Booked { verdict, ..Booked::requested(booking, 0) };
             let status = status(&object, Ok(&booked), true).expect("it is refused");
@@ -209,7 +214,9 @@ mod tests {
             })
         };
         let admitted = |object: &Reservation| {
-            booking(object, &Facts::default(), &Rules::default()).expect("read").was_admitted
+            booking(object, &ReferredObjects::default(), &Rules::default())
+                .expect("read")
+                .was_admitted
         };
         assert!(admitted(&with("Active", 3)) && !admitted(&with("Active", 2)));
         assert!(is_settled(&with("Refused", 3)) && !is_settled(&with("Refused", 2)));

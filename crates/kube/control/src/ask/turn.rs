@@ -4,7 +4,7 @@ use dovetail_cluster::queues::shown_name;
 use dovetail_model::JobId;
 use dovetail_order::Order;
 use dovetail_order::queues::quota::UsageScope;
-use dovetail_order::terms::{LevelTerms, QueueTerms, StandingTerms, TurnTerms};
+use dovetail_order::turn_terms::{LevelTerms, QueueTerms, StandingTerms, TurnTerms};
 use serde::Serialize;
 
 use crate::schedule::Scheduler;

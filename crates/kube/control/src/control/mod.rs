@@ -4,9 +4,9 @@
 //! happens to it, in which order and when.
 
 mod input;
+mod leader_state;
 mod output;
 mod pending_log;
-mod term;
 
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +22,7 @@ use crate::learned::ConfigMapName;
 use crate::record::{RecordEntry, Recording};
 use crate::request::Now;
 use crate::schedule::Comparison;
-use term::LeaderState;
+use leader_state::LeaderState;
 
 /// How a scheduler decides and what it says.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

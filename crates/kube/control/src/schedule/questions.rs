@@ -7,7 +7,7 @@ use dovetail_cluster::reservations::{self, Unusable};
 use dovetail_cluster::world::PodKey;
 use dovetail_model::{Booked, JobId, Owner, PendingReason, QueueUsage, Snapshot};
 use dovetail_objects::{Pod, Queue, Reservation};
-use dovetail_order::terms::TurnTerms;
+use dovetail_order::turn_terms::TurnTerms;
 use dovetail_plan::explain::Relaxation;
 use dovetail_plan::{QueueUse, View};
 use serde_json::Value;

@@ -342,7 +342,7 @@ impl Pseudonyms {
 
     /// Of a model's name its size stays, as in arguments.
     fn model(&mut self, name: &str) -> String {
-        match dovetail_audit::ServedModel::of_name(name).map(crate::facts::model::argument) {
+        match dovetail_facts::ServedModel::of_name(name).map(crate::facts::model::argument) {
             Some(told) => format!("{}/{}", self.hash(name), told.trim_start_matches("--model=")),
             None => self.hash(name),
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::{Advice, NumaPolicy, ObjectRef, Recommended};
+use dovetail_facts::{Advice, NumaPolicy, ObjectRef, Recommended};
 use dovetail_objects::json::{JsonQuantity, nullable};
 use serde::Deserialize;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use dovetail_audit::{HeldGpus, Node};
+use dovetail_facts::{HeldGpus, Node};
 use dovetail_model::is_gpu_resource;
 
 use super::pods::{PodRecord, PodTemplateGroup};

@@ -1,7 +1,7 @@
 //! What a workload does, and whether its pods start together: as far as kinds, labels and images of
 //! known servers tell. Where they do not, nobody knows.
 
-use dovetail_audit::{PodTemplate, WorkloadClass};
+use dovetail_facts::{PodTemplate, WorkloadClass};
 use dovetail_objects::labels;
 
 use dovetail_objects::{Labels, owner_kind};

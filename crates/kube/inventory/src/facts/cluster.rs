@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use dovetail_audit::{Advice, BudgetLimit, NumaPolicy, ObjectRef, Scoring};
+use dovetail_facts::{Advice, BudgetLimit, NumaPolicy, ObjectRef, Scoring};
 use dovetail_model::is_gpu_resource;
 use dovetail_objects::json::{JsonQuantity, nullable};
 use dovetail_objects::{DisruptionBudget, read};

@@ -1,6 +1,6 @@
 //! StatefulSets that delete the volumes of a replica which a smaller number of replicas removes.
 
-use dovetail_audit::{ObjectRef, Workload};
+use dovetail_facts::{ObjectRef, Workload};
 use serde_json::Value;
 
 use super::inventory::Inventory;

@@ -5,10 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_audit::{
-    Gpus, Node as FactNode, PendingDemand, PendingGang, Untold, jobs_without_node,
-};
+use dovetail_audit::jobs_without_node;
 use dovetail_cluster::world::{Change, Patience, Settings, World};
+use dovetail_facts::{Gpus, Node as FactNode, PendingDemand, PendingGang, Untold};
 use dovetail_model::{Bounds, Job, JobId, NodeAvailability, Queue, Snapshot, is_gpu_resource};
 use dovetail_objects::{Kind, Object, Pod};
 use dovetail_translate::{NotYet, Rules};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::{MemoryKills, ObjectRef, Workload};
+use dovetail_facts::{MemoryKills, ObjectRef, Workload};
 
 use super::inventory::Inventory;
 use super::life::LifeRecord;

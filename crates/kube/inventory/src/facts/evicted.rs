@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::{ObjectRef, Workload};
+use dovetail_facts::{ObjectRef, Workload};
 use serde_json::Value;
 
 use super::cluster::BudgetObject;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::{GangCounts, ObjectRef, PendingGang, Workload};
+use dovetail_facts::{GangCounts, ObjectRef, PendingGang, Workload};
 use dovetail_objects::{Kind, Object, Pod, WorkloadKind, labels};
 use dovetail_translate::gang::{GangName, GangSource, gang_of};
 

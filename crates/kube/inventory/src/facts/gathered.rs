@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::{
+use dovetail_facts::{
     Advice, Budget, Container, Facts, HeldGpus, MemoryKills, Moment, Namespace, Node, NodeGpus,
     ObjectRef, Units, Workload,
 };

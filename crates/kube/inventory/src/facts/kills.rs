@@ -2,7 +2,7 @@
 //! was started again and the last end alone, and its own where it is over: what was before that is
 //! told by nobody.
 
-use dovetail_audit::MemoryKills;
+use dovetail_facts::MemoryKills;
 
 use super::detail::{ContainerStatusDetail, PodStatusDetail, TerminatedDetail};
 

@@ -2,7 +2,7 @@
 //! the StatefulSet of its workers, and is controlled by that of all leaders: the set is at the top
 //! of both.
 
-use dovetail_audit::ObjectRef;
+use dovetail_facts::ObjectRef;
 
 use super::owner::Owners;
 use super::pods::Pods;

@@ -5,7 +5,7 @@ use dovetail_objects::labels;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dovetail_audit::{MemoryKills, ObjectRef};
+use dovetail_facts::{MemoryKills, ObjectRef};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::is_gpu_resource;
 use dovetail_objects::Pod;

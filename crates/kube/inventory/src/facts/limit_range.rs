@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::{Container, ContainerKind};
+use dovetail_facts::{Container, ContainerKind};
 use dovetail_model::Quantity;
 use dovetail_objects::json::{JsonQuantity, nullable};
 use serde::Deserialize;

@@ -1,7 +1,7 @@
 //! What the words of a container's command say of the model that it serves: how many weights, at
 //! how many bits. Nothing else of them is kept.
 
-use dovetail_audit::ServedModel;
+use dovetail_facts::ServedModel;
 
 /// Flags of inference servers that name a model.
 const NAMES: [&str; 5] =

@@ -3,7 +3,8 @@
 use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
-use dovetail_audit::{Gpus, Node, NodeGpus, ObjectRef, Units, names_a_repair, repair_word};
+use dovetail_audit::{names_a_repair, repair_word};
+use dovetail_facts::{Gpus, Node, NodeGpus, ObjectRef, Units};
 use dovetail_gpus::{self as gpus, GpuCount, KnownLayouts, model_label, node_gpus_like};
 use dovetail_model::{GpuFraction, GpuParts, NodeAvailability, is_gpu_resource};
 use dovetail_objects::{Labels, Node as Object};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::{ObjectRef, RemovalRule, ZeroBudget};
+use dovetail_facts::{ObjectRef, RemovalRule, ZeroBudget};
 use dovetail_units::duration::parse_duration;
 use serde_json::Value;
 

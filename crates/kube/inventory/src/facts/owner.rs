@@ -3,7 +3,7 @@
 use dovetail_objects::labels;
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::ObjectRef;
+use dovetail_facts::ObjectRef;
 
 use super::api_group::group_of;
 use super::detail::OwnerDetail;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_audit::ObjectRef;
+use dovetail_facts::ObjectRef;
 use serde_json::Value;
 
 use super::inventory::Inventory;

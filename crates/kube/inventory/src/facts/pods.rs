@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_audit::{HeldState, MemoryKills, ObjectRef, Pod as FactPod, PodTemplate};
+use dovetail_facts::{HeldState, MemoryKills, ObjectRef, Pod as FactPod, PodTemplate};
 use dovetail_model::is_gpu_resource;
 use dovetail_objects::Pod;
 use rustc_hash::FxHashMap;

@@ -4,7 +4,7 @@
 use dovetail_objects::labels;
 use std::collections::BTreeSet;
 
-use dovetail_audit::{HeldState, MemoryKills, ObjectRef, Pod as FactPod, PodTemplate};
+use dovetail_facts::{HeldState, MemoryKills, ObjectRef, Pod as FactPod, PodTemplate};
 use dovetail_objects::{Pod, PodPhase};
 
 use super::claims::ClaimOf;

@@ -1,7 +1,7 @@
 //! Whether the API server would let pods in that are like those that are there: a LimitRange or a
 //! quota may be younger than they are, and then a pod that is evicted has no successor.
 
-use dovetail_audit::{Container, Workload};
+use dovetail_facts::{Container, Workload};
 use dovetail_objects::Pod;
 
 use super::inventory::Inventory;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_audit::{Autoscaler, ObjectRef};
+use dovetail_facts::{Autoscaler, ObjectRef};
 use dovetail_objects::json::nullable;
 use serde::Deserialize;
 

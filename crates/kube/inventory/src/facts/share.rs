@@ -1,6 +1,6 @@
 //! How much of GPUs a pod holds where it says so in percent of their compute (HAMi).
 
-use dovetail_audit::{Container, ContainerKind};
+use dovetail_facts::{Container, ContainerKind};
 use dovetail_model::{GpuFraction, GpuParts};
 use dovetail_objects::labels;
 

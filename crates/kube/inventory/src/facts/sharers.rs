@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::{HeldGpus, NodeGpus, PodName, Workload};
+use dovetail_facts::{HeldGpus, NodeGpus, PodName, Workload};
 use dovetail_model::in_proportion;
 use dovetail_objects::Pod;
 

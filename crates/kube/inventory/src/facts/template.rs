@@ -3,7 +3,7 @@
 use dovetail_objects::labels;
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::{Container, ContainerKind, HostPorts, PodTemplate, ServedModel, SharedMemory};
+use dovetail_facts::{Container, ContainerKind, HostPorts, PodTemplate, ServedModel, SharedMemory};
 use dovetail_model::requirement::Operator;
 use dovetail_model::{NodeCondition, SelectorTerm, Toleration};
 use dovetail_objects::json::{JsonQuantity, JsonText};

@@ -15,7 +15,7 @@ pub struct Tenant {
     pub pod: String,
     /// The node it is bound to.
     pub node: String,
-    /// Place of its workload in [`dovetail_audit::Facts::workloads`].
+    /// Place of its workload in [`dovetail_facts::Facts::workloads`].
     pub workload: usize,
     /// Thousandths of a vCPU kept for it.
     pub cpu_milli: u64,

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::{Autoscaler, ObjectRef, Pod as FactPod, ToCome, Workload};
+use dovetail_facts::{Autoscaler, ObjectRef, Pod as FactPod, ToCome, Workload};
 use dovetail_model::is_gpu_resource;
 use dovetail_objects::{Pod, labels, read};
 use serde_json::{Value, json};

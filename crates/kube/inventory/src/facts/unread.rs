@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::{NodeGpus, PendingDemand, Untold};
+use dovetail_facts::{NodeGpus, PendingDemand, Untold};
 use dovetail_gpus::discovered_gpus;
 use dovetail_model::is_gpu_resource;
 use dovetail_objects::Node;

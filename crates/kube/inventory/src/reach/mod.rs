@@ -9,10 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use dovetail_audit::{ObjectRef, Workload, comes_and_goes};
+use dovetail_audit::comes_and_goes;
+use dovetail_facts::{ObjectRef, Workload};
 use dovetail_model::{Node, NodeAvailability, Taint, TaintEffect, Toleration, is_gpu_resource};
 use dovetail_objects::{Object, Pod};
-use dovetail_translate::{Facts as Volumes, NodeSetting, Rules, node};
+use dovetail_translate::{NodeSetting, ReferredObjects as Volumes, Rules, node};
 
 pub use apart::Apart;
 use platform::Platforms;

@@ -1,6 +1,6 @@
 //! Autoscalers of every kind, and the pods that they scale.
 
-use dovetail_audit::Autoscaler;
+use dovetail_facts::Autoscaler;
 use dovetail_inventory::dump::{Keeper, Pseudonyms};
 use serde_json::{Value, json};
 

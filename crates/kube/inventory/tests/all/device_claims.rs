@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::device_states;
+use dovetail_facts::device_states;
 use dovetail_inventory::dump::{Keeper, Pseudonyms, read_objects};
 use dovetail_inventory::facts::{Gathered, Inventory};
 use dovetail_model::{GpuFraction, GpuParts};

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::{
+use dovetail_facts::{
     BudgetLimit, HeldState, MONTH_MS, MemoryKills, ObjectRef, Scoring, ServedModel, SharedMemory,
     WorkloadClass, device_states,
 };
@@ -305,7 +305,7 @@ fn kills_of_pods_that_are_over_are_those_of_their_owner() {
         // Its owner is another one, and runs nothing.
         over("o-0", "Job/other", 2),
     ]);
-    let kills = |workload: &dovetail_audit::Workload| {
+    let kills = |workload: &dovetail_facts::Workload| {
         let kills = workload.memory_kills.expect("they are known");
         (workload.pods[0].name.clone(), kills.proven, kills.may_be_more)
     };

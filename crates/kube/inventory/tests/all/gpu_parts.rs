@@ -1,7 +1,8 @@
 //! Pods move only to nodes whose units of a resource are the same part of a GPU as those that they
 //! have, whichever label, count or instance type shows what the units are.
 
-use dovetail_audit::{audit, device_states};
+use dovetail_audit::audit;
+use dovetail_facts::device_states;
 use dovetail_inventory::dump::{Keeper, Pseudonyms};
 use serde_json::{Value, json};
 

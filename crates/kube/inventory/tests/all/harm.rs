@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_audit::{Finding, ObjectRef, audit, device_states};
+use dovetail_audit::{Finding, audit};
+use dovetail_facts::{ObjectRef, device_states};
 use dovetail_inventory::facts::Gathered;
 use dovetail_trials::{SafePatch, SafePatches, safe_patches};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::device_states;
+use dovetail_facts::device_states;
 use dovetail_model::MigTable;
 use serde_json::{Value, json};
 

@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::{Finding, ObjectRef, audit, device_states};
+use dovetail_audit::{Finding, audit};
+use dovetail_facts::{ObjectRef, device_states};
 use dovetail_inventory::facts::Gathered;
 use dovetail_patches::{FactsByOwner, Form, Patch, patches};
 use dovetail_trials::{SafePatch, safe_patches};
@@ -671,12 +672,13 @@ fn judge(seed: u64, counts: &mut Counts) {
 }
 
 #[test]
+#[allow(clippy::print_stderr, reason = "what was counted is worth a look: --nocapture shows it")]
 fn no_first_part_of_the_patches_takes_the_last_node_of_a_pod() {
     let worlds = std::env::var(WORLDS).ok().and_then(|count| count.parse().ok()).unwrap_or(300);
     let mut counts = Counts::default();
     (0..worlds).for_each(|seed| judge(seed, &mut counts));
     let Counts { harmless, written, harmful, withheld } = counts;
-    println!(
+    eprintln!(
         "{worlds} worlds: {written} of {harmless} harmless patches are written, {harmful} harmful"
     );
     // Without the check the harmful ones would be written.

@@ -1,6 +1,6 @@
 //! What NodePools and pods say of the removal of empty nodes.
 
-use dovetail_audit::{ObjectRef, RemovalRule, ZeroBudget};
+use dovetail_facts::{ObjectRef, RemovalRule, ZeroBudget};
 use dovetail_inventory::dump::Keeper;
 use serde_json::{Value, json};
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_audit::{Finding, ObjectRef, audit, device_states};
+use dovetail_audit::{Finding, audit};
+use dovetail_facts::{ObjectRef, device_states};
 use dovetail_inventory::dump::{Keeper, Pseudonyms};
 use dovetail_inventory::facts::Gathered;
 use dovetail_trials::safe_patches;

@@ -19,7 +19,7 @@ mod priority;
 mod ray;
 mod sizes;
 mod slices;
-mod terms;
+mod sources;
 pub mod topology;
 mod workload;
 
@@ -32,11 +32,11 @@ use dovetail_objects::labels::{KAI_GROUP, VOLCANO_GROUP};
 pub use decision::{decision, decision_beside, gang_decision, size_beside, size_in};
 pub use job::JOB_NAME;
 pub use plain::TERMS_OF_GANGS;
-pub use terms::{
+pub use sources::{
     GangName, GangObjects, GangSource, GangTerms, ON_LOST_MEMBER, OnLostMember, RoleSource,
     RoleTerms, Slices,
 };
-use terms::{count, impossible, on_lost_member, said, same};
+use sources::{count, impossible, on_lost_member, said, same};
 pub use workload::{check_apart, made_by};
 
 use super::levels::KnownLevels;

@@ -8,7 +8,7 @@ use dovetail_model::{
 use dovetail_objects::{CsiNode, Kind, Node, Object, Pod};
 use dovetail_translate::counting::asked_by;
 use dovetail_translate::{
-    Facts, NodeSetting, NotYet, REPLICAS_AS_GPUS, Rules, held, node, pod, twice_offered,
+    NodeSetting, NotYet, REPLICAS_AS_GPUS, ReferredObjects, Rules, held, node, pod, twice_offered,
 };
 use serde_json::{Value, json};
 
@@ -25,13 +25,13 @@ fn a_pod(spec: Value) -> Pod {
     }
 }
 
-fn required(spec: Value, facts: &Facts) -> Result<Requirement, NotYet> {
+fn required(spec: Value, facts: &ReferredObjects) -> Result<Requirement, NotYet> {
     pod(&a_pod(spec), facts, &Rules::default())
 }
 
 /// Facts from objects by kind.
-fn facts(objects: &[(Kind, Value)]) -> Facts {
-    let mut facts = Facts::default();
+fn facts(objects: &[(Kind, Value)]) -> ReferredObjects {
+    let mut facts = ReferredObjects::default();
     for (kind, value) in objects {
         match read(*kind, value) {
             Object::Claim(claim) => drop(facts.set_claim(*claim)),
@@ -90,7 +90,7 @@ fn node_selector_and_affinity_become_conditions() {
         {"matchExpressions": [{"key": "cores", "operator": "Gt", "values": ["many"]}]},
         {},
     ]}}}});
-    let found = required(spec, &Facts::default()).unwrap();
+    let found = required(spec, &ReferredObjects::default()).unwrap();
     assert_eq!(
         conditions(&found),
         [
@@ -100,7 +100,10 @@ fn node_selector_and_affinity_become_conditions() {
     );
     let nowhere = json!({"affinity": {"nodeAffinity":
         {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}}});
-    assert_eq!(conditions(&required(nowhere, &Facts::default()).unwrap()), ["NodeAffinity: "]);
+    assert_eq!(
+        conditions(&required(nowhere, &ReferredObjects::default()).unwrap()),
+        ["NodeAffinity: "]
+    );
 }
 
 #[test]
@@ -108,7 +111,7 @@ fn tolerations_that_tolerate_nothing_are_left_out() {
     let spec = json!({"tolerations": [
         {"operator": "Exists"}, {"key": "a", "value": "b", "effect": "NoExecute"},
         {"key": "a", "operator": "Gt", "value": "1"}, {"key": "a", "effect": "Later"}]});
-    let found = required(spec, &Facts::default()).unwrap().tolerations;
+    let found = required(spec, &ReferredObjects::default()).unwrap().tolerations;
     assert_eq!(found.len(), 2);
     assert!(found[0].any_value && found[0].key.is_empty() && found[0].effect.is_none());
     assert_eq!((found[1].value.as_str(), found[1].effect), ("b", Some(TaintEffect::NoExecute)));
@@ -131,7 +134,7 @@ fn spread_and_affinity_become_rules_over_named_counters() {
                 {"topologyKey": "host", "labelSelector": {}, "namespaceSelector": {}}]},
             "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
                 {"topologyKey": "host", "labelSelector": web}]}}});
-    let found = required(spec, &Facts::default()).unwrap();
+    let found = required(spec, &ReferredObjects::default()).unwrap();
     let rules: Vec<(&str, &str, RuleKind)> =
         found.rules.iter().map(|rule| (&*rule.selector, &*rule.label, rule.kind.clone())).collect();
     let together = "in [everything]: everything and in a,b: app=web";
@@ -155,9 +158,9 @@ fn ports_and_disks_keep_off_those_they_conflict_with() {
         json!({"containers": [{"ports": [{"hostPort": 80, "hostIP": address}]}],
             "volumes": [{"gcePersistentDisk": {"pdName": "d", "readOnly": read_only}}]})
     };
-    let every = required(spec("", false), &Facts::default()).unwrap();
-    let one = required(spec("10.0.0.1", true), &Facts::default()).unwrap();
-    let other = required(spec("10.0.0.2", true), &Facts::default()).unwrap();
+    let every = required(spec("", false), &ReferredObjects::default()).unwrap();
+    let one = required(spec("10.0.0.1", true), &ReferredObjects::default()).unwrap();
+    let other = required(spec("10.0.0.2", true), &ReferredObjects::default()).unwrap();
     let conflict = |a: &Requirement, b: &Requirement, cause| {
         let of_cause = b.rules.iter().filter(|rule| rule.cause == cause);
         of_cause.into_iter().any(|rule| a.counts_into.contains(&rule.selector))
@@ -294,7 +297,7 @@ fn wishes_become_points() {
         "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
             like(30, "ssd"), like(10, "nvme"), {"weight": 50, "preference": {}}]}}});
     let points = |spec: &Value| {
-        let found = required(spec.clone(), &Facts::default()).unwrap();
+        let found = required(spec.clone(), &ReferredObjects::default()).unwrap();
         let preferences = found.preferences.into_iter();
         preferences.map(|p| (p.points, p.to)).collect::<Vec<(i64, Preferred)>>()
     };
@@ -317,7 +320,7 @@ fn images_of_containers_and_volumes_are_looked_for_by_full_name() {
         "volumes": [{"name": "weights", "image": {"reference": "weights@sha256:9b0a"}},
             {"name": "scratch", "emptyDir": {}}]});
     let wish = |spec: &Value| {
-        let found = required(spec.clone(), &Facts::default()).unwrap().preferences;
+        let found = required(spec.clone(), &ReferredObjects::default()).unwrap().preferences;
         found.into_iter().rev().find_map(|preference| match preference.to {
             Preferred::Images(names) => Some((preference.points, names)),
             _ => None,
@@ -360,10 +363,10 @@ fn gpus_of_a_device_plugin_are_counted_devices() {
     assert_eq!(taints, ["gpu"]);
     assert!(made.unschedulable);
     let spec = json!({"containers": [{"resources": {"requests": {"nvidia.com/gpu": "2"}}}]});
-    let asked = required(spec.clone(), &Facts::default()).unwrap();
+    let asked = required(spec.clone(), &ReferredObjects::default()).unwrap();
     assert_eq!(asked.device, DeviceRequest::Whole { count: 2, same_island: false });
     assert!(asked.resources.extended.is_empty());
-    assert_eq!(held(&a_pod(spec), &Facts::default(), &Rules::default()).devices, 2);
+    assert_eq!(held(&a_pod(spec), &ReferredObjects::default(), &Rules::default()).devices, 2);
 }
 
 #[test]
@@ -385,7 +388,7 @@ fn a_node_whose_devices_two_systems_give_out_is_not_used() {
 #[test]
 fn causes_are_those_of_the_plugins() {
     let spec = json!({"hostNetwork": true, "hostUsers": false});
-    let found = required(spec, &Facts::default()).unwrap();
+    let found = required(spec, &ReferredObjects::default()).unwrap();
     assert_eq!(found.node_conditions[0].cause, ConditionCause::DeclaredFeatures);
     assert_eq!(
         conditions(&found),
@@ -399,7 +402,7 @@ fn only_pods_that_dovetail_places_keep_classes_on_shared_gpus_apart() {
     let mut shares = a_pod(json!({}));
     shares.requests.extended.insert("nvidia.com/gpu.shared".to_owned(), 1);
     shares.meta.labels = [("dovetail.dev/class", "inference")].into_iter().collect();
-    let facts = Facts::default();
+    let facts = ReferredObjects::default();
     let of = |mixes_shared_gpus| {
         let rules = Rules { mixes_shared_gpus, ..Rules::default() };
         let found = pod(&shares, &facts, &rules).expect("a pod");
@@ -442,8 +445,8 @@ fn pods_that_request_gpus_share_them_where_these_are_replicas() {
     let mut asks = a_pod(json!({}));
     asks.requests.extended.insert("nvidia.com/gpu".to_owned(), 1);
     asks.meta.labels = [("dovetail.dev/class", "inference")].into_iter().collect();
-    let mut facts = Facts::default();
-    let of = |facts: &Facts, mixes_shared_gpus| {
+    let mut facts = ReferredObjects::default();
+    let of = |facts: &ReferredObjects, mixes_shared_gpus| {
         let rules = Rules { mixes_shared_gpus, ..Rules::default() };
         let found = pod(&asks, facts, &rules).expect("a pod");
         (found.rules.len(), found.node_conditions.len(), asked_by(&asks, facts, &rules).len())
@@ -457,7 +460,7 @@ fn pods_that_request_gpus_share_them_where_these_are_replicas() {
 fn the_scheduler_s_own_node_selector_counts_as_if_each_pod_asked_for_it() {
     let labels = [("pool".to_owned(), "gpu".to_owned())];
     let rules = Rules { node_selector: labels.into(), ..Rules::default() };
-    let facts = Facts::default();
+    let facts = ReferredObjects::default();
     let plain = pod(&a_pod(json!({})), &facts, &rules).unwrap();
     assert_eq!(plain, required(json!({"nodeSelector": {"pool": "gpu"}}), &facts).unwrap());
     // It never widens what the pod itself asks for.

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_facts::{Node, Workload};
 use dovetail_model::{NodeAvailability, NodeCondition, Toleration};
 use rustc_hash::FxHashMap;
 
 use crate::checks::View;
 use crate::checks::consolidation::removals;
 use crate::checks::taints::{is_given_toleration, keeping_away, passes};
-use crate::facts::{Node, Workload};
 
 /// Everything that decides which nodes the pods of a workload accept for a resource.
 #[derive(PartialEq, Eq, Hash)]

@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use dovetail_facts::{ObjectRef, Pod, Workload};
 use dovetail_model::{HoldingId, Job, JobId, Snapshot};
 use rustc_hash::FxHashMap;
 
 use super::{ResourceCluster, RunningPod, Staying};
 use crate::checks::kept_off::KeptOff;
 use crate::checks::pod_rules::{PodRules, started_owner};
-use crate::facts::{ObjectRef, Pod, Workload};
 use crate::finding::Move;
 use crate::trial::placed;
 

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_facts::Node;
 use dovetail_model::{Resources, labels};
 
 use crate::checks::View;
 use crate::checks::missing_instances::shortages;
 use crate::checks::pending::{ExcludedPod, excluded_pods};
 use crate::checks::profile_names::table_of;
-use crate::facts::Node;
 
 /// What they take of a node.
 #[derive(Default)]

@@ -1,8 +1,7 @@
 //! Nodes whose pods fit elsewhere.
 
 use super::*;
-use crate::claim::Attribution;
-use crate::finding::Move;
+use crate::finding::{Attribution, Move};
 
 /// Two more nodes of eight GPUs with one server each.
 pub(super) fn one_server_on_each_node(facts: &mut Facts) {

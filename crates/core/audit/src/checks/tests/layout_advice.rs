@@ -2,11 +2,11 @@
 //! replaced. What SHR-04 claims of a node whose change is stuck.
 
 use dovetail_account::device_time::{DeviceInterval, DeviceState};
+use dovetail_facts::DeviceWaste;
 use dovetail_model::FreeCause;
 
 use super::*;
 use crate::attribution::settle;
-use crate::claim::DeviceWaste;
 
 /// Names of models as labels write them, a profile that their nodes have instances of, and the
 /// layout that leaves nothing over.

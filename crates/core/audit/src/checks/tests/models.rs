@@ -1,12 +1,10 @@
 //! Models that are served, prices elsewhere, and jobs that hang.
 
 use dovetail_account::device_time::Span;
+use dovetail_facts::{CheapestRegion, Facts, Hang, ServedModel};
 
 use super::{Case, HOUR_MS, NOW_MS, SERVE, TRAIN, healthy, label, used};
 use crate::checks::audit;
-use crate::facts::{CheapestRegion, Facts};
-use crate::hang::Hang;
-use crate::served_model::ServedModel;
 
 /// Servers of a model of 8 billion weights that are asked so often.
 pub(super) fn asked(facts: &mut Facts, requests: u64, bits: Option<u32>) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use dovetail_facts::PendingDemand;
 use dovetail_model::node::NAME_LABEL;
 use dovetail_model::{
     CounterRule, DeviceAmount, DeviceRequest, Holding, HoldingId, HoldingPhase, Job, JobId, Owner,
@@ -11,7 +12,6 @@ use dovetail_model::{
 use super::*;
 use crate::checks::growing::name_growth;
 use crate::finding::Move;
-use crate::moment::PendingDemand;
 
 /// So many nodes of eight GPUs, each with a pod of a server with four, and pods with eight GPUs of
 /// owners of their own that wait.

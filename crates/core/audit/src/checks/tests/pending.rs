@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use dovetail_account::device_time::DeviceState;
+use dovetail_facts::{GangCounts, HeldGpus, HeldState, PendingDemand, PendingGang};
 use dovetail_model::{
     Bounds, DeviceAmount, DeviceRequest, FreeCause, Holding, HoldingId, HoldingPhase, Job, JobId,
     Owner, Queue, Requirement, Resources, Snapshot,
 };
 
 use super::*;
-use crate::moment::{GangCounts, HeldGpus, HeldState, PendingDemand, PendingGang};
 
 /// Checks that read pending pods.
 pub(super) const OF_PENDING: [&str; 5] = ["SCH-13", "SCH-14", "SCH-15", "SHR-08", "GOV-05"];

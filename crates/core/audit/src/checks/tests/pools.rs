@@ -1,7 +1,8 @@
 //! What removes empty nodes of pools, and never those that work needs.
 
+use dovetail_facts::{RemovalRule, ZeroBudget};
+
 use super::*;
-use crate::node_removal::{RemovalRule, ZeroBudget};
 use crate::remedy::PatchChange;
 
 /// So many nodes without GPU pods in the pool of the busy one; a pod may wait for one of them.

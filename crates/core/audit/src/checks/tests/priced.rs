@@ -1,6 +1,7 @@
 //! What findings claim of the time that stood free because of them.
 
 use dovetail_account::device_time::{DeviceInterval, DeviceState};
+use dovetail_facts::{ContainerKind, DeviceWaste, Facts, Pod, WorkloadClass};
 use dovetail_model::FreeCause;
 
 use super::{
@@ -8,8 +9,6 @@ use super::{
 };
 use crate::attribution::settle;
 use crate::checks::audit;
-use crate::claim::DeviceWaste;
-use crate::facts::{ContainerKind, Facts, Pod, WorkloadClass};
 
 /// Device-hours that the finding of a check claims, where the first two devices of the node stood
 /// free for a day, one for this cause.

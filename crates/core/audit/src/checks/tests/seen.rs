@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use dovetail_account::signal::Signal;
+use dovetail_facts::{Advice, Facts, ObjectRef, Recommended};
 
 use super::sharing::offered_as;
 use super::{Case, EXPORTER, HOUR_MS, SERVE, main_of, map, used};
-use crate::facts::{Advice, Facts, ObjectRef, Recommended};
 
 /// A recommender that has seen what the servers need of a resource: nearly always, and at most.
 pub(super) fn advised(facts: &mut Facts, resource: &str, target: i64, upper: i64) {

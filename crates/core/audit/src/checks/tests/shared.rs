@@ -1,12 +1,12 @@
 //! GPUs of several pods, and of times of which nobody knows: what may be work is no idleness.
 
+use dovetail_facts::{Facts, GpuUse};
+
 use super::models::sized;
 use super::seen::advised;
 use super::{GPU, HOUR_MS, SERVE, TRAIN, healthy, main_of, map, used};
 use crate::checks::audit;
-use crate::facts::Facts;
 use crate::finding::Finding;
-use crate::usage::GpuUse;
 
 /// The day of a workload's pods on GPUs of several of them, each of which computed for so long.
 fn together(facts: &mut Facts, workload: usize, active_ms: &[u64]) {

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use dovetail_facts::{Facts, Gpus, WorkloadClass};
+
 use super::{
     Case, GIB, GPU, HOUR_MS, NOW_MS, SERVE, TRAIN, audit, healthy, ids, label, main_of, requests,
     taint, used,
 };
-use crate::facts::{Facts, Gpus, WorkloadClass};
 
 /// Offers the GPUs of the first node as parts of another name.
 pub(super) fn offered_as(facts: &mut Facts, resource: &str) {

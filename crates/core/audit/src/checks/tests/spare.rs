@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use dovetail_facts::{NodeGpus, PendingDemand, Units};
 use dovetail_model::{
     DeviceRequest, GpuFraction, GpuParts, Job, JobId, Requirement, Resources, Snapshot,
 };
 
 use super::*;
-use crate::moment::{NodeGpus, PendingDemand, Units};
 
 const SLICE: &str = "nvidia.com/mig-1g.10gb";
 

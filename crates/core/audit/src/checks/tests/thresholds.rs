@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use dovetail_account::signal::Signal;
+use dovetail_facts::{Facts, THRESHOLDS, WorkloadClass, threshold};
 
 use super::models::{asked, cheaper, hung, sized};
 use super::seen::{advised, misplaced_for, seen_by, throttled};
@@ -11,10 +12,9 @@ use super::{
     GIB, HOUR_MS, NOW_MS, SERVE, TRAIN, healthy, held, ids, killed, limits, owned, small, still,
     toleration, used,
 };
+use crate::catalogue::check;
 use crate::checks::audit;
-use crate::facts::{Facts, WorkloadClass};
 use crate::remedy::PatchChange;
-use crate::thresholds::{THRESHOLDS, threshold};
 
 const MINUTE_MS: u64 = 60_000;
 
@@ -145,6 +145,8 @@ fn the_next_value_of_a_threshold_moves_a_finding_over_or_under_it() {
     let tested: BTreeSet<(&str, &str)> = moved().map(|(name, id, ..)| (*name, *id)).collect();
     let of_texts = ["request_headroom", "memory_raise", "transfer"];
     for threshold in THRESHOLDS {
+        let checks = threshold.checks;
+        assert!(checks.iter().all(|id| check(id).is_some()), "{checks:?}");
         let is_of_texts = of_texts.iter().any(|start| threshold.name.starts_with(start));
         for id in threshold.checks.iter().filter(|_| !is_of_texts) {
             assert!(tested.contains(&(threshold.name, *id)), "{} of {id}", threshold.name);

@@ -12,7 +12,7 @@ use dovetail_model::{
 use dovetail_objects::VolumeAttachment;
 
 use super::pods::Slot;
-use dovetail_translate::Facts;
+use dovetail_translate::ReferredObjects;
 
 /// The attachments, and the volumes of pods by node.
 #[derive(Debug, Default)]
@@ -140,7 +140,7 @@ impl Attachments {
 
     /// Compares what is marked with what was reported: what is held now and was not, and what is
     /// not held any more.
-    pub(crate) fn settle(&mut self, facts: &Facts) -> (Vec<Event>, Vec<Event>) {
+    pub(crate) fn settle(&mut self, facts: &ReferredObjects) -> (Vec<Event>, Vec<Event>) {
         let (mut held, mut freed) = (Vec::new(), Vec::new());
         for name in std::mem::take(&mut self.dirty) {
             let Some(entry) = self.entries.get(&name) else { continue };
@@ -166,7 +166,11 @@ impl Attachments {
     }
 
     /// What an attachment holds that no pod accounts for.
-    fn stands(&self, object: &VolumeAttachment, facts: &Facts) -> Option<(NodeName, Attachment)> {
+    fn stands(
+        &self,
+        object: &VolumeAttachment,
+        facts: &ReferredObjects,
+    ) -> Option<(NodeName, Attachment)> {
         if object.driver.is_empty() || object.volume.is_empty() || object.node.is_empty() {
             return None;
         }

@@ -10,7 +10,7 @@ use super::device_claims::{DeviceClaims, SetAside};
 use super::nodes::Nodes;
 use super::pods::Pods;
 use super::{Dirty, Objects};
-use dovetail_translate::Facts;
+use dovetail_translate::ReferredObjects;
 
 /// The nodes that have devices of something.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ enum Concerned {
 #[derive(Debug)]
 pub(crate) struct DeviceChanges<'o> {
     claims: &'o mut DeviceClaims,
-    facts: &'o Facts,
+    facts: &'o ReferredObjects,
     pods: &'o Pods,
     nodes: &'o Nodes,
     dirty: &'o mut Dirty,

@@ -58,7 +58,7 @@ use budgets::Budgets;
 use descriptions::Descriptions;
 use device_claims::DeviceClaims;
 use dovetail_translate::gang::GangName;
-use dovetail_translate::{Facts, NotYet};
+use dovetail_translate::{NotYet, ReferredObjects};
 use exempt::ExemptSets;
 use members::Members;
 use network::Network;
@@ -81,7 +81,7 @@ pub(crate) struct Objects {
     /// Whether every kind has delivered its first list.
     pub(crate) is_ready: bool,
     /// Volumes, claims and classes.
-    pub(crate) facts: Facts,
+    pub(crate) facts: ReferredObjects,
     /// Claims of devices, and what drivers offer.
     pub(crate) device_claims: DeviceClaims,
     pub(crate) namespaces: BTreeMap<Box<str>, Namespace>,

@@ -6,7 +6,7 @@ use dovetail_model::{Booked, Booking, Event};
 use dovetail_objects::Reservation;
 
 use crate::reservations::{Unusable, booking, is_settled};
-use dovetail_translate::{Facts, Rules};
+use dovetail_translate::{ReferredObjects, Rules};
 
 /// In the words of the engine, or why it cannot be reserved; `None` if that is settled.
 type Read = Option<Result<Booking, Unusable>>;
@@ -49,7 +49,7 @@ impl Reservations {
     }
 
     /// A reservation is there or different.
-    pub(crate) fn put(&mut self, object: Reservation, facts: &Facts, rules: &Rules) {
+    pub(crate) fn put(&mut self, object: Reservation, facts: &ReferredObjects, rules: &Rules) {
         let name = object.meta.name.clone();
         let read = (!is_settled(&object)).then(|| booking(&object, facts, rules));
         let now = read.as_ref().and_then(|read| read.as_ref().ok()).cloned();

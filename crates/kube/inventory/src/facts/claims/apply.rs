@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_audit::{Gpus, NodeGpus};
+use dovetail_facts::{Gpus, NodeGpus};
 use dovetail_gpus::{discovered_gpus, model_label, model_of_product};
 use dovetail_model::GpuParts;
 use dovetail_objects::Node;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::Units;
+use dovetail_facts::Units;
 use dovetail_gpus::{is_of_shares, slice_of};
 use dovetail_model::{GpuFraction, GpuParts, Layout, MigTable};
 

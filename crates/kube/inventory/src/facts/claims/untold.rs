@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::Untold;
+use dovetail_facts::Untold;
 
 use super::claim::NotTold;
 use super::waiting::Cuttable;

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::ObjectRef;
+use dovetail_facts::ObjectRef;
 use dovetail_model::{Taint, TaintEffect, Toleration, is_gpu_resource};
 use dovetail_objects::{Node, Pod, labels, read};
 use serde_json::Value;

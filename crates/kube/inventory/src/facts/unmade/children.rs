@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::ObjectRef;
+use dovetail_facts::ObjectRef;
 
 use super::{Maker, Unmade, Why};
 use crate::facts::owner::Owners;

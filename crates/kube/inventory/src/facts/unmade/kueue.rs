@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use dovetail_audit::ObjectRef;
+use dovetail_facts::ObjectRef;
 use dovetail_objects::json::nullable;
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -19,7 +19,7 @@ mod settle;
 use dovetail_objects::labels;
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::ObjectRef;
+use dovetail_facts::ObjectRef;
 use dovetail_model::Toleration;
 use dovetail_objects::Pod;
 

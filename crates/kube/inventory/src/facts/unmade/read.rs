@@ -4,7 +4,7 @@ use dovetail_objects::labels;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use dovetail_audit::ObjectRef;
+use dovetail_facts::ObjectRef;
 use dovetail_objects::json::nullable;
 use serde::Deserialize;
 

@@ -3,7 +3,7 @@
 use dovetail_objects::labels;
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::ObjectRef;
+use dovetail_facts::ObjectRef;
 
 use super::admission::Admission;
 use super::missing::missing;

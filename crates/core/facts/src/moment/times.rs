@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 
 use super::lasting::LEAST_MS;
 use super::{Moment, NodePart};
-use crate::claim::PricedTime;
-use crate::facts::Facts;
+use crate::cluster::Facts;
+use crate::waste::PricedTime;
 
 /// Time in milli-GPU × ms, by the number of the pod that had it and by state.
 pub type GpuTimes = BTreeMap<(Option<u32>, DeviceState), i128>;

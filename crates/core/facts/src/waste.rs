@@ -1,9 +1,8 @@
-//! Wasted time: intervals of devices, claims on them, and what their time costs.
+//! Wasted time of devices, and what it costs.
 
-use std::collections::BTreeSet;
 use std::ops::{Add, Sub};
 
-use dovetail_account::device_time::{DeviceInterval, DeviceState, Span};
+use dovetail_account::device_time::{DeviceInterval, Span};
 use dovetail_model::Money;
 use dovetail_model::money::MS_PER_HOUR;
 
@@ -21,25 +20,10 @@ pub struct DeviceWaste {
 
 impl DeviceWaste {
     /// In milli-GPU × ms.
-    pub(crate) fn time(&self) -> i128 {
+    pub fn time(&self) -> i128 {
         let span = self.interval.span;
         i128::from(self.interval.gpu_milli) * i128::from(span.to_ms - span.from_ms)
     }
-}
-
-/// Wasted time that a finding explains. Claims of one finding do not overlap: what it asks for
-/// twice would be contested by itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attribution {
-    /// Number of the device.
-    pub device: u32,
-    /// The holder whose time it is; `None` is time that nobody held.
-    pub holder: Option<u32>,
-    pub states: BTreeSet<DeviceState>,
-    /// When.
-    pub span: Span,
-    /// At most so much at any moment.
-    pub gpu_milli: i64,
 }
 
 /// Device-time with what the priced part of it costs.
@@ -62,22 +46,19 @@ impl PricedTime {
     }
 
     /// Adds a part of a device.
-    pub(crate) fn add_interval(&mut self, waste: &DeviceWaste) {
+    pub fn add_interval(&mut self, waste: &DeviceWaste) {
         let interval = waste.interval;
         self.add_part(interval.gpu_milli, interval.span, waste.usd_micros_per_gpu_hour);
     }
 
-    pub(crate) fn add_part(
-        &mut self,
-        gpu_milli: i64,
-        span: Span,
-        usd_micros_per_gpu_hour: Option<i64>,
-    ) {
+    /// Adds a part of a device for a span, at a price where it has one.
+    pub fn add_part(&mut self, gpu_milli: i64, span: Span, usd_micros_per_gpu_hour: Option<i64>) {
         let time = i128::from(gpu_milli) * i128::from(span.to_ms - span.from_ms);
         self.add_time(time, usd_micros_per_gpu_hour);
     }
 
-    pub(crate) fn add_charge(&mut self, time: i128, cost: Option<Money>) {
+    /// Adds so many milli-GPU × ms that cost so much together; `None` is no price.
+    pub fn add_charge(&mut self, time: i128, cost: Option<Money>) {
         self.gpu_milli_ms += time;
         if let Some(cost) = cost {
             self.priced_gpu_milli_ms += time;
@@ -86,14 +67,14 @@ impl PricedTime {
     }
 
     /// The same in whole micro-dollars, and in no more than so many.
-    pub(crate) fn at_most(mut self, most: Money) -> Self {
+    pub fn at_most(mut self, most: Money) -> Self {
         let unit = 1000 * MS_PER_HOUR;
         self.price_units = (self.price_units / unit).min(i128::from(most.usd_micros)) * unit;
         self
     }
 
     /// Adds so many milli-GPU × ms.
-    pub(crate) fn add_time(&mut self, time: i128, usd_micros_per_gpu_hour: Option<i64>) {
+    pub fn add_time(&mut self, time: i128, usd_micros_per_gpu_hour: Option<i64>) {
         self.gpu_milli_ms += time;
         if let Some(price) = usd_micros_per_gpu_hour {
             self.priced_gpu_milli_ms += time;

@@ -141,7 +141,7 @@ impl GpuUse {
 
 /// How much of the time in which GPUs were looked at they may have computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ActiveShare {
+pub struct ActiveShare {
     /// At most, rounded down.
     pub percent: u64,
     /// Whether part of it is time of which nobody knows.
@@ -150,7 +150,7 @@ pub(crate) struct ActiveShare {
 
 impl ActiveShare {
     /// That of all uses together; `None` where nobody looked.
-    pub(crate) fn of<'u>(uses: impl Iterator<Item = &'u GpuUse> + Clone) -> Option<Self> {
+    pub fn of<'u>(uses: impl Iterator<Item = &'u GpuUse> + Clone) -> Option<Self> {
         let looked_ms: u64 = uses.clone().map(GpuUse::looked_ms).sum();
         let active_ms: u64 = uses.clone().map(GpuUse::active_at_most_ms).sum();
         let is_bound = uses.into_iter().any(|used| used.unknown_ms > 0);

@@ -10,7 +10,7 @@ use dovetail_state::scope::Scope;
 use dovetail_state::shapes::ShapeId;
 
 /// Answers about single pods.
-pub(crate) trait Finder {
+pub trait Finder {
     /// The node that the policy picks for one pod; `None` if none fits.
     fn best(
         &mut self,

@@ -1,6 +1,7 @@
 //! The terms of checks in words, and what fixing a finding brings.
 
-use dovetail_audit::{Brought, FixKind, Layer, PricedTime, Severity, Worth};
+use dovetail_audit::{Brought, FixKind, Layer, Severity, Worth};
+use dovetail_facts::PricedTime;
 use dovetail_units::amount::{tenths, usd};
 
 use super::figures::{hours, micros};

@@ -1,4 +1,4 @@
-//! The name of a gang and its terms, as every source states them.
+//! The sources of gangs: each states the name of a gang, and on what terms its pods start.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -102,7 +102,7 @@ impl Index {
     }
 
     /// The second best node everywhere, for explanations.
-    pub(crate) fn runner_up(
+    pub fn runner_up(
         &mut self,
         state: &mut State,
         policy: &mut dyn Policy,

@@ -23,9 +23,9 @@ use dovetail_plan::engine::{EngineConfig, EngineError};
 use dovetail_plan::{Batch, Engine};
 use rustc_hash::FxHashMap;
 
-use crate::claim::DeviceWaste;
-use crate::facts::{Facts, ObjectRef, WorkloadClass};
+use crate::cluster::{Facts, ObjectRef, WorkloadClass};
 use crate::usage::GpuUse;
+use crate::waste::DeviceWaste;
 pub use lasting::Lasting;
 use lasting::Times;
 pub use parts::NodePart;
@@ -336,7 +336,7 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
 }
 
 /// Devices that a plan gives out, by node.
-pub(crate) fn devices_by_node(plan: &Plan) -> BTreeMap<String, i64> {
+pub fn devices_by_node(plan: &Plan) -> BTreeMap<String, i64> {
     let mut by_node = BTreeMap::new();
     for action in &plan.actions {
         if let Action::Bind { node, devices, .. } = action {

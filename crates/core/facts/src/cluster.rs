@@ -207,7 +207,7 @@ impl Node {
 
     /// Whether GPUs that it has and no plugin offers are in MIG mode, as far as it says: by MIG
     /// instances beside them, or by a layout that mig-manager has applied.
-    pub(crate) fn lacks_instances(&self) -> bool {
+    pub fn lacks_instances(&self) -> bool {
         let layout = self.node.label(labels::NVIDIA_MIG_CONFIG);
         let has_layout = self.node.label(labels::NVIDIA_MIG_STATE) == Some("success")
             && layout.is_some_and(|layout| layout != "all-disabled");
@@ -215,13 +215,13 @@ impl Node {
     }
 
     /// How many units a plugin makes of each GPU, by its label; 1 where it makes none.
-    pub(crate) fn replicas(&self) -> u32 {
+    pub fn replicas(&self) -> u32 {
         let label = self.node.label(labels::NVIDIA_REPLICAS).and_then(|text| text.parse().ok());
         label.unwrap_or(1)
     }
 
     /// Whether the name of whole GPUs is that of MIG instances here.
-    pub(crate) fn offers_instances_as_gpus(&self) -> bool {
+    pub fn offers_instances_as_gpus(&self) -> bool {
         let product = self.node.label(labels::NVIDIA_PRODUCT);
         product.is_some_and(|product| product.contains("-MIG-"))
             || self.node.label(labels::GKE_PARTITION).is_some()
@@ -229,19 +229,19 @@ impl Node {
 
     /// Whether its MIG layout is being changed, as mig-manager's label says: its GPUs offer nothing
     /// meanwhile, and that ends by itself. A change that is stuck does not.
-    pub(crate) fn is_changing_layout(&self) -> bool {
+    pub fn is_changing_layout(&self) -> bool {
         let state = self.node.label(labels::NVIDIA_MIG_STATE);
         matches!(state, Some("pending" | "rebooting")) && self.stuck_since_ms.is_none()
     }
 
     /// Whether the requested MIG layout is not there, for whatever reason: then no GPU that offers
     /// nothing is the fault of a device plugin.
-    pub(crate) fn is_between_layouts(&self) -> bool {
+    pub fn is_between_layouts(&self) -> bool {
         self.is_changing_layout() || self.has_failed_layout()
     }
 
     /// Whether a change of its layout failed or is stuck.
-    pub(crate) fn has_failed_layout(&self) -> bool {
+    pub fn has_failed_layout(&self) -> bool {
         let state = self.node.label(labels::NVIDIA_MIG_STATE);
         state == Some("failed") || self.stuck_since_ms.is_some()
     }
@@ -357,12 +357,12 @@ impl Workload {
     }
 
     /// Whether the labels of a node are what its pods ask for.
-    pub(crate) fn accepts_labels(&self, node: &Node) -> bool {
+    pub fn accepts_labels(&self, node: &Node) -> bool {
         self.template.node_conditions.iter().all(|condition| condition.accepts(&node.node))
     }
 
     /// Whether its pods can get GPUs that a node offers as a resource.
-    pub(crate) fn can_get(&self, resource: &str, gpus: &Gpus) -> bool {
+    pub fn can_get(&self, resource: &str, gpus: &Gpus) -> bool {
         gpus.serves(self.template.claimed_gpus.contains_key(resource))
     }
 
@@ -373,7 +373,7 @@ impl Workload {
     }
 
     /// The same if its pods lacked one of their containers, by its place.
-    pub(crate) fn gpus_without(&self, lacked: Option<usize>) -> BTreeMap<&str, i64> {
+    pub fn gpus_without(&self, lacked: Option<usize>) -> BTreeMap<&str, i64> {
         let mut needs: BTreeMap<&str, i64> = BTreeMap::new();
         let containers = self.template.containers.iter().enumerate();
         let containers = containers.filter(|(place, _)| Some(*place) != lacked).map(|(_, of)| of);
@@ -627,7 +627,7 @@ pub enum BudgetLimit {
 
 impl BudgetLimit {
     /// Whether no pod of so many replicas may be evicted.
-    pub(crate) fn lets_nothing_go(self, replicas: u32) -> bool {
+    pub fn lets_nothing_go(self, replicas: u32) -> bool {
         match self {
             Self::MinAvailable(pods) => pods >= replicas,
             Self::MinAvailablePercent(percent) => {

@@ -13,7 +13,7 @@ type Key = (Box<str>, Box<str>);
 
 /// The objects that decide about a pod besides itself, by name.
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
+pub struct ReferredObjects {
     claims: BTreeMap<Box<str>, BTreeMap<Box<str>, VolumeClaim>>,
     /// Claims (namespace, name) by the volume they name.
     claims_by_volume: BTreeMap<Box<str>, BTreeSet<Key>>,
@@ -29,7 +29,7 @@ pub struct Facts {
     pub offers: Offers,
 }
 
-impl Facts {
+impl ReferredObjects {
     /// A claim.
     pub fn claim(&self, namespace: &str, name: &str) -> Option<&VolumeClaim> {
         self.claims.get(namespace)?.get(name)

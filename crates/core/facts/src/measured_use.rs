@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::Facts;
+use crate::cluster::Facts;
 use crate::moment::{HeldState, Moment};
 use crate::usage::{GpuUse, UsagePeriod, UsesOfPods};
 

@@ -13,7 +13,7 @@ use dovetail_model::FreeCause;
 use rustc_hash::FxHashMap;
 
 use super::{HeldGpus, Moment};
-use crate::facts::{Facts, Node, Pod, WorkloadClass};
+use crate::cluster::{Facts, Node, Pod, WorkloadClass};
 use crate::thresholds::Thresholds;
 use crate::usage::GpuUse;
 
