@@ -1,5 +1,5 @@
-//! What is left of a node: its free GPU, and its free memory in milli-GPU at what the cluster has for
-//! each GPU.
+//! What is left of a node: its free GPU, and its free memory in milli-GPU at what the cluster has
+//! for each GPU.
 
 use crate::learn::{Learnt, ONE, STEADY};
 

@@ -11,7 +11,7 @@ use dovetail_model::NodeAvailability;
 use dovetail_objects::Pod;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::claims::{Claimed, Doubts};
+use super::claims::{Claimed, ClaimedNodes, Doubts};
 use super::clamped::{Clamped, ClampedHolder, beyond_the_node, cut_requests};
 use super::class::{
     class_of, exports_gpu_metrics, is_gang, reserves_for_others, scales_node_groups,
@@ -205,7 +205,7 @@ impl Inventory {
     /// plugin counts are left to them.
     fn count_claimed_devices(&mut self) -> Doubts {
         let devices = std::mem::take(&mut self.devices);
-        self.claimed_nodes = devices.claimed_nodes();
+        self.claimed_nodes = ClaimedNodes::of(&devices);
         let Self { nodes, read_nodes, pods, waiting, .. } = self;
         let claimed = Claimed { nodes, read_nodes, pods, waiting };
         let doubts = claimed.count(devices);

@@ -229,7 +229,7 @@ impl PatchReach {
     }
 }
 
-/// A toleration of every taint with an effect.
+/// Such a toleration; without an effect, whatever the effect is.
 fn every_taint(effect: Option<TaintEffect>) -> Toleration {
     Toleration { any_value: true, effect, ..Toleration::default() }
 }

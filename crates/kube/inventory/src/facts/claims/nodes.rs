@@ -20,11 +20,11 @@ pub(crate) struct ClaimedNodes {
     by_pod: BTreeMap<Key, Vec<NodeTerms>>,
 }
 
-impl DeviceObjects {
-    /// The claims that only some nodes can use.
-    pub(in crate::facts) fn claimed_nodes(&self) -> ClaimedNodes {
-        let mut found = ClaimedNodes::default();
-        for (key, claim) in &self.claims {
+impl ClaimedNodes {
+    /// The claims among these objects that only some nodes can use.
+    pub(in crate::facts) fn of(objects: &DeviceObjects) -> Self {
+        let mut found = Self::default();
+        for (key, claim) in &objects.claims {
             let Some(nodes) = &claim.nodes else { continue };
             found.by_claim.insert(key.clone(), nodes.clone());
             for pod in &claim.pods {
@@ -34,9 +34,7 @@ impl DeviceObjects {
         }
         found
     }
-}
 
-impl ClaimedNodes {
     /// For each such claim of a pod in a namespace, what a node satisfies that can use it. A claim
     /// may come twice.
     pub(crate) fn of_pod(&self, namespace: &str, pod: &Pod) -> Vec<&NodeTerms> {
