@@ -143,16 +143,18 @@ impl<'f> Times<'f> {
         }
     }
 
-    /// Since when a pod that was deleted should be gone; `None` if it need not be yet.
-    pub(super) fn overdue_since_ms(&self, held: &HeldGpus) -> Option<u64> {
-        let since_ms = self.pod_of.get(&(held.workload, held.pod.as_str()))?.should_be_gone_ms?;
-        let overdue_ms = self.facts.now_ms.checked_sub(since_ms)?;
-        (overdue_ms > self.thresholds().overdue_minutes * MINUTE_MS).then_some(since_ms)
-    }
-
-    /// Of what such a pod holds.
-    pub(super) fn overdue(&self, since_ms: u64) -> Lasting {
-        Lasting::after(Some(since_ms), self.facts.now_ms, self.thresholds().overdue_minutes)
+    /// Of what a pod holds for nothing: its containers with GPUs are over, or it was deleted and
+    /// should be gone. `None` if neither is known of it.
+    pub(super) fn useless(&self, held: &HeldGpus) -> Option<Lasting> {
+        let pod = self.pod_of.get(&(held.workload, held.pod.as_str()))?;
+        let now_ms = self.facts.now_ms;
+        if let Some(ended_ms) = pod.work_ended_ms.filter(|ended_ms| *ended_ms <= now_ms) {
+            return Some(Lasting::after(Some(ended_ms), now_ms, LEAST_MINUTES));
+        }
+        let minutes = self.thresholds().overdue_minutes;
+        let since_ms = pod.should_be_gone_ms?;
+        let overdue_ms = now_ms.checked_sub(since_ms)?;
+        (overdue_ms > minutes * MINUTE_MS).then(|| Lasting::after(Some(since_ms), now_ms, minutes))
     }
 
     /// Of what a pod holds, in the state that it is in without a measurement.

@@ -578,6 +578,34 @@ fn who_starts_for_long_stays_and_its_node_cannot_go() {
     assert_eq!((first.finding.check.id, first.brought.worth), ("IDL-05", Worth::Capacity));
     // Eight GPUs for an hour, and no month: a start ends by itself.
     assert_eq!(first.so_far.gpu_milli_ms, 8 * 1000 * i128::from(HOUR_MS));
+/// Eight GPUs for a dollar each and hour, unmeasured: nothing uses them once their containers have
+/// ended, whatever still runs in the pod.
+#[test]
+fn gpus_of_a_pod_whose_work_is_over_are_idle_since_it_ended() {
+    let after = |minutes: u64| {
+        let (mut facts, mut moment) = cluster(&[(8, NodeAvailability::Ready, 8)]);
+        let limits = BTreeMap::from([(GPU.to_owned(), 8)]);
+        let main = Container { name: "main".into(), limits, ..Container::default() };
+        let ended_ms = NOW_MS - minutes * 60_000;
+        let serve = &mut facts.workloads[0];
+        serve.template.containers.push(main);
+        serve.pods[0].is_done_but_for_helpers = true;
+        serve.pods[0].work_ended_ms = Some(ended_ms);
+        // It was never ready, which does not matter any more.
+        moment.held[0].state = HeldState::Starting;
+        let states = device_states(&mut facts, &moment).unwrap();
+        let price = NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) };
+        let report = report(&facts, &moment, states, &[price], &SuppressionPolicy::default());
+        let of = report.findings.into_iter().find(|of| of.finding.check.id == "IDL-04");
+        let of = of.expect("its GPUs stay allocated");
+        assert_eq!(of.since_ms, Some(ended_ms));
+        [of.settled.claimed, of.so_far].map(|time| time.gpu_milli_ms / i128::from(HOUR_MS))
+    };
+    assert_eq!(after(10 * 60), [8 * 1000 * 720, 0]);
+    // Half an hour is no month.
+    assert_eq!(after(30), [0, 8 * 1000 / 2]);
+}
+
     assert_eq!(first.settled.claimed, PricedTime::default());
     assert_eq!(first.brought.returned, PricedTime::default());
 }
