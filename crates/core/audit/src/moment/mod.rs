@@ -148,6 +148,8 @@ pub struct PendingDemand {
     /// Waiting jobs of which a scheduler of their own says that they fit nowhere, with the
     /// namespaces and names of their pods.
     pub refused: BTreeMap<JobId, Vec<String>>,
+    /// Waiting jobs for which there is no quota, with since when; `None` if nobody knows.
+    pub without_quota: BTreeMap<JobId, Option<u64>>,
     /// Waiting jobs that are gangs.
     pub gangs: BTreeMap<JobId, PendingGang>,
     /// What waits beside the world.
@@ -325,8 +327,6 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
     Ok(states)
 }
 
-/// Devices that a plan gives out, by node.
-pub(crate) fn devices_by_node(plan: &Plan) -> BTreeMap<String, i64> {
 /// The pods of workloads of which it is known what some GPUs did, with their places: which devices
 /// a pod is on matters only for these.
 fn known_pods(facts: &Facts, moment: &Moment) -> Vec<(usize, usize, String)> {
@@ -343,6 +343,8 @@ fn known_pods(facts: &Facts, moment: &Moment) -> Vec<(usize, usize, String)> {
     names.collect()
 }
 
+/// Devices that a plan gives out, by node.
+pub(crate) fn devices_by_node(plan: &Plan) -> BTreeMap<String, i64> {
     let mut by_node = BTreeMap::new();
     for action in &plan.actions {
         if let Action::Bind { node, devices, .. } = action {

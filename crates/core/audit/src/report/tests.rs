@@ -130,6 +130,22 @@ fn a_cordoned_node_costs_what_nobody_holds_of_it() {
     assert_eq!((last.waste.gpu_milli_ms, report.unexplained_gpu_milli_ms()), (0, 0));
 }
 
+/// Neither what is free of it nor the node tells when it was cordoned.
+#[test]
+fn a_node_is_cordoned_since_its_cordon_and_not_since_it_joined() {
+    for (held, is_undated) in [(3, false), (8, false), (3, true), (8, true)] {
+        let (mut facts, moment) = cluster(&[(8, NodeAvailability::Cordoned, held)]);
+        let node = &mut facts.nodes[0];
+        (node.joined_ms, node.cordon_is_undated) = (Some(NOW_MS - 900 * HOUR_MS), is_undated);
+        let states = device_states(&mut facts, &moment).unwrap();
+        let price = NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) };
+        let found = report(&facts, &moment, states, &[price], &SuppressionPolicy::default());
+        let cordoned = found.findings.iter().find(|of| of.finding.check.id == "AUT-06");
+        let since_ms = cordoned.expect("it is cordoned for ten hours").since_ms;
+        assert_eq!(since_ms, (!is_undated).then_some(NOW_MS - 10 * HOUR_MS), "{held}");
+    }
+}
+
 /// What a cluster of one node reports while a job waits for so many GPUs of one node.
 fn with_pending_job(facts: &mut Facts, moment: &mut Moment, gpus: u16) -> AuditReport {
     let device = DeviceRequest::Whole { count: gpus, same_island: false };
@@ -562,22 +578,6 @@ fn what_was_measured_for_minutes_is_minutes() {
     assert_eq!(long.findings[0].since_ms, Some(NOW_MS - minutes(12 * 60)));
 }
 
-#[test]
-fn who_starts_for_long_stays_and_its_node_cannot_go() {
-    let (mut facts, mut moment) = cluster(&[(8, NodeAvailability::Ready, 8)]);
-    let limits = BTreeMap::from([(GPU.to_owned(), 8)]);
-    let main = Container { name: "main".into(), limits, ..Container::default() };
-    let serve = &mut facts.workloads[0];
-    serve.template.containers.push(main);
-    (serve.pods[0].is_starting, serve.pods[0].placed_since_ms) = (true, Some(NOW_MS - HOUR_MS));
-    moment.held[0].state = HeldState::Starting;
-    let states = device_states(&mut facts, &moment).unwrap();
-    let price = NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) };
-    let report = report(&facts, &moment, states, &[price], &SuppressionPolicy::default());
-    let first = &report.findings[0];
-    assert_eq!((first.finding.check.id, first.brought.worth), ("IDL-05", Worth::Capacity));
-    // Eight GPUs for an hour, and no month: a start ends by itself.
-    assert_eq!(first.so_far.gpu_milli_ms, 8 * 1000 * i128::from(HOUR_MS));
 /// Eight GPUs for a dollar each and hour, unmeasured: nothing uses them once their containers have
 /// ended, whatever still runs in the pod.
 #[test]
@@ -606,6 +606,22 @@ fn gpus_of_a_pod_whose_work_is_over_are_idle_since_it_ended() {
     assert_eq!(after(30), [0, 8 * 1000 / 2]);
 }
 
+#[test]
+fn who_starts_for_long_stays_and_its_node_cannot_go() {
+    let (mut facts, mut moment) = cluster(&[(8, NodeAvailability::Ready, 8)]);
+    let limits = BTreeMap::from([(GPU.to_owned(), 8)]);
+    let main = Container { name: "main".into(), limits, ..Container::default() };
+    let serve = &mut facts.workloads[0];
+    serve.template.containers.push(main);
+    (serve.pods[0].is_starting, serve.pods[0].placed_since_ms) = (true, Some(NOW_MS - HOUR_MS));
+    moment.held[0].state = HeldState::Starting;
+    let states = device_states(&mut facts, &moment).unwrap();
+    let price = NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) };
+    let report = report(&facts, &moment, states, &[price], &SuppressionPolicy::default());
+    let first = &report.findings[0];
+    assert_eq!((first.finding.check.id, first.brought.worth), ("IDL-05", Worth::Capacity));
+    // Eight GPUs for an hour, and no month: a start ends by itself.
+    assert_eq!(first.so_far.gpu_milli_ms, 8 * 1000 * i128::from(HOUR_MS));
     assert_eq!(first.settled.claimed, PricedTime::default());
     assert_eq!(first.brought.returned, PricedTime::default());
 }
