@@ -120,6 +120,10 @@ fn a_job_without_quota_is_found_where_it_would_fit() {
     };
     let quota = found(1, 1, limited);
     assert_eq!(told(&quota), [("GOV-05", format!("1 that requests {GPU}"), 8)]);
+    // A ClusterQueue without a cohort borrows nothing: only more quota of its own helps always.
+    let fix = quota[0].fix_example();
+    assert!(fix.starts_with("nominalQuota: "), "{fix}");
+    assert!(fix.contains("a higher borrowingLimit if its cohort has unused quota"), "{fix}");
     // Without a free node no quota helps.
     assert_eq!(told(&found(0, 1, limited)), []);
 }
