@@ -43,6 +43,8 @@ pub struct Finding {
     /// Since when what it is about is so, where the check knows it better than its claims and the
     /// objects concerned.
     pub(crate) since_ms: Option<u64>,
+    /// Whether nobody knows since when it is so: neither its claims nor the objects concerned tell.
+    pub(crate) is_undated: bool,
     /// What would mend it, as far as a check can say that of one object.
     pub remedies: Vec<Remedy>,
     /// Edits that would mend it, by example, where those of the check say less; each once.
@@ -117,6 +119,7 @@ impl Finding {
             recuts: BTreeMap::new(),
             is_undone: false,
             since_ms: None,
+            is_undated: false,
             remedies: Vec::new(),
             examples: Vec::new(),
             moves: Vec::new(),
@@ -176,6 +179,12 @@ impl Finding {
         }
     }
 
+    /// Since when it is so, as its check knows it: not at all, if `None`.
+    pub(crate) fn dated(mut self, since_ms: Option<u64>) -> Self {
+        (self.since_ms, self.is_undated) = (since_ms, since_ms.is_none());
+        self
+    }
+
     /// Adds pods or nodes concerned.
     pub fn affecting(mut self, objects: impl IntoIterator<Item = ObjectRef>) -> Self {
         self.affected.extend(objects);
@@ -208,6 +217,7 @@ pub fn group(findings: Vec<Finding>) -> Vec<Finding> {
                 group.fills_milli += finding.fills_milli;
                 group.is_undone |= finding.is_undone;
                 group.since_ms = group.since_ms.into_iter().chain(finding.since_ms).min();
+                group.is_undated |= finding.is_undated;
                 group.moves.extend(finding.moves);
                 group.stays.extend(finding.stays);
                 for example in finding.examples {

@@ -461,6 +461,9 @@ pub struct Pod {
     pub crash_loops: bool,
     /// Whether every container that holds GPUs is over while another one runs.
     pub is_done_but_for_helpers: bool,
+    /// When the last of those containers ended, if they are all over; `None` if they are not, or if
+    /// nobody knows.
+    pub work_ended_ms: Option<u64>,
     /// When its grace period was over, if it was deleted.
     pub should_be_gone_ms: Option<u64>,
     /// The disruption budgets that select it, by name, if they are several: the eviction API

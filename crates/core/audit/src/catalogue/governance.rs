@@ -65,11 +65,11 @@ pub(super) const CHECKS: &[Check] = &[
         id: "GOV-05",
         severity: Severity::Warning,
         title: "pending jobs lack quota while GPUs are free",
-        explanation: "Without their quota, the jobs would start on free GPUs now. Raise the quota, or let the queue \
-                      borrow unused quota.",
+        explanation: "With more quota, the jobs would start on free GPUs now. Raise the quota. A Kueue ClusterQueue can \
+                      also borrow unused quota, but only from its cohort: without a cohort, borrowingLimit has no effect.",
         evidence: "jobs that would start",
         fix: FixKind::Namespace,
-        fix_example: "borrowingLimit: 8  # of the Kueue ClusterQueue; or a higher requests.nvidia.com/gpu of the ResourceQuota",
+        fix_example: "nominalQuota: 16  # of the Kueue ClusterQueue, or a higher borrowingLimit if its cohort has unused quota; or a higher requests.nvidia.com/gpu of the ResourceQuota",
         layer: Layer::Schedule,
         worth: Worth::Capacity,
         is_inferred: false,

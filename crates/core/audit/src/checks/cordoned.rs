@@ -46,6 +46,7 @@ pub(super) fn cordoned_for_long(view: &View<'_>, check: &'static Check, found: &
             false => format!("{name} for {}", duration_at_least(length_ms)),
         };
         let mut finding = Finding::new(check, &of.node.pool)
+            .dated((!of.node.cordon_is_undated).then_some(of.since_ms))
             .with("cordoned", told)
             .affecting([node_ref(of.node)]);
         for mark in of.marks.iter().take(MOST_NAMED) {

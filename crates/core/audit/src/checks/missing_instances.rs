@@ -43,6 +43,14 @@ impl<'f> PendingPods<'f> {
         self.pods.iter().filter_map(|pod| pod.created_ms).min().unwrap_or(u64::MAX)
     }
 
+    /// Since when they lack instances if so many of them start, the first ones first; `None` if
+    /// nobody knows.
+    fn short_since_ms(&self, started: i64) -> Option<u64> {
+        let mut made: Vec<u64> = self.pods.iter().filter_map(|pod| pod.created_ms).collect();
+        made.sort_unstable();
+        made.get(usize::try_from(started).ok()?).copied()
+    }
+
     fn count(&self) -> i64 {
         self.pods.len() as i64
     }
@@ -92,6 +100,7 @@ fn find_shortages(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
             continue;
         }
         let finding = Finding::new(check, &of.workload.owner)
+            .dated(of.short_since_ms(started[number]))
             .with("pending pods", asked(of, &mut supply, class, started[number]))
             .affecting(of.pods.iter().map(|pod| pod_ref(of.workload, pod)));
         let finding = match outlook {

@@ -36,11 +36,14 @@ pub(super) fn lacks_quota(view: &View<'_>, check: &'static Check, found: &mut Ve
         world.jobs.iter_mut().for_each(|job| job.queue.clear());
         let owners = &view.pending_owners;
         let mut by_namespace: BTreeMap<&str, Started> = BTreeMap::new();
-        for job in newly_started(demand, &binds(&world), starts_now) {
+        let plan = binds(&world);
+        let nodes_of = nodes_by_job(&plan);
+        for job in newly_started(demand, &plan, starts_now) {
+            let nodes = nodes_of.get(&job.id).map_or(&[][..], Vec::as_slice);
             let started = by_namespace.entry(place_of(job).0).or_default();
             started.jobs.insert(made_by(job, owners));
             started.pods += pods_of(job);
-            started.since_ms.push(job.submit_ms);
+            started.since_ms.extend(kept_from(view, demand, job, nodes));
         }
         for (namespace, Started { jobs, pods, since_ms }) in by_namespace {
             let waits = |job: &&Job| {
@@ -53,16 +56,29 @@ pub(super) fn lacks_quota(view: &View<'_>, check: &'static Check, found: &mut Ve
             let object = ObjectRef::new("Namespace", "", namespace);
             let verb = if jobs.len() == 1 { "requests" } else { "request" };
             let count = format!("{} that {verb} {}", jobs.len(), demand.resource);
-            let mut finding = Finding::new(check, &object).with("jobs that would start", count);
+            let mut finding = Finding::new(check, &object)
+                .dated(since_ms.into_iter().min())
+                .with("jobs that would start", count);
             if pods < all {
                 let part = format!("{pods} of {all}; the free GPUs do not suffice for the others");
                 finding = finding.with("pods of these jobs that would start", part);
             }
             finding.claims = free_for(view, &demand.resource, FreeCause::Quota);
-            finding.since_ms = since_ms.into_iter().min().filter(|since_ms| *since_ms > 0);
             found.push(finding);
         }
     }
+}
+
+/// Since when a job lacks quota while GPUs are free on the nodes on which it would start; `None` if
+/// nobody knows.
+fn kept_from(view: &View<'_>, demand: &PendingDemand, job: &Job, nodes: &[&str]) -> Option<u64> {
+    let waits_ms = match demand.without_quota.get(&job.id) {
+        Some(since_ms) => (*since_ms)?,
+        None => Some(job.submit_ms).filter(|since_ms| *since_ms > 0)?,
+    };
+    let nodes = nodes.iter().filter_map(|node| view.node_of.get(*node));
+    let free_ms = nodes.filter_map(|node| node.free_since_ms);
+    Some(free_ms.fold(waits_ms, u64::max))
 }
 
 /// What would start in a namespace. Each pod may be a job of its own to the engine.
@@ -309,10 +325,7 @@ pub(super) fn in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<
             continue;
         }
         let plan = binds(&world);
-        let mut bound_of: BTreeMap<JobId, Vec<&str>> = BTreeMap::new();
-        for (job, node) in &plan {
-            bound_of.entry(*job).or_default().push(node);
-        }
+        let bound_of = nodes_by_job(&plan);
         for job in newly_started(demand, &plan, starts_now) {
             if !split.contains(&job.id) {
                 continue;
@@ -421,6 +434,15 @@ fn worlds<'v>(view: &'v View<'_>) -> impl Iterator<Item = (&'v PendingDemand, &'
         demand.iter().map(of).collect()
     });
     demand.iter().zip(pending).filter(|(demand, _)| !demand.world.jobs.is_empty())
+}
+
+/// The nodes of the pods of each job that starts.
+fn nodes_by_job(plan: &[(JobId, String)]) -> BTreeMap<JobId, Vec<&str>> {
+    let mut nodes: BTreeMap<JobId, Vec<&str>> = BTreeMap::new();
+    for (job, node) in plan {
+        nodes.entry(*job).or_default().push(node);
+    }
+    nodes
 }
 
 /// Pending jobs that start in a changed world and would not in the world as it is.

@@ -232,7 +232,10 @@ fn since_and_price(
     }
     let begins = Begins::of(facts);
     for (since, finding) in since.iter_mut().zip(findings) {
-        *since = finding.since_ms.or(*since).or_else(|| begins.of_affected(finding));
+        *since = match finding.since_ms {
+            None if finding.is_undated => None,
+            own => own.or(*since).or_else(|| begins.of_affected(finding)),
+        };
     }
     (since, by_price)
 }

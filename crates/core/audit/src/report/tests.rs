@@ -130,6 +130,22 @@ fn a_cordoned_node_costs_what_nobody_holds_of_it() {
     assert_eq!((last.waste.gpu_milli_ms, report.unexplained_gpu_milli_ms()), (0, 0));
 }
 
+/// Neither what is free of it nor the node tells when it was cordoned.
+#[test]
+fn a_node_is_cordoned_since_its_cordon_and_not_since_it_joined() {
+    for (held, is_undated) in [(3, false), (8, false), (3, true), (8, true)] {
+        let (mut facts, moment) = cluster(&[(8, NodeAvailability::Cordoned, held)]);
+        let node = &mut facts.nodes[0];
+        (node.joined_ms, node.cordon_is_undated) = (Some(NOW_MS - 900 * HOUR_MS), is_undated);
+        let states = device_states(&mut facts, &moment).unwrap();
+        let price = NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) };
+        let found = report(&facts, &moment, states, &[price], &SuppressionPolicy::default());
+        let cordoned = found.findings.iter().find(|of| of.finding.check.id == "AUT-06");
+        let since_ms = cordoned.expect("it is cordoned for ten hours").since_ms;
+        assert_eq!(since_ms, (!is_undated).then_some(NOW_MS - 10 * HOUR_MS), "{held}");
+    }
+}
+
 /// What a cluster of one node reports while a job waits for so many GPUs of one node.
 fn with_pending_job(facts: &mut Facts, moment: &mut Moment, gpus: u16) -> AuditReport {
     let device = DeviceRequest::Whole { count: gpus, same_island: false };
@@ -560,6 +576,34 @@ fn what_was_measured_for_minutes_is_minutes() {
     assert_eq!(long.waste_so_far(), PricedTime::default());
     // It says since when.
     assert_eq!(long.findings[0].since_ms, Some(NOW_MS - minutes(12 * 60)));
+}
+
+/// Eight GPUs for a dollar each and hour, unmeasured: nothing uses them once their containers have
+/// ended, whatever still runs in the pod.
+#[test]
+fn gpus_of_a_pod_whose_work_is_over_are_idle_since_it_ended() {
+    let after = |minutes: u64| {
+        let (mut facts, mut moment) = cluster(&[(8, NodeAvailability::Ready, 8)]);
+        let limits = BTreeMap::from([(GPU.to_owned(), 8)]);
+        let main = Container { name: "main".into(), limits, ..Container::default() };
+        let ended_ms = NOW_MS - minutes * 60_000;
+        let serve = &mut facts.workloads[0];
+        serve.template.containers.push(main);
+        serve.pods[0].is_done_but_for_helpers = true;
+        serve.pods[0].work_ended_ms = Some(ended_ms);
+        // It was never ready, which does not matter any more.
+        moment.held[0].state = HeldState::Starting;
+        let states = device_states(&mut facts, &moment).unwrap();
+        let price = NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) };
+        let report = report(&facts, &moment, states, &[price], &SuppressionPolicy::default());
+        let of = report.findings.into_iter().find(|of| of.finding.check.id == "IDL-04");
+        let of = of.expect("its GPUs stay allocated");
+        assert_eq!(of.since_ms, Some(ended_ms));
+        [of.settled.claimed, of.so_far].map(|time| time.gpu_milli_ms / i128::from(HOUR_MS))
+    };
+    assert_eq!(after(10 * 60), [8 * 1000 * 720, 0]);
+    // Half an hour is no month.
+    assert_eq!(after(30), [0, 8 * 1000 / 2]);
 }
 
 #[test]

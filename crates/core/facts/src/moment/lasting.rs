@@ -50,6 +50,8 @@ pub(super) struct Times<'f> {
     node_of: FxHashMap<&'f str, &'f Node>,
     /// Since when the first of the pods waits that ask for a resource.
     wanted_since_ms: BTreeMap<&'f str, u64>,
+    /// Since when the first of the jobs waits for which there is no quota of a resource.
+    no_quota_since_ms: BTreeMap<&'f str, u64>,
     /// Since when a pod of a workload is missing that others wait for.
     missing_since_ms: BTreeMap<usize, u64>,
     /// Pods of holders by their workload and name.
@@ -57,7 +59,7 @@ pub(super) struct Times<'f> {
 }
 
 impl<'f> Times<'f> {
-    pub(super) fn of(facts: &'f Facts, moment: &Moment) -> Self {
+    pub(super) fn of(facts: &'f Facts, moment: &'f Moment) -> Self {
         let node_of = facts.nodes.iter().map(|node| (&*node.node.name, node)).collect();
         let (mut wanted_since_ms, mut missing_since_ms) = (BTreeMap::new(), BTreeMap::new());
         let first = |times: &mut u64, at_ms: u64| *times = at_ms.min(*times);
@@ -74,6 +76,13 @@ impl<'f> Times<'f> {
                 }
             }
         }
+        let mut no_quota_since_ms = BTreeMap::new();
+        for demand in &moment.demand {
+            for since_ms in demand.without_quota.values().flatten().copied() {
+                let of_resource = no_quota_since_ms.entry(demand.resource.as_str());
+                first(of_resource.or_insert(since_ms), since_ms);
+            }
+        }
         let holders: std::collections::BTreeSet<usize> =
             moment.held.iter().map(|held| held.workload).collect();
         let pods = holders.into_iter().flat_map(|number| {
@@ -81,7 +90,7 @@ impl<'f> Times<'f> {
             pods.map(move |pod| ((number, pod.name.as_str()), pod))
         });
         let pod_of = pods.collect();
-        Self { facts, node_of, wanted_since_ms, missing_since_ms, pod_of }
+        Self { facts, node_of, wanted_since_ms, no_quota_since_ms, missing_since_ms, pod_of }
     }
 
     fn thresholds(&self) -> &'f Thresholds {
@@ -136,23 +145,29 @@ impl<'f> Times<'f> {
             FreeCause::NoDemand => Lasting::after(node.free_since_ms, now_ms, some_minutes),
             FreeCause::Reserved => Lasting { since_ms: node.free_since_ms, goes_on: true },
             _ => {
-                let wanted = resource.and_then(|name| self.wanted_since_ms.get(name).copied());
+                let wanted = resource.and_then(|name| {
+                    let for_quota = self.no_quota_since_ms.get(name);
+                    let for_quota = for_quota.filter(|_| cause == FreeCause::Quota);
+                    for_quota.or_else(|| self.wanted_since_ms.get(name)).copied()
+                });
                 let since_ms = wanted.map(|ms| ms.max(node.free_since_ms.unwrap_or(0)));
                 Lasting::after(since_ms, now_ms, some_minutes)
             }
         }
     }
 
-    /// Since when a pod that was deleted should be gone; `None` if it need not be yet.
-    pub(super) fn overdue_since_ms(&self, held: &HeldGpus) -> Option<u64> {
-        let since_ms = self.pod_of.get(&(held.workload, held.pod.as_str()))?.should_be_gone_ms?;
-        let overdue_ms = self.facts.now_ms.checked_sub(since_ms)?;
-        (overdue_ms > self.thresholds().overdue_minutes * MINUTE_MS).then_some(since_ms)
-    }
-
-    /// Of what such a pod holds.
-    pub(super) fn overdue(&self, since_ms: u64) -> Lasting {
-        Lasting::after(Some(since_ms), self.facts.now_ms, self.thresholds().overdue_minutes)
+    /// Of what a pod holds for nothing: its containers with GPUs are over, or it was deleted and
+    /// should be gone. `None` if neither is known of it.
+    pub(super) fn useless(&self, held: &HeldGpus) -> Option<Lasting> {
+        let pod = self.pod_of.get(&(held.workload, held.pod.as_str()))?;
+        let now_ms = self.facts.now_ms;
+        if let Some(ended_ms) = pod.work_ended_ms.filter(|ended_ms| *ended_ms <= now_ms) {
+            return Some(Lasting::after(Some(ended_ms), now_ms, LEAST_MINUTES));
+        }
+        let minutes = self.thresholds().overdue_minutes;
+        let since_ms = pod.should_be_gone_ms?;
+        let overdue_ms = now_ms.checked_sub(since_ms)?;
+        (overdue_ms > minutes * MINUTE_MS).then(|| Lasting::after(Some(since_ms), now_ms, minutes))
     }
 
     /// Of what a pod holds, in the state that it is in without a measurement.

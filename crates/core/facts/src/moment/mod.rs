@@ -23,7 +23,7 @@ use dovetail_plan::engine::{EngineConfig, EngineError};
 use dovetail_plan::{Batch, Engine};
 use rustc_hash::FxHashMap;
 
-use crate::cluster::{Facts, ObjectRef, WorkloadClass};
+use crate::cluster::{Facts, ObjectRef, Workload, WorkloadClass};
 use crate::usage::GpuUse;
 use crate::waste::DeviceWaste;
 pub use lasting::Lasting;
@@ -148,6 +148,8 @@ pub struct PendingDemand {
     /// Waiting jobs of which a scheduler of their own says that they fit nowhere, with the
     /// namespaces and names of their pods.
     pub refused: BTreeMap<JobId, Vec<String>>,
+    /// Waiting jobs for which there is no quota, with since when; `None` if nobody knows.
+    pub without_quota: BTreeMap<JobId, Option<u64>>,
     /// Waiting jobs that are gangs.
     pub gangs: BTreeMap<JobId, PendingGang>,
     /// What waits beside the world.
@@ -288,18 +290,8 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
     let NodeStates { parts, contested } = node_parts(facts, moment)?;
     let places: BTreeMap<String, usize> =
         facts.nodes.iter().enumerate().map(|(place, n)| (n.node.name.to_string(), place)).collect();
-    // Which devices a pod is on matters where what they did is known.
-    let is_known = |held: &&HeldGpus| !held.uses.is_empty() || held.state == HeldState::Terminating;
-    let measured = moment.held.iter().filter(is_known);
-    let measured: BTreeSet<usize> = measured.map(|held| held.workload).collect();
+    let names = known_pods(facts, moment);
     let mut pods: BTreeMap<(usize, &str), usize> = BTreeMap::new();
-    let names: Vec<(usize, usize, String)> = measured
-        .iter()
-        .flat_map(|workload| {
-            let pods = facts.workloads[*workload].pods.iter().enumerate();
-            pods.map(|(place, pod)| (*workload, place, pod.name.clone()))
-        })
-        .collect();
     pods.extend(names.iter().map(|(workload, place, name)| ((*workload, &**name), *place)));
     let holders = numbers_of_pods(facts, moment);
     let gpus = vec![GpuTimes::new(); moment.nodes.len()];
@@ -333,6 +325,22 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
         }
     }
     Ok(states)
+}
+
+/// The pods of workloads of which it is known what some GPUs did, with their places: which devices
+/// a pod is on matters only for these.
+fn known_pods(facts: &Facts, moment: &Moment) -> Vec<(usize, usize, String)> {
+    let is_known = |held: &&HeldGpus| !held.uses.is_empty() || held.state == HeldState::Terminating;
+    let mut known: BTreeSet<usize> =
+        moment.held.iter().filter(is_known).map(|held| held.workload).collect();
+    let is_over = |workload: &Workload| workload.pods.iter().any(|pod| pod.work_ended_ms.is_some());
+    let numbered = facts.workloads.iter().enumerate();
+    known.extend(numbered.filter(|(_, workload)| is_over(workload)).map(|(number, _)| number));
+    let names = known.into_iter().flat_map(|number| {
+        let pods = facts.workloads[number].pods.iter().enumerate();
+        pods.map(move |(place, pod)| (number, place, pod.name.clone()))
+    });
+    names.collect()
 }
 
 /// Devices that a plan gives out, by node.

@@ -122,9 +122,10 @@ fn parts_of_held<'m>(
     (waiting_gangs, times): (&BTreeSet<usize>, &Times<'_>),
 ) -> Vec<NodePart<'m>> {
     let guessed = || waiting_gangs.contains(&held.workload);
-    // A pod that should be gone holds its GPUs for nothing, whatever was measured before.
-    let overdue_ms = times.overdue_since_ms(held);
-    let state = match overdue_ms {
+    // A pod that should be gone, or whose work is over, holds its GPUs for nothing, whatever was
+    // measured before.
+    let useless = times.useless(held);
+    let state = match useless {
         Some(_) => DeviceState::Idle,
         None => state_of(held, held.gang.map_or_else(guessed, GangCounts::is_short)),
     };
@@ -136,8 +137,8 @@ fn parts_of_held<'m>(
         state,
         held: Some(place),
         used,
-        lasting: match (overdue_ms, used) {
-            (Some(since_ms), _) => times.overdue(since_ms),
+        lasting: match (useless, used) {
+            (Some(lasting), _) => lasting,
             (None, Some(used)) => times.measured(held, used),
             (None, None) => times.held(held, state),
         },
@@ -148,11 +149,11 @@ fn parts_of_held<'m>(
         return vec![held_by(first, first, used)];
     }
     let uses = held.uses.iter().take(usize::try_from(held.units).unwrap_or(0));
-    let is_each = overdue_ms.is_some() || state == DeviceState::Unknown;
+    let is_each = useless.is_some() || state == DeviceState::Unknown;
     let mut taken = first;
     let mut parts = Vec::new();
     for used in uses.filter(|_| is_each) {
-        let used = Some(used).filter(|_| overdue_ms.is_none());
+        let used = Some(used).filter(|_| useless.is_none());
         parts.push(held_by(taken, taken + 1, used));
         taken += 1;
     }

@@ -74,10 +74,25 @@ fn a_job_to_come_gets_the_tolerations_of_admission_and_of_its_flavor() {
     assert_eq!(state(&found, "free_quota").0, 2.0, "{:#}", found["states"]);
     let lacks = finding(&found, "GOV-05");
     assert_eq!(lacks["gpu_hours_per_month"], 1440.0, "{lacks:#}");
+    assert_eq!(lacks["since"], "2026-11-20T06:00:00Z");
     assert!(!has(&found, "CAP-06"), "a pending job needs them");
     // Without the flavor the spot taint keeps the job off.
     let found = audit(&objects[..objects.len() - 1], "");
     assert_eq!(state(&found, "free_quota").0, 0.0, "{:#}", found["states"]);
+}
+
+/// Kueue took its quota away half an hour ago: one GPU-hour of two GPUs, and no month, however old
+/// the job is.
+#[test]
+fn a_job_lacks_quota_since_kueue_says_so() {
+    let mut objects = vec![gke("k1", 8, &[]), admitted("serve-a", 6, "k1", LONG_AGO)];
+    objects.extend(without_quota(2));
+    let since = json!("2026-11-20T11:30:00Z");
+    objects[3]["status"]["conditions"][0]["lastTransitionTime"] = since.clone();
+    let found = audit(&objects, "");
+    let lacks = finding(&found, "GOV-05");
+    assert_eq!((&lacks["since"], &lacks["gpu_hours_so_far"]), (&since, &json!(1.0)));
+    assert_eq!(lacks["gpu_hours_per_month"], Value::Null, "{lacks:#}");
 }
 
 #[test]

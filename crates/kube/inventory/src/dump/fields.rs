@@ -213,6 +213,7 @@ pub(super) const OWNER: Fields = &[
         Plain,
         &[
             "spec.persistentVolumeClaimRetentionPolicy.whenScaled",
+            "status.conditions.lastTransitionTime",
             "status.conditions.status",
             "status.jobDeploymentStatus",
             "status.lastScheduleTime",

@@ -72,9 +72,9 @@ pub(super) fn worlds(
             refused_pods.chain(short.into_iter().flat_map(|of| of.pods)).collect();
         let refused = objects.refused_by_their_own(resource, &world);
         let gangs = objects.pending_gangs(resource, &world);
-        let kept = objects.kept_for_quota(&world);
+        let without_quota = objects.kept_for_quota(&world);
         let mut snapshot = world.into_snapshot(now_ms);
-        keep_for_quota(&mut snapshot, &kept);
+        keep_for_quota(&mut snapshot, &without_quota);
         let without_node = jobs_without_node(&snapshot, resource, nodes);
         snapshot.jobs.retain(|job| !without_node.contains(&job.id));
         snapshot.nodes.sort_by_key(|node| places.get(&*node.name).copied());
@@ -83,7 +83,8 @@ pub(super) fn worlds(
             node.condition = conditions.get(&*node.name).copied().unwrap_or_default();
         }
         let resource = resource.to_owned();
-        (PendingDemand { resource, world: snapshot, refused, gangs, untold }, unjudged)
+        let world = snapshot;
+        (PendingDemand { resource, world, refused, without_quota, gangs, untold }, unjudged)
     };
     // Side by side, but no more of them at a time than there are processors: each needs memory
     // while it is made.
@@ -207,8 +208,8 @@ fn short_gangs(world: &World, resource: &str) -> Vec<ShortGang> {
 
 /// Puts waiting jobs for which there is no quota into a queue that is at its limit: to the engine
 /// that is what a quota of somebody else is.
-fn keep_for_quota(world: &mut Snapshot, kept: &BTreeSet<JobId>) {
-    let waits = |job: &&mut Job| job.start_ms.is_none() && kept.contains(&job.id);
+fn keep_for_quota(world: &mut Snapshot, kept: &BTreeMap<JobId, Option<u64>>) {
+    let waits = |job: &&mut Job| job.start_ms.is_none() && kept.contains_key(&job.id);
     for job in world.jobs.iter_mut().filter(waits) {
         job.queue = NO_QUOTA.to_owned();
     }
@@ -230,8 +231,9 @@ struct SnapshotObjects {
     /// nothing that is counted here.
     waiting: Vec<WaitingPod>,
     placed: Vec<Placed>,
-    /// Namespaces and names of waiting pods for which there is no quota.
-    without_quota: BTreeSet<(Box<str>, Box<str>)>,
+    /// Namespaces and names of waiting pods for which there is no quota, with since when; `None` if
+    /// nobody knows.
+    without_quota: BTreeMap<(Box<str>, Box<str>), Option<u64>>,
     /// Kinds of which a list was complete, by name.
     complete: BTreeSet<String>,
     /// Whether a pod can matter to another one far away: by a rule of either, or by its queue.
@@ -281,10 +283,11 @@ impl SnapshotObjects {
             placed.push(Placed { pod, owner_waits });
         }
         let mut without_quota = beside.kept_for_quota;
-        for UnmadePod { mut pod, fate, wants_claimed, .. } in beside.pods {
+        for UnmadePod { mut pod, fate, wants_claimed, short_since_ms, .. } in beside.pods {
             beside.admission.create(&mut pod);
             if fate == Fate::WaitsForQuota {
-                without_quota.insert((pod.meta.namespace.clone(), pod.meta.name.clone()));
+                let key = (pod.meta.namespace.clone(), pod.meta.name.clone());
+                without_quota.insert(key, short_since_ms);
             }
             waiting.push(WaitingPod { pod: Arc::new(pod), by_claim: wants_claimed });
         }
@@ -294,7 +297,7 @@ impl SnapshotObjects {
         });
         for WaitingPod { pod, .. } in &mut waiting {
             let pod = Arc::make_mut(pod);
-            if without_quota.contains(&(pod.meta.namespace.clone(), pod.meta.name.clone())) {
+            if without_quota.contains_key(&(pod.meta.namespace.clone(), pod.meta.name.clone())) {
                 beside.admission.admit(pod);
             }
             pod.scheduler = JUDGE.into();
@@ -364,10 +367,17 @@ impl SnapshotObjects {
         gangs
     }
 
-    /// Waiting jobs of a world for which there is no quota.
-    fn kept_for_quota(&self, world: &World) -> BTreeSet<JobId> {
-        let jobs = self.without_quota.iter();
-        jobs.filter_map(|(namespace, name)| world.pods().job_of(namespace, name)).collect()
+    /// Waiting jobs of a world for which there is no quota, with since when the first of their pods
+    /// lacks it.
+    fn kept_for_quota(&self, world: &World) -> BTreeMap<JobId, Option<u64>> {
+        let mut kept: BTreeMap<JobId, Option<u64>> = BTreeMap::new();
+        for ((namespace, name), since_ms) in &self.without_quota {
+            if let Some(job) = world.pods().job_of(namespace, name) {
+                let first = kept.entry(job).or_default();
+                *first = first.iter().chain(since_ms).copied().min();
+            }
+        }
+        kept
     }
 
     /// Whether a pod waits that asks for a resource this way.

@@ -385,6 +385,8 @@ pub(super) struct OwnerConditionDetail<'a> {
     pub(super) reason: Cow<'a, str>,
     #[serde(borrow, deserialize_with = "nullable")]
     pub(super) message: Cow<'a, str>,
+    #[serde(rename = "lastTransitionTime")]
+    pub(super) last_transition_time: TimeMs,
     /// What a collection keeps of the message: whether it is about quota.
     #[serde(borrow, deserialize_with = "nullable")]
     pub(super) about: Cow<'a, str>,

@@ -135,6 +135,12 @@ fn fact(pod: &Pod, detail: &PodDetail<'_>, state: HeldState, template: &PodTempl
     let scheduled =
         detail.status.conditions.iter().find(|c| c.kind == "PodScheduled" && c.status == "True");
     let ready = detail.status.conditions.iter().find(|condition| condition.kind == "Ready");
+    let is_done_but_for_helpers = is_done_but_for_helpers(detail, template);
+    let workers = detail.status.container_statuses.iter();
+    let ends = workers.filter(|status| holds_gpus(status, template));
+    let ends = ends.map(|status| status.state.terminated.as_ref()?.finished_at.0);
+    // One end that nobody knows may be the last.
+    let last_end_ms = ends.collect::<Option<Vec<u64>>>().and_then(|ends| ends.into_iter().max());
     FactPod {
         name: pod.meta.name.to_string(),
         created_ms: Some(pod.meta.created_ms).filter(|ms| *ms > 0),
@@ -143,7 +149,8 @@ fn fact(pod: &Pod, detail: &PodDetail<'_>, state: HeldState, template: &PodTempl
         ready_since_ms: ready.and_then(|condition| condition.last_transition_time.0),
         is_starting: state == HeldState::Starting && !pod.node.is_empty(),
         crash_loops: crash_loops(detail, template),
-        is_done_but_for_helpers: is_done_but_for_helpers(detail, template),
+        is_done_but_for_helpers,
+        work_ended_ms: last_end_ms.filter(|_| is_done_but_for_helpers),
         should_be_gone_ms: detail.metadata.deletion_timestamp.0,
         revision: REVISION_LABELS
             .iter()

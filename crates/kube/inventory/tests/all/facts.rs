@@ -639,6 +639,9 @@ fn pods_that_start_crash_end_or_do_not_go_are_told_apart() {
     assert_eq!(told, expected);
     let half_an_hour = Some(now_ms() - 30 * 60_000);
     assert!(found.facts.workloads.iter().all(|w| w.pods[0].placed_since_ms == half_an_hour));
+    let pods = found.facts.workloads.iter().map(|workload| &workload.pods[0]);
+    let ends = pods.filter_map(|pod| Some((&*pod.name, pod.work_ended_ms?)));
+    assert_eq!(ends.collect::<Vec<_>>(), [("done", now_ms())]);
 }
 
 #[test]

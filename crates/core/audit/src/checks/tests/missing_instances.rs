@@ -102,6 +102,25 @@ fn nodes_that_a_plan_leaves_alone_are_not_named() {
     assert_eq!(with("nos.nebuly.com/gpu-partitioning", "mig"), 0);
 }
 
+/// Three pods, of which one gets the free half: the others lack one since the second was made,
+/// however long other instances of the node have been free.
+#[test]
+fn instances_are_lacked_since_the_first_pod_without_one_was_made() {
+    let mut units = node("node", 2, &[("mig-3g.40gb", 1), ("mig-1g.10gb", 7)]);
+    units.free_since_ms = Some(1);
+    let since = |made: [Option<u64>; 3]| {
+        let mut waits = pod("waits", None, &HALF);
+        let pod = waits.pods[0].clone();
+        let pods = made.map(|created_ms| Pod { created_ms, ..pod.clone() });
+        waits.pods = pods.to_vec();
+        let found = shr_08(&[&units], &[&waits]);
+        assert_eq!((found.len(), found[0].is_undated), (1, found[0].since_ms.is_none()));
+        found[0].since_ms
+    };
+    assert_eq!(since([Some(30), Some(10), Some(20)]), Some(20));
+    assert_eq!(since([None, Some(10), None]), None);
+}
+
 /// The plan is empty for each of them.
 #[test]
 fn pods_that_only_wait_until_others_end_are_no_finding() {

@@ -120,8 +120,36 @@ fn a_job_without_quota_is_found_where_it_would_fit() {
     };
     let quota = found(1, 1, limited);
     assert_eq!(told(&quota), [("GOV-05", format!("1 that requests {GPU}"), 8)]);
+    // A ClusterQueue without a cohort borrows nothing: only more quota of its own helps always.
+    let fix = quota[0].fix_example();
+    assert!(fix.starts_with("nominalQuota: "), "{fix}");
+    assert!(fix.contains("a higher borrowingLimit if its cohort has unused quota"), "{fix}");
     // Without a free node no quota helps.
     assert_eq!(told(&found(0, 1, limited)), []);
+}
+
+/// It would start since there is no quota for it, or since GPUs are free where it starts, whichever
+/// is later.
+#[test]
+fn a_job_lacks_quota_since_the_condition_and_not_since_anything_was_made() {
+    let since = |made_ms: u64, without: Option<Option<u64>>, free_ms: Option<u64>| {
+        let (mut facts, mut demand) = waiting(1, 1);
+        let limit = Bounds::gpus(Some(0));
+        demand.world.queues.push(Queue { limit, ..Queue::named("research") });
+        let job = &mut demand.world.jobs[0];
+        (job.queue, job.submit_ms) = ("research".to_owned(), made_ms);
+        demand.without_quota.extend(without.map(|since_ms| (JobId(1), since_ms)));
+        facts.nodes[0].free_since_ms = free_ms;
+        let found = audit_at(&facts, &Moment { demand: vec![demand], ..Moment::default() });
+        let lacks = found.iter().find(|of| of.check.id == "GOV-05").expect("a finding");
+        assert_eq!(lacks.is_undated, lacks.since_ms.is_none());
+        lacks.since_ms
+    };
+    assert_eq!(since(7, None, None), Some(7));
+    assert_eq!(since(7, Some(Some(9)), None), Some(9));
+    assert_eq!(since(7, Some(Some(9)), Some(8)), Some(9));
+    assert_eq!(since(7, Some(Some(9)), Some(12)), Some(12));
+    assert_eq!([since(0, None, Some(12)), since(7, Some(None), Some(12))], [None, None]);
 }
 
 /// Four pods of one Job, of eight GPUs each: to the engine each is a job of its own.

@@ -31,6 +31,8 @@ pub(super) struct KueueWorkload {
     pub(super) owners: Vec<ObjectRef>,
     pub(super) sets: Vec<PodSet>,
     pub(super) waits_for_quota: bool,
+    /// Since when there is no quota for it, if it waits for that; `None` if nobody knows.
+    pub(super) since_ms: Option<u64>,
     /// Somebody switched it off: nobody waits for what it is about.
     pub(super) is_off: bool,
 }
@@ -89,10 +91,12 @@ pub(super) fn read(raw: &RawObject<'_>) -> Result<Option<KueueWorkload>, Skipped
     let refused =
         status.conditions.iter().find(|c| c.kind == QUOTA_RESERVED && c.status == "False");
     let owners = metadata.owner_references.iter();
+    let since_ms = refused.and_then(|condition| condition.last_transition_time.0);
     Ok(Some(KueueWorkload {
         owners: owners.map(|of| ObjectRef::new(&of.kind, raw.namespace, &of.name)).collect(),
         sets: spec.pod_sets.iter().filter_map(set).collect::<Result<_, _>>()?,
         waits_for_quota: !is_off && refused.is_some_and(for_lack_of_quota),
+        since_ms: since_ms.or(metadata.creation_timestamp.0),
         is_off,
     }))
 }

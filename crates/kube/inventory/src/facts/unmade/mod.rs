@@ -17,7 +17,7 @@ mod sets;
 mod settle;
 
 use dovetail_objects::labels;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use dovetail_facts::ObjectRef;
 use dovetail_model::Toleration;
@@ -45,6 +45,8 @@ pub(super) struct UnmadePod {
     /// Whether the GPUs that it waits for are asked of them, or of device classes.
     pub(super) wants_claimed: bool,
     pub(super) fate: Fate,
+    /// Since when there is no quota for it; `None` if there is, or if nobody knows.
+    pub(super) short_since_ms: Option<u64>,
 }
 
 /// What keeps a pod from being made.
@@ -63,8 +65,9 @@ pub(super) enum Fate {
 pub(super) struct UnmadeWork {
     /// Pods that nobody has made.
     pub(super) pods: Vec<UnmadePod>,
-    /// Pods that are there, and that Kueue keeps back until there is quota for them.
-    pub(super) kept_for_quota: BTreeSet<Key>,
+    /// Pods that are there, and that Kueue keeps back until there is quota for them, with since
+    /// when; `None` if nobody knows.
+    pub(super) kept_for_quota: BTreeMap<Key, Option<u64>>,
     /// Whether something names a queue of Kueue.
     pub(super) names_a_queue: bool,
     /// What is added to them when they are created or admitted.
@@ -98,6 +101,8 @@ enum Why {
         /// How many it says there are.
         present: u64,
         says: Says,
+        /// Since when the server refuses them; `None` if it does not, or if nobody knows.
+        since_ms: Option<u64>,
     },
 }
 

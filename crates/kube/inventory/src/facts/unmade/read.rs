@@ -92,7 +92,9 @@ impl Unmade {
         }
         let set = sets::set(raw, "spec.template", ("", wanted, 1), detail.spec.template)?;
         if let Some(set) = set {
-            let why = Why::Short { present, says: says(&status.conditions) };
+            let refused = refused(&status.conditions);
+            let since_ms = refused.and_then(|condition| condition.last_transition_time.0);
+            let why = Why::Short { present, says: says(refused), since_ms };
             let object = ObjectRef::new(raw.kind, raw.namespace, raw.name);
             self.makers.insert(object, Maker { why, sets: vec![set] });
         }
@@ -100,13 +102,19 @@ impl Unmade {
     }
 }
 
-/// What a ReplicaSet says of why it has no pods.
-fn says(conditions: &[OwnerConditionDetail<'_>]) -> Says {
-    let refused = conditions.iter().find(|condition| {
+/// The condition by which a ReplicaSet says that the server refuses it pods.
+fn refused<'c, 'a>(
+    conditions: &'c [OwnerConditionDetail<'a>],
+) -> Option<&'c OwnerConditionDetail<'a>> {
+    conditions.iter().find(|condition| {
         condition.kind == REPLICA_FAILURE
             && condition.status == "True"
             && condition.reason == "FailedCreate"
-    });
+    })
+}
+
+/// What it says of why it has no pods.
+fn says(refused: Option<&OwnerConditionDetail<'_>>) -> Says {
     match refused.map(|condition| (&*condition.about, &*condition.message)) {
         None => Says::Nothing,
         Some(("", "")) => Says::Refused,

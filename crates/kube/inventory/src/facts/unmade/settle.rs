@@ -7,7 +7,7 @@ use dovetail_facts::ObjectRef;
 
 use super::admission::Admission;
 use super::missing::missing;
-use super::{Fate, Key, Maker, PodSet, UnmadePod, UnmadeWork, Why};
+use super::{Fate, Key, Maker, PodSet, Says, UnmadePod, UnmadeWork, Why};
 use crate::facts::cluster::ClusterObjects;
 use crate::facts::leaders::add_leaders;
 use crate::facts::owner::Owners;
@@ -24,12 +24,12 @@ const GROUP_LABEL: &str = labels::KUEUE_GROUP;
 struct HeldByKueue {
     /// Workloads whose pods are counted elsewhere.
     covered: BTreeSet<ObjectRef>,
-    /// Makers that wait for quota.
-    makers: BTreeSet<ObjectRef>,
+    /// Makers that wait for quota, with since when; `None` if nobody knows.
+    makers: BTreeMap<ObjectRef, Option<u64>>,
     /// Makers that somebody switched off.
     off: BTreeSet<ObjectRef>,
-    /// Pods that wait for quota.
-    pods: BTreeSet<Key>,
+    /// Pods that wait for quota, as makers.
+    pods: BTreeMap<Key, Option<u64>>,
 }
 
 /// What waits beside the pods that are there. Chains of owners are whole from here on.
@@ -56,15 +56,18 @@ pub(in crate::facts) fn settle(
         match *why {
             Why::Suspended if kept.off.contains(object) => {}
             Why::Suspended => {
-                let waits = kept.makers.contains(object);
-                let fate = if waits { Fate::WaitsForQuota } else { Fate::HeldBack };
+                let waits = kept.makers.get(object);
+                let fate = if waits.is_some() { Fate::WaitsForQuota } else { Fate::HeldBack };
+                let since_ms = waits.copied().flatten();
                 let kind = if object.kind == "Job" { "" } else { &object.kind };
                 let why = format!("suspended {kind}");
                 for set in sets {
-                    found.extend(unmade_pods(object, set, (fate, set.pods()), why.trim_end()));
+                    let pods = (fate, set.pods(), since_ms);
+                    found.extend(unmade_pods(object, set, pods, why.trim_end()));
                 }
             }
-            Why::Short { present, says } => {
+            Why::Short { present, says, since_ms } => {
+                let since_ms = since_ms.filter(|_| says == Says::NoQuota);
                 let there = there.get(object).copied().unwrap_or(0).max(present);
                 let quotas = cluster.quota_rooms.get(&object.namespace);
                 let quotas = quotas.map_or(&[][..], Vec::as_slice);
@@ -72,7 +75,7 @@ pub(in crate::facts) fn settle(
                     for (fate, count) in missing(set, there, says, quotas) {
                         let by = if fate == Fate::Refused { "" } else { " by quota" };
                         let why = format!("refused{by} to {}", object.kind);
-                        found.extend(unmade_pods(object, set, (fate, count), &why));
+                        found.extend(unmade_pods(object, set, (fate, count, since_ms), &why));
                     }
                 }
             }
@@ -84,8 +87,10 @@ pub(in crate::facts) fn settle(
         }
         let waits = workload.waits_for_quota;
         let fate = if waits { Fate::WaitsForQuota } else { Fate::HeldBack };
+        let since_ms = workload.since_ms.filter(|_| waits);
         for set in &workload.sets {
-            found.extend(unmade_pods(object, set, (fate, set.pods()), "not admitted"));
+            let pods = (fate, set.pods(), since_ms);
+            found.extend(unmade_pods(object, set, pods, "not admitted"));
         }
     }
     let names_a_queue = unmade.names_a_queue;
@@ -115,7 +120,7 @@ fn kept_by_kueue(pods: &Pods, owners: &Owners) -> HeldByKueue {
             for workload in of(&owners.chain(object, None)) {
                 kept.covered.insert(workload.clone());
                 if workloads[workload].waits_for_quota {
-                    kept.makers.insert(object.clone());
+                    kept.makers.insert(object.clone(), workloads[workload].since_ms);
                 }
                 if workloads[workload].is_off {
                     kept.off.insert(object.clone());
@@ -138,7 +143,8 @@ fn kept_by_kueue(pods: &Pods, owners: &Owners) -> HeldByKueue {
             kept.covered.insert(workload.clone());
             if workloads[workload].waits_for_quota && record.pod.node.is_empty() {
                 let meta = &record.pod.meta;
-                kept.pods.insert((meta.namespace.clone(), meta.name.clone()));
+                let key = (meta.namespace.clone(), meta.name.clone());
+                kept.pods.insert(key, workloads[workload].since_ms);
             }
         }
     }
@@ -153,7 +159,7 @@ fn named_as(record: &PodRecord) -> ObjectRef {
 fn unmade_pods(
     object: &ObjectRef,
     set: &PodSet,
-    (fate, count): (Fate, u64),
+    (fate, count, short_since_ms): (Fate, u64, Option<u64>),
     why: &str,
 ) -> impl Iterator<Item = UnmadePod> {
     let dash = if set.name.is_empty() { "" } else { "-" };
@@ -163,7 +169,8 @@ fn unmade_pods(
         pod.meta.namespace = object.namespace.as_str().into();
         pod.meta.name = format!("{name}-{number} ({why})").into();
         let maker = object.clone();
-        UnmadePod { pod, maker, claims: set.claims.clone(), wants_claimed: false, fate }
+        let claims = set.claims.clone();
+        UnmadePod { pod, maker, claims, wants_claimed: false, fate, short_since_ms }
     };
     (0..count.min(MOST_WAITING)).map(numbered)
 }
