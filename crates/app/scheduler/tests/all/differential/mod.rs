@@ -7,6 +7,7 @@ mod asked;
 mod compared;
 mod devices;
 mod filters;
+mod layouts;
 mod profiles;
 mod selectors;
 
