@@ -10,8 +10,7 @@ use dovetail_units::amount::gpu_count;
 use dovetail_units::duration::duration_at_least;
 
 use super::autoscaling::free_since;
-use super::gpu_pods::GpuPods;
-use super::layout_advice::with_layout;
+use super::layout_advice::LayoutAdvice;
 use super::{Run, View, claims_on, measured, mend, missing_instances, node_ref, pods_of, shapes};
 use crate::catalogue::Check;
 use crate::finding::Finding;
@@ -114,7 +113,7 @@ fn layout_not_applied(view: &View<'_>, check: &'static Check, found: &mut Vec<Fi
 
 fn left_over_by_layout(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let lacks = |node: &&Node| node.layout_rest_milli > 0 && !node.is_changing_layout();
-    let mut pods: Option<GpuPods<'_>> = None;
+    let mut advice: Option<LayoutAdvice<'_>> = None;
     for node in view.facts.nodes.iter().filter(lacks) {
         let gpus = gpu_count(node.layout_rest_milli);
         let mut finding = Finding::new(check, &node.pool)
@@ -122,8 +121,8 @@ fn left_over_by_layout(view: &View<'_>, check: &'static Check, found: &mut Vec<F
             .affecting([node_ref(node)]);
         let states = [DeviceState::Free(Some(FreeCause::LayoutRest))];
         finding.claims = claims_on(node, None, &states, view.facts.period);
-        let pods = pods.get_or_insert_with(|| GpuPods::of(view));
-        found.push(with_layout(pods, finding, node, false));
+        let advice = advice.get_or_insert_with(|| LayoutAdvice::of(view));
+        found.push(advice.advise(finding, node, false));
     }
 }
 
@@ -132,7 +131,7 @@ fn without_instances(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
     let is_up = |node: &&Node| {
         node.node.condition != NodeAvailability::NotReady && !node.is_between_layouts()
     };
-    let mut pods: Option<GpuPods<'_>> = None;
+    let mut advice: Option<LayoutAdvice<'_>> = None;
     for node in view.facts.nodes.iter().filter(is_up).filter(|node| node.lacks_instances()) {
         let config = node.node.labels.get(MIG_CONFIG).map_or("unknown", String::as_str);
         let mut finding = Finding::new(check, &node.pool)
@@ -144,8 +143,8 @@ fn without_instances(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
             .affecting([node_ref(node)]);
         finding.claims = claims_on(node, None, &[DeviceState::Unavailable], view.facts.period);
         let stays = node.has_mig_instances() && node.node.labels.contains_key(MIG_CONFIG);
-        let pods = pods.get_or_insert_with(|| GpuPods::of(view));
-        found.push(with_layout(pods, finding, node, stays));
+        let advice = advice.get_or_insert_with(|| LayoutAdvice::of(view));
+        found.push(advice.advise(finding, node, stays));
     }
 }
 
