@@ -1,4 +1,4 @@
-//! Files and functions stay small enough to read in one go.
+//! Files, functions and pages for users stay small enough to read in one go.
 
 use anyhow::Result;
 use syn::spanned::Spanned;
@@ -6,10 +6,14 @@ use syn::visit::{self, Visit};
 
 use super::outcome::{Outcome, Violation};
 use super::source::{RustFile, functions_in_tokens};
-use super::workspace::Workspace;
+use super::workspace::{TextFile, Workspace};
 
 const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 70;
+const PAGE_LINES_MAX: usize = 200;
+
+/// Folders of pages in which people look things up: these may be longer.
+const LONG_PAGES: [&str; 2] = ["docs/internals/", "docs/reference/"];
 
 /// A function and where it stands, from `fn` to its closing brace.
 struct Function {
@@ -27,14 +31,33 @@ pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {
         function_lines.extend(functions.iter().map(|function| function.lines));
         violations.extend(violations_of(file, &functions));
     }
+    let pages: Vec<&TextFile> = workspace.texts.iter().filter(|file| is_page(&file.path)).collect();
+    violations.extend(pages.iter().filter_map(|page| too_long_page(page)));
     let looked_at = format!(
-        "{} files: {}; {} functions: {}",
+        "{} files: {}; {} functions: {}; {} pages",
         file_lines.len(),
         spread(&mut file_lines),
         function_lines.len(),
         spread(&mut function_lines),
+        pages.len(),
     );
     Ok(Outcome { violations, looked_at })
+}
+
+/// Whether a file is a page that users read from its beginning to its end.
+fn is_page(path: &str) -> bool {
+    let is_of_docs = path.starts_with("docs/") && path.ends_with(".md");
+    path == "README.md" || is_of_docs && !LONG_PAGES.iter().any(|folder| path.starts_with(folder))
+}
+
+fn too_long_page(page: &TextFile) -> Option<Violation> {
+    let lines = page.text.lines().count();
+    (lines > PAGE_LINES_MAX).then(|| Violation {
+        path: page.path.clone(),
+        line: PAGE_LINES_MAX + 1,
+        message: format!("the page has {lines} lines, {PAGE_LINES_MAX} are allowed"),
+        mend: "move what few readers need to docs/internals, and link to it".to_owned(),
+    })
 }
 
 fn violations_of(file: &RustFile, functions: &[Function]) -> Vec<Violation> {
@@ -136,6 +159,20 @@ mod tests {
         assert_eq!(plain, [(2, "`a` has 71 lines, 70 are allowed".to_owned())]);
         assert_eq!(found(&format!("impl A {{\nfn a() {{\n{long}}}\n}}\n")).len(), 1);
         assert_eq!(found(&format!("m! {{\nfn a(x in y()) {{\n{long}}}\n}}\n")).len(), 1);
+    }
+
+    #[test]
+    fn long_pages_are_found_outside_internals_and_reference() {
+        let is_long = |path: &str, lines: usize| {
+            let page = TextFile { path: path.to_owned(), text: "line\n".repeat(lines) };
+            is_page(path) && too_long_page(&page).is_some()
+        };
+        for path in ["README.md", "docs/sharing.md", "docs/guides/new.md"] {
+            assert!(!is_long(path, PAGE_LINES_MAX) && is_long(path, PAGE_LINES_MAX + 1), "{path}");
+        }
+        for path in ["docs/internals/audit.md", "docs/reference/cli.md", "CHANGELOG.md"] {
+            assert!(!is_long(path, PAGE_LINES_MAX + 1), "{path}");
+        }
     }
 
     #[test]
