@@ -15,6 +15,11 @@ done
 # The quick subset of the arena; docs/arena.md says how to run all of it.
 cargo build --quiet --locked --release --package dovetail
 ./target/release/dovetail sim arena --quick
+say "requests for MIG slices that are rejected, in percent"
+sh make/slices.sh ./target/release/dovetail 10
+# A tenth of the histories of the guard that docs/reference/benchmarks/sharing.md states.
+say "histories of latency that are rolled back"
+cargo run --quiet --locked --profile test --package dovetail-guard --example rates 100
 
 prometheus=$(sh make/prometheus.sh)
 [ -z "$prometheus" ] || PATH=$PATH:$prometheus

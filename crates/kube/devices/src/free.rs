@@ -27,9 +27,13 @@ pub fn free_of_class(
     let (claim, request, asked) = (&claim, &request, &asked);
     let asking = Asking { reached: &reached, claim, request, asked };
     let Ok(found) = candidates(&asking, Some(1)) else { return 0 };
+    let mut candidates = found.alternative.candidates;
+    // Those first that leave most of the others free, be they ready at once or under conditions.
+    let lost = reached.lost();
+    candidates.sort_by_key(|one| (lost[one.device], reached.devices[one.device].place()));
     let mut counters = reached.counters.clone();
     let mut free = 0;
-    for candidate in found.alternative.candidates {
+    for candidate in candidates {
         let device = &reached.devices[candidate.device];
         let draws = device.draws.iter().filter(|_| device.held.is_none()).chain(&candidate.draws);
         if draws.clone().all(|draw| counters[draw.counter] >= draw.amount) {

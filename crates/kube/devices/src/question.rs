@@ -277,7 +277,7 @@ impl<'c> Reached<'c> {
     }
 
     /// For each device that is free, how many others would not fit any more if it were given away.
-    fn lost(&self) -> Vec<usize> {
+    pub(crate) fn lost(&self) -> Vec<usize> {
         let fits = |at: usize, left: &[i128]| {
             self.devices[at].draws.iter().all(|draw| left[draw.counter] >= draw.amount)
         };

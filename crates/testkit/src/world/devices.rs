@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::GeneratedCluster;
+use super::device_variety::add_variety;
 use super::random::Draw;
 
 const GPU: &str = "gpu.example.com";
@@ -38,7 +39,9 @@ pub fn generate_devices(seed: u64) -> GeneratedCluster {
     for number in 0..6 {
         scene.pending(number);
     }
-    scene.world
+    let mut world = scene.world;
+    add_variety(&mut world, &mut Draw::new(seed ^ 0x7a_41));
+    world
 }
 
 struct DeviceScene<'d> {

@@ -15,6 +15,7 @@
 mod affinity;
 mod claim;
 mod coverage;
+mod device_variety;
 mod devices;
 mod documented;
 mod generate;

@@ -1,6 +1,6 @@
 //! Claims of devices, against kube-scheduler's own plugin `DynamicResources`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_check::check_claims;
 use dovetail_devices::{
@@ -22,7 +22,15 @@ struct Feature {
     take_out: fn(&mut GeneratedCluster),
 }
 
-const FEATURES: [Feature; 17] = [
+const FEATURES: [Feature; 23] = [
+    Feature {
+        name: "templates",
+        take_out: |world| each(&mut world.pending, "resourceClaimStatuses"),
+    },
+    Feature { name: "claims shared by pods", take_out: claims_of_their_own },
+    Feature { name: "incomplete pools", take_out: complete_pools },
+    Feature { name: "invalid pools", take_out: rename_twins },
+    Feature { name: "binding conditions", take_out: ready_devices },
     Feature { name: "alternatives", take_out: first_alternatives },
     Feature { name: "held devices", take_out: |world| each(&mut world.resource_claims, "status") },
     Feature { name: "device taints", take_out: |world| each(&mut world.resource_slices, "taints") },
@@ -41,7 +49,14 @@ const FEATURES: [Feature; 17] = [
         take_out: |world| each(&mut world.resource_slices, "requestPolicy"),
     },
     Feature { name: "requested capacity", take_out: |world| wishes(world, "capacity") },
-    Feature { name: "constraints", take_out: |world| wishes(world, "constraints") },
+    Feature {
+        name: "attributes that match",
+        take_out: |world| constraints(world, "matchAttribute"),
+    },
+    Feature {
+        name: "attributes that are distinct",
+        take_out: |world| constraints(world, "distinctAttribute"),
+    },
     Feature { name: "selectors of requests", take_out: |world| wishes(world, "selectors") },
     Feature {
         name: "selectors of classes",
@@ -69,6 +84,77 @@ fn first_alternatives(world: &mut GeneratedCluster) {
                 first.as_object_mut().and_then(|of| of.remove("name"));
                 *request = json!({"name": request["name"], "exactly": first});
             }
+        }
+    }
+}
+
+/// Each pending pod has a claim of its own in place of one that others have.
+fn claims_of_their_own(world: &mut GeneratedCluster) {
+    for pod in &mut world.pending {
+        let of_pod = pod["metadata"]["name"].as_str().expect("a name").to_owned();
+        let entries = pod.pointer_mut("/spec/resourceClaims").and_then(Value::as_array_mut);
+        for entry in entries.into_iter().flatten() {
+            let named = |claim: &&Value| claim["metadata"]["name"] == entry["resourceClaimName"];
+            let claim = world.resource_claims.iter().find(named);
+            let Some(claim) = claim.filter(|claim| !claim["status"].is_null()) else { continue };
+            let mut own = claim.clone();
+            own.as_object_mut().and_then(|of| of.remove("status"));
+            let name = own["metadata"]["name"].as_str().expect("a name");
+            let name = format!("{name}-of-{of_pod}");
+            own["metadata"]["uid"] = json!(format!("uid-{name}"));
+            own["metadata"]["name"] = json!(name);
+            entry["resourceClaimName"] = json!(name);
+            world.resource_claims.push(own);
+        }
+    }
+}
+
+/// All slices of each pool are there.
+fn complete_pools(world: &mut GeneratedCluster) {
+    let pool = |slice: &Value| {
+        let of = &slice["spec"]["pool"];
+        format!("{} {} {}", slice["spec"]["driver"], of["name"], of["generation"])
+    };
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for slice in &world.resource_slices {
+        *counts.entry(pool(slice)).or_default() += 1;
+    }
+    for slice in &mut world.resource_slices {
+        let count = counts[&pool(slice)];
+        slice["spec"]["pool"]["resourceSliceCount"] = json!(count);
+    }
+}
+
+/// No two devices of a slice have the same name.
+fn rename_twins(world: &mut GeneratedCluster) {
+    for slice in &mut world.resource_slices {
+        let mut names = BTreeSet::new();
+        let devices = slice.pointer_mut("/spec/devices").and_then(Value::as_array_mut);
+        for device in devices.into_iter().flatten() {
+            let name = device["name"].as_str().expect("a name").to_owned();
+            if !names.insert(name.clone()) {
+                device["name"] = json!(format!("{name}-twin"));
+            }
+        }
+    }
+}
+
+/// Only the devices that are ready without conditions.
+fn ready_devices(world: &mut GeneratedCluster) {
+    for slice in &mut world.resource_slices {
+        let devices = slice.pointer_mut("/spec/devices").and_then(Value::as_array_mut);
+        if let Some(devices) = devices {
+            devices.retain(|device| device["bindingConditions"].is_null());
+        }
+    }
+}
+
+/// Without constraints of this kind.
+fn constraints(world: &mut GeneratedCluster, kind: &str) {
+    for claim in &mut world.resource_claims {
+        let all = claim.pointer_mut("/spec/devices/constraints").and_then(Value::as_array_mut);
+        if let Some(all) = all {
+            all.retain(|one| one[kind].is_null());
         }
     }
 }
