@@ -1,8 +1,9 @@
 //! Every example of the documents works. `sh` blocks run in an empty home directory, one per page,
 //! and a `text` block is what the block before it prints; a line `...` stands for any lines. An
-//! example that needs more than the program says so in its fence (`sh cluster`) and is listed in a
-//! snapshot; of those the command lines are parsed, so that a flag that does not exist is found.
-//! `INSTA_UPDATE=always` writes what is printed into `text` blocks.
+//! example that needs more than the program says so in its fence: `sh cluster` blocks run in
+//! documented_cluster.rs, and others are listed in a snapshot. Of all the command lines are parsed,
+//! so that a flag that does not exist is found. `INSTA_UPDATE=always` writes what is printed into
+//! `text` blocks.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,38 +13,50 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// What an example may need besides the program and a shell.
-const NEEDS: [&str; 5] = ["cluster", "prometheus", "build", "cloud", "time"];
+/// What an example may need besides the program and a shell, by the word in its fence.
+const NEEDS: [(&str, &str); 5] = [
+    ("cluster", "a cluster"),
+    ("prometheus", "a Prometheus server with GPU metrics"),
+    ("build", "a compiler, or a builder of images and their registry"),
+    ("cloud", "a cluster with GPUs, and DCGM Exporter"),
+    ("time", "minutes of samples of a GPU exporter"),
+];
 
 /// A fenced block of a document.
-struct Block {
-    line: usize,
+pub(crate) struct Block {
+    pub(crate) line: usize,
     info: Vec<String>,
-    text: String,
+    pub(crate) text: String,
 }
 
 impl Block {
-    fn is(&self, language: &str) -> bool {
+    pub(crate) fn is(&self, language: &str) -> bool {
         self.info.first().is_some_and(|word| word == language)
     }
 
-    fn need(&self) -> Option<&str> {
-        self.info.iter().map(String::as_str).find(|word| NEEDS.contains(word))
+    /// What it needs, as word and reason.
+    fn needs(&self) -> Vec<(&'static str, &'static str)> {
+        let is_named = |(need, _): &(&str, &str)| self.info.iter().any(|word| word == need);
+        NEEDS.into_iter().filter(is_named).collect()
+    }
+
+    pub(crate) fn needs_only(&self, need: &str) -> bool {
+        matches!(self.needs().as_slice(), [(only, _)] if *only == need)
     }
 
     /// The exit code that the fence promises: `sh exit=5`.
-    fn exit_code(&self) -> i32 {
+    pub(crate) fn exit_code(&self) -> i32 {
         let promised = self.info.iter().find_map(|word| word.strip_prefix("exit="));
         promised.map_or(0, |code| code.parse().expect("a code"))
     }
 }
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// README and the pages below `docs`, by path from the root.
-fn pages() -> Vec<String> {
+pub(crate) fn pages() -> Vec<String> {
     let mut pages = vec!["README.md".to_owned()];
     for folder in ["docs", "docs/internals", "docs/reference"] {
         for entry in fs::read_dir(root().join(folder)).expect("a folder") {
@@ -58,7 +71,7 @@ fn pages() -> Vec<String> {
     pages
 }
 
-fn blocks(page: &str) -> Vec<Block> {
+pub(crate) fn blocks(page: &str) -> Vec<Block> {
     let text = fs::read_to_string(root().join(page)).expect(page);
     let mut blocks: Vec<Block> = Vec::new();
     let mut is_open = false;
@@ -80,26 +93,35 @@ fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
-/// Runs a script in the home of a page, with the program on the path and nothing of the caller's
-/// settings.
-fn run(home: &Path, script: &str) -> (i32, String, String) {
-    let program = Path::new(env!("CARGO_BIN_EXE_dovetail"));
-    let folder = program.parent().expect("a folder").display();
-    let output = Command::new("sh")
+/// A script in the home of a page, with a folder of programs on the path and nothing of the
+/// caller's settings.
+pub(crate) fn shell(home: &Path, programs: &Path, script: &str) -> Command {
+    let mut command = Command::new("sh");
+    command
         .args(["-euc", script])
         .env_clear()
-        .env("PATH", format!("{folder}:/usr/local/bin:/usr/bin:/bin"))
+        .env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display()))
         .env("HOME", home)
         .env("COLUMNS", "100")
-        .current_dir(home)
-        .output()
-        .expect("sh starts");
+        .current_dir(home);
+    command
+}
+
+/// Runs a script in the home of a page, with the program on the path.
+fn run(home: &Path, script: &str) -> (i32, String, String) {
+    let program = Path::new(env!("CARGO_BIN_EXE_dovetail"));
+    outcome(shell(home, program.parent().expect("a folder"), script))
+}
+
+/// Exit code and both streams of a command that ends.
+pub(crate) fn outcome(mut command: Command) -> (i32, String, String) {
+    let output = command.output().expect("sh starts");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
 }
 
 /// Whether lines are those of a pattern, in which `...` stands for any number of lines.
-fn agrees(pattern: &[&str], lines: &[&str]) -> bool {
+pub(crate) fn agrees(pattern: &[&str], lines: &[&str]) -> bool {
     match pattern.split_first() {
         None => lines.is_empty(),
         Some((first, rest)) if first.trim() == "..." => {
@@ -151,9 +173,14 @@ fn examples_of_the_documents_run_and_print_what_they_show() {
         let mut printed: Option<String> = None;
         for block in blocks(&page) {
             let place = format!("{page}:{}", block.line);
-            if let (true, Some(need)) = (block.is("sh"), block.need()) {
+            let needs = block.needs();
+            if block.is("sh") && !needs.is_empty() {
                 let first = block.text.lines().next().unwrap_or_default();
-                writeln!(not_run, "{page}: {need}: {first}").expect("a string takes all");
+                if !block.needs_only("cluster") {
+                    let reasons: Vec<&str> = needs.iter().map(|(_, reason)| *reason).collect();
+                    writeln!(not_run, "{page}: {first}\n    needs {}", reasons.join(" and "))
+                        .expect("a string takes all");
+                }
                 printed = None;
             } else if block.is("sh") {
                 let (code, out, err) = run(home.path(), &block.text);

@@ -29,6 +29,7 @@ mod cost_store_anew;
 mod cost_waits;
 mod device_claims;
 mod documented;
+mod documented_cluster;
 mod dumps;
 mod duty_cycles;
 mod errors;
