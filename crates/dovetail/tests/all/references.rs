@@ -88,3 +88,24 @@ fn keys_of_timed_runs_are_documented() {
         printed.into_iter().filter(|key| !documented.contains(&format!("`{key}`"))).collect();
     assert!(lacks.is_empty(), "docs/reference/json.md does not name {lacks:?}");
 }
+
+/// What each share of the headline is a share of, and the words for a finding that is inferred.
+#[test]
+fn the_page_about_audits_names_what_an_audit_prints() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/internals/audit.md");
+    let page = fs::read_to_string(page).expect("a page");
+    let row = page.lines().find(|line| line.starts_with("| first line |")).expect("a row");
+    let printed = Folder::new().call("audit --example -o markdown").out;
+    let head = printed.lines().find(|line| line.contains("You pay about")).expect("a headline");
+    let shares = [
+        ("You pay about", "the monthly bill; waste per month, its share of the bill"),
+        ("depending on the split method", "its range across split methods"),
+        ("of the GPU time", "the share of the GPU time that is unmeasured"),
+    ];
+    for (printed, told) in shares {
+        assert!(head.contains(printed) && row.contains(told), "{printed}: {head}\n{row}");
+    }
+    let table = Folder::new().call("audit --example --all-findings").out;
+    assert!(table.contains("confidence: medium"), "{table}");
+    assert!(page.contains("The confidence of a finding is `medium`"), "the page says otherwise");
+}
