@@ -88,3 +88,61 @@ fn keys_of_timed_runs_are_documented() {
         printed.into_iter().filter(|key| !documented.contains(&format!("`{key}`"))).collect();
     assert!(lacks.is_empty(), "docs/reference/json.md does not name {lacks:?}");
 }
+
+/// What each share of the headline is a share of, and the words for a finding that is inferred.
+#[test]
+fn the_page_about_audits_names_what_an_audit_prints() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/internals/audit.md");
+    let page = fs::read_to_string(page).expect("a page");
+    let row = page.lines().find(|line| line.starts_with("| first line |")).expect("a row");
+    let printed = Folder::new().call("audit --example -o markdown").out;
+    let head = printed.lines().find(|line| line.contains("You pay about")).expect("a headline");
+    let shares = [
+        ("You pay about", "the monthly bill; waste per month, its share of the bill"),
+        ("depending on the split method", "its range across split methods"),
+        ("of the GPU time", "the share of the GPU time that is unmeasured"),
+    ];
+    for (printed, told) in shares {
+        assert!(head.contains(printed) && row.contains(told), "{printed}: {head}\n{row}");
+    }
+    let table = Folder::new().call("audit --example --all-findings").out;
+    assert!(table.contains("confidence: medium"), "{table}");
+    assert!(page.contains("The confidence of a finding is `medium`"), "the page says otherwise");
+}
+
+/// Flags of other programs that pages name.
+const OF_OTHERS: [&str; 6] = ["--bench", "--file", "--locked", "--path", "--tag", "--test"];
+
+/// The flags in a text.
+fn flags(text: &str) -> BTreeSet<&str> {
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    let words = text.split(|letter| !is_part(letter));
+    let is_name = |word: &str| {
+        let name = word.strip_prefix("--");
+        name.is_some_and(|name| name.starts_with(|letter: char| letter.is_ascii_lowercase()))
+    };
+    words.filter(|word| is_name(word)).collect()
+}
+
+#[test]
+fn pages_name_no_flag_that_does_not_exist() {
+    assert_eq!(flags("|--|--:| a--b `--at TIME`"), BTreeSet::from(["--at"]));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let reference = fs::read_to_string(root.join("docs/reference/cli.md")).expect("a page");
+    let known = flags(&reference);
+    let pages = fs::read_dir(root.join("docs")).expect("a folder");
+    let pages = pages.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file());
+    let mut seen = 0;
+    for page in pages.chain([root.join("README.md")]) {
+        let text = fs::read_to_string(&page).expect("a page");
+        for flag in flags(&text) {
+            assert!(
+                known.contains(flag) || OF_OTHERS.contains(&flag),
+                "{}: {flag}",
+                page.display()
+            );
+            seen += 1;
+        }
+    }
+    assert!(seen > 100, "{seen}");
+}
