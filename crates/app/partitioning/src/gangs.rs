@@ -148,7 +148,8 @@ fn count(pods: &[&Pod]) -> u32 {
     u32::try_from(pods.len()).unwrap_or(u32::MAX)
 }
 
-fn asks_for_instances(pod: &Pod) -> bool {
+/// Whether a pod requests MIG instances.
+pub(crate) fn asks_for_instances(pod: &Pod) -> bool {
     pod.requests.extended.iter().any(|(name, count)| is_mig(name) && *count > 0)
 }
 

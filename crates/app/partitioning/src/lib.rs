@@ -10,6 +10,7 @@
 //! | `waiting` | pending pods as a plan has them |
 //! | `together` | pods that a plan serves on one node fit there together |
 //! | `several`, `node_room`, `batches` | pods that ask for several instances get all of them on one node; which nodes could have them; many pods at once |
+//! | `between_pods` | pending pods with rules about other pods, which a plan does not check |
 //! | `gangs`, `gang_search` | gangs of which a plan serves as many pods as start together, or none; which gangs it serves |
 //! | `gang_objects` | the objects that say how many pods of a gang start together |
 //! | `quotas` | pending pods that the quotas of their queues do not let start |
@@ -41,6 +42,7 @@ mod amd_gpus;
 pub mod apply;
 mod asked;
 mod batches;
+mod between_pods;
 mod budgets;
 mod changes;
 pub mod cluster;

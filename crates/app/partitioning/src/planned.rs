@@ -12,6 +12,7 @@ use dovetail_sources::node_prices::NodeToPrice;
 use dovetail_sources::objects::ObjectFlags;
 use dovetail_sources::prometheus::{ServerChoice, WayFlags};
 
+use crate::between_pods::not_checked;
 use crate::changes::{NodeChange, changes};
 use crate::cluster::{Age, fleet_beside, is_for_lack_of_nodes, objects, selects_none};
 use crate::expected::ExpectedNodes;
@@ -128,6 +129,9 @@ pub fn read(
     }
     if selects_none(&objects, policy) {
         app.note("the policy's nodeSelector selects no node with GPUs");
+    }
+    if let Some(text) = not_checked(&objects) {
+        app.note(&text);
     }
     let age = Age { now_ms, young_ms: basis.young_ms };
     let planned = Planned::of_objects(&objects, policy, tables, age, &ExpectedNodes::new())?;

@@ -103,7 +103,7 @@ pub fn is_settled(object: &Reservation) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use dovetail_model::{Booked, BookingVerdict, NodeResource, TooLarge};
+    use dovetail_model::{Booked, BookingVerdict, JobId, NodeResource, Place, PodId, TooLarge};
     use dovetail_translate::REPLICAS_AS_GPUS;
     use serde_json::json;
 
@@ -204,6 +204,28 @@ mod tests {
         let told = "no node is large enough: each pod requests 8 GPUs, and the largest node has 4";
         assert_eq!(says(Some(too_large)), told);
         assert!(says(None).starts_with("no room at the reserved time or at any later time"));
+    }
+
+    #[test]
+    fn a_status_says_if_it_lists_only_some_of_the_nodes() {
+        let object = reservation(|_| {});
+        let says = |nodes: u32| {
+            let booking = booking(&object, &Facts::default(), &Rules::default()).expect("read");
+            let mut booked = Booked::requested(booking, 0);
+            booked.booking.count = nodes;
+            booked.verdict = BookingVerdict::Admitted;
+            booked.claim.places = (0..nodes).map(place).collect();
+            let status = status(&object, Ok(&booked), true).expect("it is admitted");
+            let listed = status["nodes"].as_array().expect("a list").len();
+            (listed, status["message"].as_str().expect("a text").to_owned())
+        };
+        assert_eq!(says(256), (256, String::new()));
+        assert_eq!(says(300), (256, "status.nodes lists 256 of 300 nodes".to_owned()));
+    }
+
+    fn place(number: u32) -> Place {
+        let pod = PodId { job: JobId(1), pod_set: 0, ordinal: number };
+        Place { pod, node: format!("node-{number}").into(), devices: Vec::new() }
     }
 
     #[test]

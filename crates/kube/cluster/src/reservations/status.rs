@@ -32,7 +32,7 @@ pub(super) struct Status {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "date-time"))]
     earliest_time: Option<String>,
-    /// Nodes on which capacity is reserved.
+    /// Nodes on which capacity is reserved, at most 256 of them.
     nodes: Vec<String>,
     /// Number of pods with reserved capacity.
     #[schemars(with = "i64", range(min = 0))]
@@ -77,14 +77,16 @@ pub fn status(
             (phase, message, earliest_ms, nodes, places.len())
         }
     };
-    let message = match has_queue || phase == "Ended" {
-        true => message,
-        false => {
-            let missing =
-                format!("queue {} does not exist: create it, or correct spec.queue", object.queue);
-            if message.is_empty() { missing } else { format!("{message}; {missing}") }
-        }
-    };
+    let no_queue = (!has_queue && phase != "Ended").then(|| {
+        format!("queue {} does not exist: create it, or correct spec.queue", object.queue)
+    });
+    let not_listed = (nodes.len() > MOST_NODES).then(|| {
+        let count = counted(nodes.len() as u64, "node");
+        format!("status.nodes lists {MOST_NODES} of {count}")
+    });
+    let parts = [Some(message), no_queue, not_listed].into_iter().flatten();
+    let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
+    let message = parts.join("; ");
     Some(json!(Status {
         phase,
         message: harmless(&message).to_string(),
