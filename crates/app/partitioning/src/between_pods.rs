@@ -16,7 +16,7 @@ pub(crate) fn not_checked(objects: &Objects) -> Option<String> {
         is_pending && asks_for_instances(pod) && requirement(pod, objects).is_ok_and(has_rules)
     };
     let count = objects.pods.values().filter(is_meant).count();
-    let pods = plural(count as u64, "pending pod has", "pending pods have");
+    let pods = plural(count, "pending pod has", "pending pods have");
     (count > 0).then(|| {
         format!(
             "{pods} rules that the plan does not check: affinity or anti-affinity between pods, \

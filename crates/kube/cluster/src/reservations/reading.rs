@@ -210,7 +210,8 @@ mod tests {
     fn a_status_says_if_it_lists_only_some_of_the_nodes() {
         let object = reservation(|_| {});
         let says = |nodes: u32| {
-            let booking = booking(&object, &Facts::default(), &Rules::default()).expect("read");
+            let booking =
+                booking(&object, &ReferredObjects::default(), &Rules::default()).expect("read");
             let mut booked = Booked::requested(booking, 0);
             booked.booking.count = nodes;
             booked.verdict = BookingVerdict::Admitted;
