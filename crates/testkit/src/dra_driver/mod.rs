@@ -51,8 +51,8 @@ pub struct Refusal {
     pub reason: String,
 }
 
-/// The ResourceSlices that the driver publishes for a node with these GPUs: one with the counters of
-/// all of them, then one with the devices of each.
+/// The ResourceSlices that the driver publishes for a node with these GPUs: one with the counters
+/// of all of them, then one with the devices of each.
 pub fn published_slices(node: &str, gpus: &[DraGpu]) -> Vec<Value> {
     slices::slices(node, gpus)
 }
