@@ -8,7 +8,8 @@ use super::GeneratedCluster;
 use super::random::Draw;
 
 /// Changes slices, claims and pending pods.
-pub(super) fn add_variety(draw: &mut Draw, world: &mut GeneratedCluster) {
+pub(super) fn add_variety(seed: u64, world: &mut GeneratedCluster) {
+    let draw = &mut Draw::new(seed);
     for slice in &mut world.resource_slices {
         let devices = slice.pointer_mut("/spec/devices").and_then(Value::as_array_mut);
         let Some(devices) = devices else { continue };

@@ -40,7 +40,7 @@ pub fn generate_devices(seed: u64) -> GeneratedCluster {
         scene.pending(number);
     }
     let mut world = scene.world;
-    add_variety(&mut Draw::new(seed ^ 0x7a_41), &mut world);
+    add_variety(seed ^ 0x7a_41, &mut world);
     world
 }
 
