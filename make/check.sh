@@ -129,6 +129,8 @@ case $purpose in
         ;;
     test)
         need git 2.20 "$(install git)"
+        # An example of the documents uses it.
+        need curl 7.0 "$(install curl)"
         need_go
         # Rust's build and, where the test cluster is not built yet, Go's modules and its cache.
         need_gb disk "$(free_disk_kb)" 12 "free some space, or clone onto a larger disk"
