@@ -71,6 +71,7 @@ fn to_price(node: &IdleNode) -> NodeToPrice<'_> {
     NodeToPrice {
         // It is the GPU-time that counts.
         gpus: 0,
+        of_machine: None,
         model: model_of(node),
         labels: &node.labels,
         provider_id: &node.provider_id,

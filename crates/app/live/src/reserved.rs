@@ -30,6 +30,7 @@ pub(crate) fn priced<'l>(
     let nodes = || lines.iter().flat_map(|line| &line.nodes);
     let to_price = |node: &'l ReservedNode| NodeToPrice {
         gpus: node.gpu_milli.div_euclid(1_000),
+        of_machine: None,
         model: node.gpu_model.as_deref(),
         labels: &node.labels,
         provider_id: &node.provider_id,

@@ -175,6 +175,7 @@ mod tests {
             api_version: &api_version,
             namespace: &namespace,
             name: &name,
+            version: None,
             json: &json,
             file: "test",
         });

@@ -371,4 +371,9 @@ impl Sink for Objects {
     fn skipped(&mut self, skipped: Skipped) {
         self.skipped.push(skipped);
     }
+
+    fn begin_again(&mut self) -> bool {
+        *self = Self::default();
+        true
+    }
 }

@@ -13,6 +13,8 @@ use crate::objects::Objects;
 pub(crate) struct PriceFacts {
     node: String,
     gpus: i64,
+    /// GPUs of its instance type, where another number counts.
+    of_machine: Option<i64>,
     model: String,
     labels: BTreeMap<String, String>,
     provider_id: String,
@@ -34,6 +36,7 @@ impl PriceFacts {
             Some(Self {
                 node: name.to_owned(),
                 gpus: gpus.count.gpus,
+                of_machine: gpus.count.of_machine(),
                 model: model.to_owned(),
                 labels: labels.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
                 provider_id: seen.node.provider_id.to_string(),
@@ -47,6 +50,7 @@ impl PriceFacts {
     pub(crate) fn to_price(&self) -> (&str, NodeToPrice<'_>) {
         let of_node = NodeToPrice {
             gpus: self.gpus,
+            of_machine: self.of_machine,
             model: Some(self.model.as_str()),
             labels: &self.labels,
             provider_id: &self.provider_id,

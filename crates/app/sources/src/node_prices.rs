@@ -9,7 +9,8 @@ use dovetail_audit::NodePrice;
 use dovetail_console::clock::today;
 use dovetail_console::plain::{plain, plain_sentence};
 use dovetail_console::table::counted;
-use dovetail_inventory::facts::Gathered;
+use dovetail_inventory::facts::{Gathered, GpuCount};
+use dovetail_model::to_nearest;
 use dovetail_price::{
     ExchangeRate, KnownPrice, NodePlace, Price, PriceBook, PriceOrigin, PriceQuery, Purchase,
     canonical_gpu_model, node_place,
@@ -23,6 +24,8 @@ use crate::own_prices::OwnPriceFlags;
 #[derive(Clone, Copy, Debug)]
 pub struct NodeToPrice<'a> {
     pub gpus: i64,
+    /// GPUs of its instance type, where another number counts.
+    pub of_machine: Option<i64>,
     pub model: Option<&'a str>,
     pub labels: &'a BTreeMap<String, String>,
     pub provider_id: &'a str,
@@ -36,14 +39,36 @@ impl<'a> NodeToPrice<'a> {
         static NONE: BTreeMap<String, String> = BTreeMap::new();
         let labels = gathered.facts.nodes.iter().map(|node| (&*node.node.name, &node.node.labels));
         let labels: BTreeMap<&str, _> = labels.collect();
+        let counts = gathered.gpu_counts.iter().map(|(name, count)| (name.as_str(), count));
+        let counts: BTreeMap<&str, &GpuCount> = counts.collect();
         let nodes = gathered.moment.nodes.iter().map(|node| NodeToPrice {
             gpus: node.gpus,
+            of_machine: counts.get(&*node.node).and_then(|count| count.of_machine()),
             model: node.model.as_deref(),
             labels: labels.get(&*node.node).copied().unwrap_or(&NONE),
             provider_id: gathered.provider_ids.get(&node.node).map_or("", String::as_str),
             resources: gathered.resources.get(&node.node).map_or(&[], Vec::as_slice),
         });
         nodes.collect()
+    }
+
+    /// A price of a GPU of it: a list price is that of the whole node, however many GPUs count.
+    fn listed(&self, price: Price) -> Price {
+        let (Some(of_machine), 1..) = (self.of_machine, self.gpus) else { return price };
+        match price {
+            Price::Known(known)
+                if matches!(known.origin, PriceOrigin::BuiltIn | PriceOrigin::Estimated) =>
+            {
+                let of_node = known.usd_micros_per_gpu_hour.saturating_mul(of_machine);
+                let source = format!(
+                    "{}, of {of_machine} GPUs of the instance type over the {} that count",
+                    known.source, self.gpus
+                );
+                let usd_micros_per_gpu_hour = to_nearest(of_node, self.gpus);
+                Price::Known(KnownPrice { usd_micros_per_gpu_hour, source, ..known })
+            }
+            price => price,
+        }
     }
 }
 
@@ -209,7 +234,7 @@ impl OwnPriceFlags {
             };
             used.resources.extend(node.resources.iter().cloned());
             used.owned.extend(book.owned_by(&asked).map(str::to_owned));
-            let price_as = |purchase| book.price_of(&PriceQuery { purchase, ..asked });
+            let price_as = |purchase| node.listed(book.price_of(&PriceQuery { purchase, ..asked }));
             let price = price_as(place.purchase);
             let estimated = known_of(&price).filter(|known| known.origin == PriceOrigin::Estimated);
             let is_listed = estimated.is_none();

@@ -14,7 +14,8 @@ use dovetail_console::plain::plain;
 use dovetail_console::progress::Progress;
 use dovetail_console::table::{counted, plural};
 use dovetail_inventory::dump::{
-    DumpError, RawObject, STDIN, Sink, Skipped, collected_at, dump_files, read_paths,
+    DumpError, RawObject, ReadDump, STDIN, SeveralVersions, Sink, Skipped, collected_at,
+    dump_files, read_paths,
 };
 use dovetail_inventory::facts::Inventory;
 use dovetail_settings::errors::BadInput;
@@ -195,7 +196,9 @@ impl ObjectFlags {
         if let Some(cluster) = self.server() {
             return served(app, cluster, &mut sink).map_err(with_example);
         }
-        let objects = read_paths(&self.from, &mut sink).map_err(told)?;
+        let read = read_paths(&self.from, &mut sink).map_err(told)?;
+        note_what_is_left_out(app, &read);
+        let objects = read.objects;
         if objects == 0 && sink.may_lack_nodes {
             let sources = self.sources().join(", ");
             app.note(&format!("{}: the list contains no objects", plain(&sources)));
@@ -244,6 +247,10 @@ impl Sink for CountingSink<'_> {
         self.may_lack_nodes |= kind.is_empty() || kind == "Node";
         self.sink.empty_list(kind);
     }
+
+    fn begin_again(&mut self) -> bool {
+        self.sink.begin_again()
+    }
 }
 
 fn served(app: &App, cluster: &ConnectionFlags, sink: &mut dyn Sink) -> Result<Vec<&'static str>> {
@@ -274,6 +281,26 @@ pub async fn lists_of(cluster: &ConnectionFlags, sink: &mut dyn Sink) -> Result<
     let config = cluster.connect().await?;
     let read = read_lists(&config, PAGE, sink).await;
     read.with_context(|| format!("cannot read the cluster of {}", cluster.name()))
+}
+
+/// Says so where files have several versions of objects, or are not read.
+fn note_what_is_left_out(app: &App, read: &ReadDump) {
+    if let Some(SeveralVersions { objects, example }) = &read.several {
+        app.note(&format!(
+            "the input has several versions of {}, such as {}: the highest resourceVersion of \
+             each counts, else the last version",
+            counted(*objects, "object"),
+            plain(example)
+        ));
+    }
+    for (folder, files) in &read.yaml {
+        app.note(&format!(
+            "{}: {} ignored: dumps must be JSON, as `kubectl get nodes,pods,... -A -o json` \
+             writes them",
+            plain(&folder.display().to_string()),
+            counted(*files, "YAML file")
+        ));
+    }
 }
 
 /// What is no dump is bad input; what cannot be opened is not.

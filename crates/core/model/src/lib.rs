@@ -17,6 +17,7 @@
 //! | [`proportion`] | splitting amounts without losing a unit |
 //! | [`free_cause`] | why a GPU is free |
 //! | [`gpu_model`], [`gpu_resource`], [`gpu_part`] | names of GPU models, of what counts GPUs, and what a unit of it is |
+//! | [`instance_type()`] | the GPUs of the instance types of cloud providers |
 //! | [`mig_layout`] | how GPUs can be cut, and what a layout leaves over |
 //! | [`ids`], [`labels`] | names of things |
 
@@ -35,6 +36,7 @@ pub mod history;
 pub mod holding;
 pub mod ids;
 pub mod images;
+mod instance_type;
 pub mod interruption;
 pub mod job;
 pub mod labels;
@@ -77,6 +79,7 @@ pub use history::{History, HowEnded};
 pub use holding::{Attachment, HeldDevices, Holding, HoldingPhase, Owner};
 pub use ids::{HoldingId, JobId, NodeId, NodeName, PodId, QueueName, ReservationId};
 pub use images::{ImageName, Images};
+pub use instance_type::{InstanceType, instance_type};
 pub use interruption::{AttemptTime, InterruptionCost};
 pub use job::{Estimate, Job, PodSet, TopologyRequest};
 pub use mig_layout::Layout;

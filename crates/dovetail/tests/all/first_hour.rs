@@ -130,6 +130,34 @@ fn a_dump_in_yaml_is_called_that() {
     assert!(done.err.contains("the text is YAML, but dumps must be JSON"), "{}", done.err);
 }
 
+#[test]
+fn files_that_are_not_read_and_objects_in_several_versions_are_told() {
+    let folder = Folder::new();
+    folder.make_folder("dumps");
+    let node = |version: &str, gpus: &str| {
+        let amounts = json!({"nvidia.com/gpu": gpus});
+        json!({"apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": "g1", "resourceVersion": version},
+            "status": {"capacity": amounts, "allocatable": amounts}})
+    };
+    folder.write("dumps/a.json", &node("10", "4").to_string());
+    folder.write("dumps/b.json", &node("9", "8").to_string());
+    folder.write("dumps/c.yaml", "kind: Node\n");
+    folder.write("dumps/d.yml", "kind: Node\n");
+    let call = "audit --from dumps --at 2026-11-20T12:00:00Z -o json";
+    let done = folder.call(call);
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let found: serde_json::Value = serde_json::from_str(&done.out).expect("JSON");
+    assert_eq!(found["headline"]["installed_gpus"], 4.0);
+    let told = done.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("several versions of 1 object, such as Node g1"), "{told}");
+    assert!(told.contains("dumps: 2 YAML files ignored: dumps must be JSON"), "{told}");
+    // The same object twice is nothing to tell.
+    folder.write("dumps/b.json", &node("10", "4").to_string());
+    let told = folder.call(call).err;
+    assert!(!told.contains("several versions"), "{told}");
+}
+
 /// Ctrl-C while objects are read leaves no part of a file behind.
 #[test]
 fn an_interrupted_collection_leaves_nothing_behind() {

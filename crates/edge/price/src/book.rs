@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
-use std::sync::LazyLock;
 
-use dovetail_model::{canonical_gpu_model, is_gpu_resource};
+use dovetail_model::{canonical_gpu_model, instance_type, is_gpu_resource};
 
 use crate::asked::PriceQuery;
 use crate::error::PriceError;
@@ -19,20 +18,6 @@ use crate::usd::parse_usd_micros;
 
 /// The name that stands for nodes which state no GPU model.
 const WITHOUT_MODEL: &str = "*";
-
-/// Model and provider of each instance type of the built-in book, as its first row has them: every
-/// node is asked about.
-static INSTANCE_TYPES: LazyLock<BTreeMap<&str, [&str; 2]>> = LazyLock::new(|| {
-    let mut types = BTreeMap::new();
-    for row in include_str!("../data/price_book.csv").lines().skip(1) {
-        let mut cells = row.split(',');
-        let named = row.rsplit_once(',').map(|(_, named)| named);
-        if let (Some(model), Some(provider), Some(named)) = (cells.next(), cells.next(), named) {
-            types.entry(named).or_insert([model, provider]);
-        }
-    }
-    types
-});
 
 /// Prices per GPU-hour: built in, overridden, assumed.
 #[derive(Clone, Debug, Default)]
@@ -320,16 +305,16 @@ impl PriceBook {
         Some((here, there))
     }
 
-    /// The GPU model of an instance type of the built-in book, for nodes whose labels name none;
-    /// `None` if the book does not know the type.
-    pub fn model_of_instance(instance_type: &str) -> Option<&'static str> {
-        INSTANCE_TYPES.get(instance_type).map(|[model, _]| *model)
+    /// The GPU model of an instance type, for nodes whose labels name none; `None` if the type is
+    /// not known. The book need not have a price of it.
+    pub fn model_of_instance(name: &str) -> Option<&'static str> {
+        instance_type(name).map(|of| of.gpu_model)
     }
 
-    /// The provider of an instance type of the built-in book; no two have types of one name.
-    pub fn provider_of_instance(instance_type: &str) -> Option<&'static str> {
-        let [_, provider] = INSTANCE_TYPES.get(instance_type)?;
-        ["aws", "gcp", "azure"].into_iter().find(|known| known == provider)
+    /// The provider of an instance type, if it is one of the built-in book.
+    pub fn provider_of_instance(name: &str) -> Option<&'static str> {
+        let provider = instance_type(name)?.provider;
+        DEFAULT_PLACES.iter().any(|(known, _)| *known == provider).then_some(provider)
     }
 
     /// The rates at which rows were converted, by currency.
@@ -422,6 +407,22 @@ mod tests {
     fn an_instance_type_names_its_model() {
         assert_eq!(PriceBook::model_of_instance("p5.48xlarge"), Some("H100"));
         assert_eq!(PriceBook::model_of_instance("p5"), None);
+        // Types of which the book has no price.
+        assert_eq!(PriceBook::model_of_instance("p5e.48xlarge"), Some("H200"));
+        assert_eq!(PriceBook::provider_of_instance("p5e.48xlarge"), Some("aws"));
+        assert_eq!(PriceBook::provider_of_instance("BM.GPU.H100.8"), None);
+    }
+
+    #[test]
+    fn the_model_and_the_provider_of_each_embedded_row_are_those_of_its_instance_type() {
+        let rows = embedded().unwrap();
+        for (model, row) in
+            rows.iter().flat_map(|(model, rows)| rows.iter().map(move |row| (model, row)))
+        {
+            let name = row.instance_type.as_deref().unwrap_or_default();
+            let of_type = instance_type(name).map(|of| (of.gpu_model, Some(of.provider)));
+            assert_eq!(of_type, Some((&**model, row.provider.as_deref())), "{name}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use dovetail_model::{InstanceType, instance_type};
 use dovetail_objects::{GpuLabels, Labels, labels};
 
 /// Who says how many GPUs a node has, the most trusted first.
@@ -49,6 +50,13 @@ pub struct GpuCount {
 }
 
 impl GpuCount {
+    /// GPUs of the node's instance type, where another number counts; `None` if the type is not
+    /// known.
+    pub fn of_machine(&self) -> Option<i64> {
+        let is_type = |by: &CountSource| matches!(by, CountSource::InstanceType(_));
+        self.others.iter().find(|(by, _)| is_type(by)).map(|(_, gpus)| *gpus)
+    }
+
     /// Who counts fewer GPUs than the MIG instances of the node need, each offered once; `None` if
     /// nobody does. Replicas of instances that no label counts look like the instances of further
     /// GPUs.
@@ -66,121 +74,6 @@ const COUNTS: [&str; 2] = [labels::KARPENTER_GPU_COUNT, labels::GKE_ACCELERATOR_
 
 /// More GPUs of a node are a slip of whoever wrote the label.
 const MOST: i64 = 4096;
-
-/// Instance types by their number of GPUs: the price lists of AWS, Azure and Google that the price
-/// book is made from (NOTICE).
-const INSTANCE_TYPES: [(i64, &[&str]); 5] = [
-    (
-        1,
-        &[
-            "Standard_NC16as_T4_v3",
-            "Standard_NC24ads_A100_v4",
-            "Standard_NC40ads_H100_v5",
-            "Standard_NC4as_T4_v3",
-            "Standard_NC6s_v3",
-            "Standard_NC8as_T4_v3",
-            "Standard_NV36ads_A10_v5",
-            "a2-highgpu-1g",
-            "a2-ultragpu-1g",
-            "a3-highgpu-1g",
-            "g2-standard-12",
-            "g2-standard-16",
-            "g2-standard-32",
-            "g2-standard-4",
-            "g2-standard-8",
-            "g4-standard-48",
-            "g4dn.16xlarge",
-            "g4dn.2xlarge",
-            "g4dn.4xlarge",
-            "g4dn.8xlarge",
-            "g4dn.xlarge",
-            "g5.16xlarge",
-            "g5.2xlarge",
-            "g5.4xlarge",
-            "g5.8xlarge",
-            "g5.xlarge",
-            "g6.16xlarge",
-            "g6.2xlarge",
-            "g6.4xlarge",
-            "g6.8xlarge",
-            "g6.xlarge",
-            "g6e.16xlarge",
-            "g6e.2xlarge",
-            "g6e.4xlarge",
-            "g6e.8xlarge",
-            "g6e.xlarge",
-            "p3.2xlarge",
-            "p5.4xlarge",
-        ],
-    ),
-    (
-        2,
-        &[
-            "Standard_NC12s_v3",
-            "Standard_NC48ads_A100_v4",
-            "Standard_NC80adis_H100_v5",
-            "Standard_NV72ads_A10_v5",
-            "a2-highgpu-2g",
-            "a2-ultragpu-2g",
-            "a3-highgpu-2g",
-            "g2-standard-24",
-            "g4-standard-96",
-        ],
-    ),
-    (
-        4,
-        &[
-            "Standard_NC24s_v3",
-            "Standard_NC64as_T4_v3",
-            "Standard_NC96ads_A100_v4",
-            "Standard_ND128isr_NDR_GB200_v6",
-            "a2-highgpu-4g",
-            "a2-ultragpu-4g",
-            "a3-highgpu-4g",
-            "g2-standard-48",
-            "g4-standard-192",
-            "g4dn.12xlarge",
-            "g5.12xlarge",
-            "g5.24xlarge",
-            "g6.12xlarge",
-            "g6.24xlarge",
-            "g6e.12xlarge",
-            "g6e.24xlarge",
-            "p3.8xlarge",
-        ],
-    ),
-    (
-        8,
-        &[
-            "Standard_ND40rs_v2",
-            "Standard_ND96amsr_A100_v4",
-            "Standard_ND96asr_v4",
-            "Standard_ND96is_MI300X_v5",
-            "Standard_ND96isr_H100_v5",
-            "Standard_ND96isr_H200_v5",
-            "Standard_ND96isr_MI300X_v5",
-            "a2-highgpu-8g",
-            "a2-ultragpu-8g",
-            "a3-highgpu-8g",
-            "a3-megagpu-8g",
-            "g2-standard-96",
-            "g4-standard-384",
-            "g4dn.metal",
-            "g5.48xlarge",
-            "g6.48xlarge",
-            "g6e.48xlarge",
-            "p3.16xlarge",
-            "p3dn.24xlarge",
-            "p4d.24xlarge",
-            "p4de.24xlarge",
-            "p5.48xlarge",
-            "p5en.48xlarge",
-            "p6-b200.48xlarge",
-            "p6-b300.48xlarge",
-        ],
-    ),
-    (16, &["a2-megagpu-16g"]),
-];
 
 /// GPUs of a node as labels, its instance type and HAMi count them, the most trusted first. With
 /// the MIG strategy `single` the label of GPU Feature Discovery counts instances. A label that
@@ -225,8 +118,13 @@ pub(super) fn stated_of_intel(of: &Labels) -> Vec<(CountSource, i64)> {
 }
 
 fn by_instance_type(of: &Labels) -> Option<(CountSource, i64)> {
+    let (name, of_type) = type_of(of)?;
+    Some((CountSource::InstanceType(name.to_owned()), of_type.gpus))
+}
+
+/// The instance type of a node by its labels, with its GPUs; `None` if no table has it.
+pub(super) fn type_of(of: &Labels) -> Option<(&str, InstanceType)> {
     let types = [labels::INSTANCE_TYPE, labels::OLD_INSTANCE_TYPE];
-    let of_node = types.iter().find_map(|key| of.get(key))?;
-    let (count, _) = INSTANCE_TYPES.iter().find(|(_, types)| types.contains(&of_node))?;
-    Some((CountSource::InstanceType(of_node.to_owned()), *count))
+    let name = types.iter().find_map(|key| of.get(key))?;
+    Some((name, instance_type(name)?))
 }

@@ -1,28 +1,16 @@
 //! What device plugins offer of the GPUs of a node, unit by unit.
 
-use std::borrow::Cow;
-
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
-use dovetail_model::{
-    GpuFraction, GpuParts, MigTable, Resources, is_gpu_resource, memory_label, with_memory_size,
-};
+use dovetail_model::{GpuFraction, GpuParts, MigTable, Resources, is_gpu_resource};
 use dovetail_objects::{GpuLabels, Labels, Node, labels};
 
 use super::count::{CountSource, GpuCount, stated, stated_of_intel};
 use super::mig::{KnownLayouts, OnGpus};
+use super::model::{model_of, model_of_product};
 use super::share::{
     amd_partition, counted_as, hami_gpus, is_of_replicas, is_of_shares, single_mig, slice_of,
 };
-
-/// Labels that name the GPU model, the most precise first.
-const MODEL_LABELS: [&str; 6] = [
-    labels::NVIDIA_PRODUCT,
-    labels::AMD_PRODUCT,
-    labels::AMD_OLD_PRODUCT,
-    labels::GKE_ACCELERATOR,
-    labels::KARPENTER_GPU,
-    labels::AWS_ACCELERATOR,
-];
+use super::table::table_of;
 
 /// Units of a resource on one node; more are a slip of whoever wrote the number, and the engine
 /// counts devices in 16 bits.
@@ -40,7 +28,8 @@ const WHOLE: [&str; 2] = [labels::NVIDIA_GPU, labels::AMD_GPU];
 /// The GPUs of a node, and the units in which pods ask for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeGpus {
-    /// The model as a label names it, without what follows it of a MIG profile.
+    /// The model as a label names it, without what follows it of a MIG profile; else that of the
+    /// instance type.
     pub model: Option<String>,
     /// Physical GPUs, with who counts them.
     pub count: GpuCount,
@@ -53,6 +42,8 @@ pub struct NodeGpus {
     pub without_instances: i64,
     /// GPUs that are counted and that no plugin offers: lost devices.
     pub missing: i64,
+    /// Whether nothing tells how the GPUs are cut: what their instances leave over is unknown.
+    pub has_unknown_rest: bool,
 }
 
 /// Units of one resource on a node.
@@ -111,27 +102,6 @@ impl GpuUnits {
     }
 }
 
-/// The model as a label of the node names it.
-pub fn model_label(of: &Labels) -> Option<&str> {
-    MODEL_LABELS.iter().find_map(|label| of.get(label).filter(|model| !model.is_empty()))
-}
-
-/// The model without what follows it where plugins offer parts of it under the name of whole GPUs.
-pub fn model_of_product(product: &str) -> &str {
-    single_mig(product).map_or(product, |(model, _)| model)
-}
-
-/// The same as a label of the node names it, with the memory size where models of that name differ
-/// by it and a label states the memory.
-pub fn sized_model(of: &Labels) -> Option<Cow<'_, str>> {
-    let product = model_label(of)?;
-    let memory_mib = memory_label(|key| of.get(key));
-    Some(match with_memory_size(product, memory_mib) {
-        Cow::Borrowed(product) => Cow::Borrowed(model_of_product(product)),
-        sized => sized,
-    })
-}
-
 /// Physical GPUs as GPU Feature Discovery counts them; 0 where no label says.
 pub fn discovered_gpus(of: &Labels) -> i64 {
     let discovered = GpuLabels::read(|key| of.get(key));
@@ -175,13 +145,14 @@ pub fn node_gpus_like(node: &Node, hami: Option<&str>, layouts: &KnownLayouts) -
     others.extend(beyond.map(|offered| (CountSource::Offered, offered)));
     let need = found.need_without_replicas.filter(|need| *need > counted);
     others.extend(need.map(|need| (CountSource::Layouts, need)));
-    let model = model_label(of).map(|product| model_of_product(product).to_owned());
+    let model = model_of(of).map(|product| model_of_product(product).to_owned());
     Some(NodeGpus {
         model,
         count: GpuCount { gpus, by, others },
         layout_rest_milli: found.cut.as_ref().map_or(0, |cut| cut.rest_milli),
         without_instances: found.cut.as_ref().map_or(0, |cut| cut.empty),
         missing: if found.is_cut_unknown { 0 } else { (counted - main).max(0) },
+        has_unknown_rest: found.is_cut_unknown,
         units: found.units,
     })
 }
@@ -277,7 +248,7 @@ impl<'n> UnitReader<'n> {
     fn new(node: &'n Node, hami: Option<&str>, layouts: &'n KnownLayouts) -> Self {
         let of = &node.meta.labels;
         let discovered = GpuLabels::read(|key| of.get(key));
-        let product = model_label(of);
+        let product = model_of(of);
         let on_gke = || Some((product?, of.get(labels::GKE_PARTITION)?));
         let single = product.and_then(single_mig).or_else(on_gke);
         let clients = || of.get(labels::GKE_SHARED_CLIENTS)?.parse::<u32>().ok();
@@ -487,10 +458,8 @@ impl<'n> UnitReader<'n> {
         if instances.is_empty() {
             return;
         }
-        let sized = sized_model(&self.node.meta.labels);
-        let table = sized.as_deref().and_then(MigTable::of_model);
-        let table =
-            table.filter(|table| instances.iter().all(|of| table.profile(of.profile).is_some()));
+        let profiles: Vec<&str> = instances.iter().map(|of| of.profile).collect();
+        let table = table_of(&self.node.meta.labels, &profiles);
         let table = table.as_ref();
         let whole = (found.main_milli + 999) / 1000;
         let left = |gpus: Option<i64>| gpus.map(|gpus| gpus - whole).filter(|gpus| *gpus > 0);

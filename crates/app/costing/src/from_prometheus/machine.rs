@@ -45,6 +45,7 @@ impl Machine {
     pub(crate) fn to_price(&self) -> NodeToPrice<'_> {
         NodeToPrice {
             gpus: self.gpus,
+            of_machine: None,
             model: self.model.as_deref(),
             labels: &self.labels,
             provider_id: &self.provider_id,

@@ -84,6 +84,7 @@ fn account(
     let labels: BTreeMap<String, String> = labels.into_iter().collect();
     let node = NodeToPrice {
         gpus: 8,
+        of_machine: None,
         model: Some(MODEL),
         labels: &labels,
         provider_id: PROVIDER_ID,

@@ -46,6 +46,7 @@ impl DevicePrices {
         let to_price = known.iter().map(|(model, of_node, provider_id)| NodeToPrice {
             // It is the GPU-time that counts.
             gpus: 0,
+            of_machine: None,
             model: model.as_deref(),
             labels: of_node,
             provider_id,

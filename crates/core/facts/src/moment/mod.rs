@@ -65,7 +65,9 @@ pub struct NodeGpus {
     pub unavailable_milli: i64,
     /// What the MIG layouts of its GPUs leave over, in milli-GPU.
     pub layout_rest_milli: i64,
-    /// How much of them pods have that were not read, beside the units, in milli-GPU.
+    /// How much of them is neither held nor free as far as anybody knows, beside the units, in
+    /// milli-GPU: pods that were not read have it, or instances leave it over of GPUs of which
+    /// nothing tells how they are cut.
     pub unknown_milli: i64,
     /// In what units pods ask for them.
     pub units: Vec<Units>,

@@ -288,3 +288,47 @@ fn gpus_that_pods_of_other_namespaces_may_have_are_counted_as_unknown() {
     assert!(words("-o markdown").contains(" | unknown | | guard |"));
     assert!(words("-o html").contains("GPUs are allocated or free"));
 }
+
+/// A label that contradicts the instance type changes neither the price of the node nor goes
+/// unsaid: a g5.12xlarge is $5.672 an hour, and has four GPUs.
+#[test]
+fn a_node_has_its_list_price_however_many_gpus_a_label_counts() {
+    let of = |offered: u32, more: &[(&str, &str)]| {
+        let labels = [
+            ("topology.kubernetes.io/region", "us-east-1"),
+            ("node.kubernetes.io/instance-type", "g5.12xlarge"),
+            ("nvidia.com/gpu.product", "NVIDIA-A10G"),
+        ];
+        let labels = [&labels[..], more].concat();
+        let found = audit(&[node("g1", "aws:///us-east-1a/i-1", &[(GPU, offered)], &labels)], "");
+        let head = &found["headline"];
+        near(head["bill_usd_micros_per_month"].as_f64().unwrap() / 1e6, 720.0 * 5.672);
+        (head["installed_gpus"].clone(), found["unseen"].to_string())
+    };
+    for (offered, labels, gpus, said) in [
+        (
+            8,
+            &[("nvidia.com/gpu.count", "8")][..],
+            4.0,
+            "4 according to instance type g5.12xlarge, not 8 according to nvidia.com/gpu.count",
+        ),
+        // Sixteen replicas of two GPUs.
+        (
+            16,
+            &[("nvidia.com/gpu.count", "2")],
+            2.0,
+            "2 according to nvidia.com/gpu.count, not 4 according to instance type g5.12xlarge",
+        ),
+        // Labels and plugin agree on eight.
+        (
+            16,
+            &[("nvidia.com/gpu.count", "8"), ("nvidia.com/gpu.replicas", "2")],
+            8.0,
+            "8 according to the device plugin, not 4 according to instance type g5.12xlarge",
+        ),
+    ] {
+        let (counted, told) = of(offered, labels);
+        assert_eq!(counted, gpus, "{labels:?}");
+        assert!(told.contains(said), "{told}");
+    }
+}

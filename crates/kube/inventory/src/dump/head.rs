@@ -3,6 +3,7 @@
 use dovetail_objects::json::JsonText;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny};
+use serde_json::value::RawValue;
 
 use super::RawObject;
 
@@ -22,11 +23,14 @@ pub(super) struct ObjectHeader<'a> {
 }
 
 #[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct HeadMeta<'a> {
     #[serde(borrow, default)]
     namespace: Option<JsonText<'a>>,
     #[serde(borrow, default)]
     name: Option<JsonText<'a>>,
+    #[serde(borrow, default)]
+    resource_version: Option<&'a RawValue>,
 }
 
 fn is_there<'de, D: Deserializer<'de>>(input: D) -> Result<bool, D::Error> {
@@ -52,12 +56,14 @@ impl ObjectHeader<'_> {
         let metadata = self.metadata.as_ref();
         let namespace = metadata.and_then(|metadata| metadata.namespace.as_deref());
         let name = metadata.and_then(|metadata| metadata.name.as_deref());
+        let version = metadata.and_then(|metadata| metadata.resource_version);
         let kind = self.kind.as_deref().unwrap_or(kind);
         (!kind.is_empty()).then(|| RawObject {
             kind,
             api_version: self.api_version.as_deref().unwrap_or(api_version),
             namespace: namespace.unwrap_or_default(),
             name: name.unwrap_or_default(),
+            version: version.and_then(|version| version.get().trim_matches('"').parse().ok()),
             json,
             file,
         })

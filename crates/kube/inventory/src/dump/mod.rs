@@ -3,7 +3,8 @@
 //! A file holds one or many JSON values, each an object or a list of objects and lists, plain or
 //! gzip. They are read one object at a time, so memory does not depend on the size of a file; a
 //! list inside of a list is read as one object is. What is no JSON ends the reading with file, line
-//! and column; an object that cannot be understood is skipped, and told apart from the others.
+//! and column; an object that cannot be understood is skipped, and told apart from the others. An
+//! object that is there several times is read once, in its newest version.
 //!
 //! A [`Keeper`] says what of an object is needed at all; [`Pseudonyms`] replace what it is called.
 
@@ -15,18 +16,23 @@ mod fields;
 mod head;
 mod keep;
 mod lines;
+mod once;
 mod reader;
 mod source;
 
 pub use anonymous::{NamesError, Pseudonyms};
 pub use keep::Keeper;
+pub use once::SeveralVersions;
 pub use reader::{MAX_OBJECT_BYTES, RawObject, Sink, read_objects};
-pub use source::{COLLECTION, STDIN, collected_at, dump_files, read_file, read_paths};
+pub use source::{ReadDump, STDIN, collected_at, dump_files, read_file, read_paths};
 
 use std::path::PathBuf;
 
 use dovetail_units::place::FilePosition;
 use thiserror::Error;
+
+/// Kind of the object with which a collection begins and ends.
+pub const COLLECTION: &str = "Collection";
 
 /// An object that was left out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]

@@ -30,6 +30,8 @@ pub struct RawObject<'a> {
     /// Namespace; empty for objects of the cluster.
     pub namespace: &'a str,
     pub name: &'a str,
+    /// Its `resourceVersion`, if that is a number.
+    pub version: Option<u64>,
     /// The whole object.
     pub json: &'a str,
     /// The file, or the server.
@@ -66,6 +68,11 @@ pub trait Sink {
     fn skipped(&mut self, skipped: Skipped);
     /// Hears of a list without objects; `kind` is that of its objects, empty for a list of several.
     fn empty_list(&mut self, _kind: &str) {}
+    /// Forgets all objects, which are handed over again without old versions of others; false if it
+    /// cannot. What is handed over later replaces what was there before.
+    fn begin_again(&mut self) -> bool {
+        false
+    }
 }
 
 /// Reads all objects of one stream: objects and lists of objects, one behind the other or inside of

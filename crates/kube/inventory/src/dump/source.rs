@@ -7,28 +7,56 @@ use std::path::{Path, PathBuf};
 use flate2::bufread::MultiGzDecoder;
 use serde::Deserialize;
 
-use super::DumpError;
+use super::once::{Once, SeenObjects, SeveralVersions};
 use super::reader::{Sink, read_objects};
-
-/// Kind of the object with which a collection begins and ends.
-pub const COLLECTION: &str = "Collection";
+use super::{COLLECTION, DumpError};
 
 /// The first bytes of a gzip stream.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// Reads files, and all files of folders that could be dumps, in order of their names. Answers with
-/// the number of objects.
+/// What was read of files and folders.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadDump {
+    /// How many objects the files have.
+    pub objects: u64,
+    /// Objects of which they have several versions; of each the newest counts.
+    pub several: Option<SeveralVersions>,
+    /// Folders with YAML files, which are not read, and how many there are.
+    pub yaml: Vec<(PathBuf, usize)>,
+}
+
+/// Reads files, and all files of folders that could be dumps, in order of their names. Each object
+/// is handed on once: of several versions the one with the highest resourceVersion, or the last
+/// where that is no number. Where files can be read only once, such as a pipe, or the sink cannot
+/// begin again, it also gets old versions that come before the newest.
 ///
 /// # Errors
 /// See [`DumpError`].
-pub fn read_paths(paths: &[PathBuf], sink: &mut dyn Sink) -> Result<u64, DumpError> {
-    let mut objects = 0;
+pub fn read_paths(paths: &[PathBuf], sink: &mut dyn Sink) -> Result<ReadDump, DumpError> {
+    let (mut files, mut yaml) = (Vec::new(), Vec::new());
     for path in paths {
-        for file in dump_files(path)? {
-            objects += read_file(&file, sink)?;
+        files.extend(dump_files(path)?);
+        if path.is_dir() {
+            let ignored = names(path)?.iter().filter(|file| is_yaml(file)).count();
+            yaml.extend((ignored > 0).then(|| (path.clone(), ignored)));
         }
+    }
+    let mut seen = SeenObjects::default();
+    let objects = read_files(&files, &mut Once::first(&mut seen, sink))?;
+    let is_stream = |file: &PathBuf| file == Path::new(STDIN) || !file.is_file();
+    let can_be_read_again = || !files.iter().any(is_stream);
+    if seen.is_outdated && can_be_read_again() && sink.begin_again() {
+        read_files(&files, &mut Once::second(&mut seen, sink))?;
+    }
+    Ok(ReadDump { objects, several: seen.several, yaml })
+}
+
+fn read_files(files: &[PathBuf], sink: &mut dyn Sink) -> Result<u64, DumpError> {
+    let mut objects = 0;
+    for file in files {
+        objects += read_file(file, sink)?;
     }
     Ok(objects)
 }
@@ -107,11 +135,8 @@ pub fn dump_files(path: &Path) -> Result<Vec<PathBuf>, DumpError> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let io = |source| DumpError::Io { path: path.to_owned(), source };
-    let entries = fs::read_dir(path).map_err(io)?;
-    let mut files: Vec<PathBuf> =
-        entries.map(|entry| Ok(entry.map_err(io)?.path())).collect::<Result<_, _>>()?;
-    files.retain(|file| file.is_file() && could_be_dump(file));
+    let mut files = names(path)?;
+    files.retain(|file| could_be_dump(file));
     files.sort();
     match files.is_empty() {
         true => Err(DumpError::NothingThere { path: path.to_owned() }),
@@ -119,8 +144,27 @@ pub fn dump_files(path: &Path) -> Result<Vec<PathBuf>, DumpError> {
     }
 }
 
+/// The files of a folder.
+fn names(folder: &Path) -> Result<Vec<PathBuf>, DumpError> {
+    let io = |source| DumpError::Io { path: folder.to_owned(), source };
+    let entries = fs::read_dir(folder).map_err(io)?;
+    let mut files: Vec<PathBuf> =
+        entries.map(|entry| Ok(entry.map_err(io)?.path())).collect::<Result<_, _>>()?;
+    files.retain(|file| file.is_file());
+    Ok(files)
+}
+
 fn could_be_dump(path: &Path) -> bool {
+    ends_in(path, &[".json", ".jsonl", ".ndjson"])
+}
+
+fn is_yaml(path: &Path) -> bool {
+    ends_in(path, &[".yaml", ".yml"])
+}
+
+/// Whether a name has one of these endings, or one and that of gzip.
+fn ends_in(path: &Path, endings: &[&str]) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
-    [".json", ".jsonl", ".ndjson"].iter().any(|ending| name.ends_with(ending))
+    endings.iter().any(|ending| name.ends_with(ending))
 }

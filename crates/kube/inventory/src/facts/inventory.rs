@@ -274,6 +274,11 @@ impl Sink for Inventory {
         self.layouts = layouts;
     }
 
+    fn begin_again(&mut self) -> bool {
+        *self = Self::new(self.now_ms);
+        true
+    }
+
     fn skipped(&mut self, skipped: Skipped) {
         self.skipped_count += 1;
         if self.skipped.len() < MOST_SKIPPED {

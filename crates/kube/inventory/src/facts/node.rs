@@ -295,10 +295,21 @@ fn rest_of_instances(read: &gpus::NodeGpus) -> i64 {
     (read.layout_rest_milli - 1000 * read.without_instances).max(0)
 }
 
+/// What instances leave over of GPUs of which nothing tells how they are cut, in milli-GPU: nobody
+/// knows whether more instances fit.
+fn unknown_rest(read: &gpus::NodeGpus, unavailable_milli: i64) -> i64 {
+    if !read.has_unknown_rest {
+        return 0;
+    }
+    let usable: i64 = read.units.iter().map(|units| units.parts.milli(0, units.usable)).sum();
+    (read.count.gpus * 1000 - unavailable_milli - usable).max(0)
+}
+
 /// GPUs as the audit counts them.
 fn of_audit(node: &str, read: gpus::NodeGpus) -> NodeGpus {
     let unavailable_milli = read.unavailable_milli() + 1000 * read.without_instances;
     let layout_rest_milli = rest_of_instances(&read);
+    let unknown_milli = unknown_rest(&read, unavailable_milli);
     let units = read.units.into_iter().map(|units| Units {
         resource: units.resource,
         count: units.usable,
@@ -312,7 +323,7 @@ fn of_audit(node: &str, read: gpus::NodeGpus) -> NodeGpus {
         gpus: read.count.gpus,
         unavailable_milli: unavailable_milli.clamp(0, read.count.gpus * 1000),
         layout_rest_milli,
-        unknown_milli: 0,
+        unknown_milli,
         units: units.collect(),
     }
 }

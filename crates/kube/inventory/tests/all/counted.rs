@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_inventory::facts::Gathered;
+use dovetail_model::{canonical_gpu_model, instance_type};
 use serde_json::{Value, json};
 
 use crate::facts::{expect, gathered, inventory, node, pod, states};
@@ -22,12 +23,11 @@ fn slices_and_replicas_are_parts_of_a_gpu() {
     holder["spec"]["containers"][0]["resources"] = json!({"limits": {"nvidia.com/mig-2g.20gb": 1},
         "requests": {"nvidia.com/mig-2g.20gb": 1}});
     // Two of seven slices each; the seventh belongs to nothing that pods can ask for, on a GPU that
-    // the tables know.
+    // the tables know. Of another GPU nobody knows what is left.
     let mut unlisted = sliced.clone();
     unlisted["metadata"]["labels"]["nvidia.com/gpu.product"] = json!("NVIDIA-H999");
     let found = gathered(&[unlisted, holder.clone()]);
-    let expected = [("unknown", 286), ("free_no_demand", 571), ("free_of_unknown_cause", 143)];
-    expect(&states(found), &expected);
+    expect(&states(found), &[("unknown", 429), ("free_no_demand", 571)]);
     let found = gathered(&[sliced, holder]);
     let expected = [("unknown", 286), ("free_no_demand", 571), ("free_layout_rest", 143)];
     expect(&states(found), &expected);
@@ -80,6 +80,54 @@ fn only_what_a_node_has_and_does_not_offer_is_unavailable() {
         assert_eq!(gpus, 4, "{label:?}");
         expect(&states, &[("free_no_demand", 4000)]);
     }
+}
+
+/// Whether a price of an instance type is known says nothing of its GPUs.
+#[test]
+fn replicas_are_no_gpus_on_instance_types_without_a_known_price() {
+    let read = |name: &str| {
+        let by_type = [("node.kubernetes.io/instance-type", name)];
+        let mut node = with_amounts("n", &[(GPU, "80")], &by_type);
+        node["metadata"]["labels"].as_object_mut().unwrap().remove("nvidia.com/gpu.product");
+        let found = gathered(&[node]);
+        let read = &found.moment.nodes[0];
+        (read.gpus, read.model.clone().unwrap_or_default())
+    };
+    for (name, gpus, model) in [
+        ("p5e.48xlarge", 8, "H200"),
+        ("g7e.24xlarge", 4, "RTX-PRO-6000"),
+        ("a3-ultragpu-8g", 8, "H200"),
+        ("a4x-highgpu-4g", 4, "GB200"),
+        ("Standard_NC24rs_v3", 4, "V100"),
+        ("BM.GPU.H100.8", 8, "H100"),
+    ] {
+        assert_eq!(read(name), (gpus, model.to_owned()), "{name}");
+    }
+    // An eighth of a GPU is not taken for one: only the plugin counts.
+    assert_eq!(read("g6f.xlarge"), (80, String::new()));
+}
+
+/// The published lists: model, memory and number of GPUs of every instance type with a price.
+#[test]
+#[allow(clippy::print_stderr, reason = "a skipped test must say why")]
+fn instance_types_have_the_gpus_that_are_published() {
+    let Some(folder) = std::env::var_os("DOVETAIL_TRACES") else {
+        eprintln!("skipped: instance_types_have_the_gpus_that_are_published: set DOVETAIL_TRACES");
+        return;
+    };
+    let path = std::path::Path::new(&folder).join("prices/gpu_prices.csv");
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut seen = BTreeSet::new();
+    for row in text.lines().skip(1) {
+        let cells: Vec<&str> = row.split(',').collect();
+        let [provider, name, gpu, memory_gb, gpus, ..] = cells[..] else { panic!("{row}") };
+        let found = instance_type(name).unwrap_or_else(|| panic!("{name}"));
+        let model = canonical_gpu_model(&format!("{gpu}-{memory_gb}GB"));
+        assert_eq!((found.provider, found.gpu_model), (provider, &*model), "{name}");
+        assert_eq!(found.gpus.to_string(), gpus, "{name}");
+        seen.insert(name);
+    }
+    assert!(seen.len() >= 90, "{}", seen.len());
 }
 
 /// The label of GPU Feature Discovery and the plugin count the GPUs that work, and the bill is that

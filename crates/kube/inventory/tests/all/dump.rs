@@ -8,6 +8,8 @@ use dovetail_inventory::dump::{DumpError, RawObject, Sink, Skipped, read_objects
 use dovetail_inventory::facts::{Gathered, Inventory};
 use serde_json::{Value, json};
 
+use crate::facts::{node, pod};
+
 #[derive(Default)]
 struct Names {
     taken: Vec<String>,
@@ -130,6 +132,67 @@ fn folders_and_gzip_are_read_like_files() {
     assert!(matches!(error, DumpError::NothingThere { .. }), "{error}");
     let error = read_paths(&[PathBuf::from("no such file")], &mut found).unwrap_err();
     assert!(error.to_string().contains("no such file"), "{error}");
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Files overlap, and so do lists.
+#[test]
+fn an_object_that_is_there_several_times_is_read_once_in_its_newest_version() {
+    let folder = std::env::temp_dir().join(format!("dovetail-once-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let versioned = |mut object: Value, version: Option<&str>, phase: &str| {
+        object["status"]["phase"] = json!(phase);
+        if let Some(version) = version {
+            object["metadata"]["resourceVersion"] = json!(version);
+        }
+        object
+    };
+    let running = |name: &str, version| versioned(pod(name, "", 1, "g1"), version, "Running");
+    let ended = |name: &str, version| versioned(pod(name, "", 1, "g1"), version, "Succeeded");
+    let read = |files: [&[Value]; 2]| {
+        for (name, objects) in ["a.json", "b.json"].into_iter().zip(files) {
+            let list = json!({"kind": "List", "items": objects});
+            fs::write(folder.join(name), list.to_string()).unwrap();
+        }
+        let mut inventory = Inventory::new(1_795_176_000_000);
+        let read = read_paths(std::slice::from_ref(&folder), &mut inventory).unwrap();
+        let found = inventory.facts(["team".to_owned()].into());
+        let mut held: Vec<String> = found.moment.held.into_iter().map(|of| of.pod).collect();
+        held.sort_unstable();
+        let several = read.several.map(|of| (of.objects, of.example));
+        (held, several)
+    };
+    let told = |objects: usize, example: &str| Some((objects, example.to_owned()));
+    let g1 = node("g1", 8);
+    // Equal, in one list and in two files.
+    let same = [g1.clone(), running("p", Some("5")), running("p", Some("5")), running("q", None)];
+    assert_eq!(read([&same, &same]), (vec!["p".to_owned(), "q".to_owned()], None));
+    // The number decides, wherever the version stands.
+    let old = [g1.clone(), running("p", Some("9")), ended("q", Some("9"))];
+    let new = [ended("p", Some("10")), running("q", Some("10"))];
+    let expected = (vec!["q".to_owned()], told(2, "Pod research/p"));
+    assert_eq!(read([&old, &new]), expected);
+    assert_eq!(read([&new, &old]), expected);
+    // Without a number, the last.
+    let expected = (Vec::new(), told(1, "Pod research/p"));
+    assert_eq!(read([&[g1.clone(), running("p", None)], &[ended("p", None)]]), expected);
+    // Of one name, in another namespace.
+    let mut other = running("p", Some("7"));
+    other["metadata"]["namespace"] = json!("other");
+    let held = vec!["p".to_owned(); 2];
+    assert_eq!(read([&[g1, running("p", Some("9"))], &[other]]), (held, None));
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn yaml_files_of_a_folder_are_counted() {
+    let folder = std::env::temp_dir().join(format!("dovetail-yaml-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    for (name, text) in [("a.json", "{}"), ("b.yaml", ""), ("c.YML", ""), ("d.yaml.gz", "")] {
+        fs::write(folder.join(name), text).unwrap();
+    }
+    let read = read_paths(std::slice::from_ref(&folder), &mut Names::default()).unwrap();
+    assert_eq!(read.yaml, [(folder.clone(), 3)]);
     fs::remove_dir_all(&folder).unwrap();
 }
 

@@ -403,3 +403,37 @@ fn gpus_without_instances_are_unavailable_and_no_rest_of_a_layout() {
     assert_eq!((uncounted, unavailable), (0, 0));
     assert!(rest > 0);
 }
+
+/// Without labels the instance type names the GPU, else the profiles do; else what instances leave
+/// over is unknown, and never free.
+#[test]
+fn gpus_without_labels_are_cut_by_their_instance_type_or_by_their_profiles() {
+    let of = |instance_type: &str, amounts: &[(&str, u32)]| {
+        let mut made = node("m", 0);
+        let labels = json!({"node.kubernetes.io/instance-type": instance_type});
+        made["metadata"]["labels"] = labels;
+        for field in ["capacity", "allocatable"] {
+            made["status"][field] = json!({"cpu": "96", "memory": "2000Gi", "pods": "110"});
+            for (profile, count) in amounts {
+                made["status"][field][format!("nvidia.com/mig-{profile}")] =
+                    json!(count.to_string());
+            }
+        }
+        let pods = holders(&made, 100);
+        states(gathered(&[pods, vec![made]].concat()))
+    };
+    let all_held = |gpus: i64| BTreeMap::from([("unknown".to_owned(), 1000 * gpus)]);
+    // Four of them are an H100, though they have four of its seven compute slices.
+    assert_eq!(of("p5.48xlarge", &[("1g.20gb", 32)]), all_held(8));
+    assert_eq!(of("p5e.48xlarge", &[("3g.71gb", 16)]), all_held(8));
+    assert_eq!(of("Standard_NC24ads_A100_v4", &[("1g.10gb", 7)]), all_held(1));
+    // Nothing but the profiles tells what these are.
+    assert_eq!(of("of-ones-own", &[("1g.20gb", 32)]), all_held(8));
+    assert_eq!(of("of-ones-own", &[("3g.20gb", 2), ("2g.10gb", 4)]), all_held(2));
+    // 80 GB in seven, or 40 GB in four.
+    assert_eq!(of("of-ones-own", &[("1g.10gb", 14)]), all_held(2));
+    let unknown = of("of-ones-own", &[("1g.10gb", 4)]);
+    assert_eq!(unknown, all_held(1), "three of seven slices may be there or not");
+    // Type and profile contradict each other.
+    assert_eq!(of("p4d.24xlarge", &[("1g.18gb", 14)]).keys().collect::<Vec<_>>(), ["unknown"]);
+}
