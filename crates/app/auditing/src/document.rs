@@ -11,11 +11,12 @@ use dovetail_audit::{
 use dovetail_console::plain::plain;
 use dovetail_console::table::counted;
 use dovetail_facts::{Facts, MONTH_MS, ObjectRef, THRESHOLDS, Thresholds, UsagePeriod};
-use dovetail_inventory::facts::Gathered;
+use dovetail_inventory::facts::{Gathered, UnknownGpus};
 use dovetail_model::Money;
 use dovetail_sources::doubts::{
     clamped_in_words, device_doubts_in_words, gpu_counts_in_words, memory_sizes_in_words,
-    nodes_not_read_in_words, unjudged_by_reason,
+    nodes_not_read_in_words, other_names_in_words, unjudged_by_reason, unlisted_gpus_in_words,
+    unrequested_gpus_in_words, virtual_nodes_in_words,
 };
 use dovetail_sources::node_prices::{PriceLine, Prices};
 use dovetail_sources::old_prices::old_prices;
@@ -607,6 +608,7 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
         hides: "the number and price of these GPUs, and free capacity on these nodes".to_owned(),
         command: "kubectl get nodes -o json".to_owned(),
     }));
+    unseen.extend(unknown_gpus(&gathered.unknown_gpus));
     if measured < held.len() {
         let what = match gathered.facts.usage {
             None => "use of allocated GPUs".to_owned(),
@@ -655,6 +657,49 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
         command: "GPU Feature Discovery, which sets nvidia.com/gpu.memory".to_owned(),
     }));
     unseen
+}
+
+/// What pods that use GPUs without requests hide.
+const OTHERS_MAY_BE_FREE: &str = "whether other GPUs of these nodes are free";
+
+/// What GPUs under other names hide.
+const MAY_BE_ALLOCATED: &str = "whether these GPUs are allocated";
+
+impl UnseenOut {
+    /// Whether it hides which of the GPUs that were counted are free.
+    pub(super) fn hides_free_gpus(&self) -> bool {
+        [OTHERS_MAY_BE_FREE, MAY_BE_ALLOCATED].contains(&&*self.hides)
+    }
+}
+
+/// GPUs of nodes that were read of which nobody knows whether pods have them, or how many they are.
+fn unknown_gpus(unknown: &UnknownGpus) -> impl Iterator<Item = UnseenOut> {
+    let told = [
+        (
+            unlisted_gpus_in_words(unknown),
+            "the number and price of these GPUs",
+            "the device plugin of these nodes, which sets status.capacity",
+        ),
+        (
+            unrequested_gpus_in_words(unknown),
+            OTHERS_MAY_BE_FREE,
+            "requests for GPUs in these pods (REQ-02)",
+        ),
+        (
+            other_names_in_words(unknown),
+            MAY_BE_ALLOCATED,
+            "a device plugin that offers nvidia.com/gpu, amd.com/gpu or gpu.intel.com/*, or a DRA \
+             driver",
+        ),
+        (
+            virtual_nodes_in_words(unknown),
+            "the use and the price of these GPUs",
+            "the bill of the provider that runs the pods",
+        ),
+    ];
+    told.into_iter().filter_map(|(what, hides, command)| {
+        Some(UnseenOut { what: what?, hides: hides.to_owned(), command: command.to_owned() })
+    })
 }
 
 /// Nearly empty nodes of which no check says whether they can be removed.

@@ -71,22 +71,33 @@ impl Document {
         let unread = self.unread_objects().map(|unread| format!(", and {unread}"));
         let elsewhere = (head.gpus_not_included > 0.0).then(|| {
             format!(
-                ", and pods use {} of nodes that were not read",
+                ", and pods use {} of nodes that were not read or list none",
                 gpu_count(head.gpus_not_included)
             )
         });
+        let renamed =
+            self.other_names().map(|names| format!(", but nodes may offer GPUs as{names}"));
         let pending = (head.pending_gpu_pods > 0).then(|| {
             let verb = if head.pending_gpu_pods == 1 { "is" } else { "are" };
             let pods = counted(head.pending_gpu_pods, "pod");
             format!(", and {pods} with GPU requests {verb} pending")
         });
-        let known: Vec<String> = [unread, elsewhere, pending].into_iter().flatten().collect();
+        let known: Vec<String> =
+            [renamed, unread, elsewhere, pending].into_iter().flatten().collect();
         let end = if known.is_empty() {
             "nothing to audit; if nodes have GPUs, check that their device plugin or DRA driver runs."
         } else {
             "whether GPUs are wasted is unknown."
         };
         format!("No node has allocatable GPUs{}: {end}", known.concat())
+    }
+
+    /// Resources that may be GPUs and are not counted, with the nodes that offer them and the space
+    /// before them.
+    fn other_names(&self) -> Option<&str> {
+        self.unseen
+            .iter()
+            .find_map(|unseen| unseen.what.strip_prefix(OTHER_NAMES)?.strip_prefix(':'))
     }
 
     /// What is paid, what of it is wasted, how much has no price, and what was not read; all but
@@ -117,11 +128,11 @@ impl Document {
         let unknown = match head.gpus_not_included {
             0.0 => String::new(),
             1.0 => " 1 more GPU is not included in any figure because its node or pod was not \
-                 read."
+                 read, or the node lists no GPU."
                 .to_owned(),
             gpus => format!(
                 " {} more are not included in any figure because their nodes or pods were not \
-                 read.",
+                 read, or the nodes list no GPUs.",
                 gpu_count(gpus)
             ),
         };
@@ -188,7 +199,7 @@ impl Document {
                      measured."
                         .to_owned()
                 }
-                0.0 => "All are allocated. Whether they are busy was not measured.".to_owned(),
+                0.0 => self.none_is_free(),
                 1.0 => format!("1{of_all} is allocated to no pod{cost}. {UNMEASURED}"),
                 _ => format!("{}{of_all} are allocated to no pod{cost}. {UNMEASURED}", count(gpus)),
             };
@@ -214,6 +225,20 @@ impl Document {
                 format!("About {} ({of_bill}) is wasted{rest}", rounded_usd(waste))
             }
             _ => format!("{share} of the GPU time is wasted{rest}"),
+        }
+    }
+
+    /// Where nothing is known of the use of GPUs, and none is free.
+    fn none_is_free(&self) -> String {
+        let unavailable = self.states.iter().filter(|state| state.state == "unavailable");
+        let unavailable: f64 = unavailable.map(|state| state.gpus).sum();
+        match unavailable {
+            0.0 if self.unseen.iter().any(UnseenOut::hides_free_gpus) => {
+                "None is known to be free, and whether pods use all of them is unknown.".to_owned()
+            }
+            0.0 => "All are allocated. Whether they are busy was not measured.".to_owned(),
+            1.0 => format!("None is free, and 1 is unavailable. {UNMEASURED}"),
+            gpus => format!("None is free, and {} are unavailable. {UNMEASURED}", count(gpus)),
         }
     }
 

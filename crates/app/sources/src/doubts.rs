@@ -9,7 +9,9 @@ use dovetail_console::plain::plain_sentence;
 use dovetail_console::shortened::BETWEEN;
 use dovetail_console::table::counted;
 use dovetail_facts::Facts;
-use dovetail_inventory::facts::{Clamped, Gathered, GpuCount, Unjudged, UnknownGpus};
+use dovetail_inventory::facts::{
+    Clamped, Gathered, GpuCount, Unjudged, UnknownGpus, UnlistedGpus, UnrequestedGpus,
+};
 
 /// Why nobody knows why such GPUs are free.
 pub const CONTESTED: &str = "would fit on nodes with free GPUs, but its own scheduler reports that no node fits \
@@ -49,6 +51,43 @@ pub fn nodes_not_read_in_words(unknown: &UnknownGpus) -> Option<String> {
     let gpus = counted(usize::try_from(unknown.on_unread_nodes).unwrap_or(0), "GPU");
     let pods = counted(unknown.pods_on_unread_nodes, "pod");
     Some(format!("{gpus} of {pods} on nodes that were not read: {nodes}"))
+}
+
+/// GPUs that pods hold on nodes that have none.
+pub fn unlisted_gpus_in_words(unknown: &UnknownGpus) -> Option<String> {
+    let UnlistedGpus { gpus, pods, nodes } = &unknown.unlisted;
+    let nodes = all(nodes.iter().map(|node| format!("node {node}")))?;
+    let gpus = counted(usize::try_from(*gpus).unwrap_or(0), "GPU");
+    Some(format!("{gpus} of {} on nodes without GPUs: {nodes}", counted(*pods, "pod")))
+}
+
+/// Pods that use GPUs without requests, and where.
+pub fn unrequested_gpus_in_words(unknown: &UnknownGpus) -> Option<String> {
+    let UnrequestedGpus { pods, nodes } = &unknown.unrequested;
+    let named = all(pods.iter().map(|pod| format!("pod {pod}")))?;
+    let (pods, nodes) = (counted(pods.len(), "pod"), counted(nodes.len(), "node"));
+    Some(format!("GPUs that {pods} may use on {nodes} without requests: {named}"))
+}
+
+/// How the text of [`other_names_in_words`] begins.
+pub const OTHER_NAMES: &str = "GPUs that nodes may offer as resources that dovetail does not count";
+
+/// Resources that may be GPUs and are not counted as such, with the nodes that offer them.
+pub fn other_names_in_words(unknown: &UnknownGpus) -> Option<String> {
+    let told = unknown.other_names.iter().map(|(resource, nodes)| {
+        let first = nodes.first().map_or("", String::as_str);
+        match nodes.len() {
+            1 => format!("{resource} of node {first}"),
+            more => format!("{resource} of {} such as {first}", counted(more, "node")),
+        }
+    });
+    Some(format!("{OTHER_NAMES}: {}", all(told)?))
+}
+
+/// Nodes whose GPUs do not count because they stand for machines that somebody else runs.
+pub fn virtual_nodes_in_words(unknown: &UnknownGpus) -> Option<String> {
+    let nodes = all(unknown.virtual_nodes.iter().map(|node| format!("node {node}")))?;
+    Some(format!("GPUs of virtual nodes (Virtual Kubelet), which are not counted: {nodes}"))
 }
 
 /// What slices and claims leave open of GPUs.
@@ -114,7 +153,15 @@ pub fn doubts(gathered: &Gathered) -> Vec<Doubt> {
         of_kind(&format!("unjudged: {reason}"), text)
     });
     let counts = gpu_counts_in_words(&gathered.gpu_counts).map(|text| of_kind("counts", text));
-    clamped.into_iter().chain(counts).chain(devices).chain(unjudged).collect()
+    let unknown = &gathered.unknown_gpus;
+    let gpus = [
+        ("unlisted", unlisted_gpus_in_words(unknown)),
+        ("unrequested", unrequested_gpus_in_words(unknown)),
+        ("other names", other_names_in_words(unknown)),
+        ("virtual", virtual_nodes_in_words(unknown)),
+    ];
+    let gpus = gpus.into_iter().filter_map(|(kind, text)| Some(of_kind(kind, text?)));
+    clamped.into_iter().chain(counts).chain(devices).chain(gpus).chain(unjudged).collect()
 }
 
 /// Pods that would fit, against the word of their own scheduler.

@@ -407,6 +407,14 @@ impl Workload {
                 .any(|container| container.gpu_limits().next().is_some())
     }
 
+    /// Whether its containers use GPUs that they do not request, as far as its template tells: how
+    /// many, nobody knows. Exporters watch GPUs, and pods that belong to nodes manage them.
+    pub fn uses_unrequested_gpus(&self) -> bool {
+        let sees = |container: &Container| container.sees_gpus_by.is_some();
+        let is_of_the_system = self.belongs_to_nodes() || self.exports_gpu_metrics;
+        !self.has_gpus() && !is_of_the_system && self.template.containers.iter().any(sees)
+    }
+
     /// Whether each of its pods belongs to one node: it is not moved from it, and ends with it.
     pub fn belongs_to_nodes(&self) -> bool {
         self.owner.kind == "DaemonSet" || self.is_static()

@@ -7,6 +7,7 @@ use dovetail_objects::{GpuLabels, Labels, Node, labels};
 use super::count::{CountSource, GpuCount, stated, stated_of_intel};
 use super::mig::{KnownLayouts, OnGpus};
 use super::model::{model_of, model_of_product};
+use super::other_names::perhaps_gpus;
 use super::share::{
     amd_partition, counted_as, hami_gpus, is_of_replicas, is_of_shares, single_mig, slice_of,
 };
@@ -42,6 +43,11 @@ pub struct NodeGpus {
     pub without_instances: i64,
     /// GPUs that are counted and that no plugin offers: lost devices.
     pub missing: i64,
+    /// The same where the node offers resources that may be these GPUs: nobody knows whether pods
+    /// have them.
+    pub perhaps_renamed: i64,
+    /// These resources.
+    pub other_names: Vec<String>,
     /// Whether nothing tells how the GPUs are cut: what their instances leave over is unknown.
     pub has_unknown_rest: bool,
 }
@@ -75,10 +81,12 @@ impl NodeGpus {
         self.units.iter().any(GpuUnits::shares_devices)
     }
 
-    /// Whether no plan changes the layout of its GPUs: pods share them, or it is not clear how many
-    /// there are.
+    /// Whether no plan changes the layout of its GPUs: pods share them, may have them under another
+    /// name, or it is not clear how many there are.
     pub fn has_unclear_layout(&self) -> bool {
-        self.has_shared_units() || self.count.too_few_for_instances().is_some()
+        self.has_shared_units()
+            || self.perhaps_renamed > 0
+            || self.count.too_few_for_instances().is_some()
     }
 
     /// How much of the GPUs cannot be asked for, in milli-GPU: units that are not allocatable, and
@@ -146,12 +154,20 @@ pub fn node_gpus_like(node: &Node, hami: Option<&str>, layouts: &KnownLayouts) -
     let need = found.need_without_replicas.filter(|need| *need > counted);
     others.extend(need.map(|need| (CountSource::Layouts, need)));
     let model = model_of(of).map(|product| model_of_product(product).to_owned());
+    let uncounted = if found.is_cut_unknown { 0 } else { (counted - main).max(0) };
+    let other_names = if uncounted > 0 { perhaps_gpus(node) } else { Vec::new() };
+    let (missing, perhaps_renamed) = match other_names.is_empty() {
+        true => (uncounted, 0),
+        false => (0, uncounted),
+    };
     Some(NodeGpus {
         model,
         count: GpuCount { gpus, by, others },
         layout_rest_milli: found.cut.as_ref().map_or(0, |cut| cut.rest_milli),
         without_instances: found.cut.as_ref().map_or(0, |cut| cut.empty),
-        missing: if found.is_cut_unknown { 0 } else { (counted - main).max(0) },
+        missing,
+        perhaps_renamed,
+        other_names,
         has_unknown_rest: found.is_cut_unknown,
         units: found.units,
     })

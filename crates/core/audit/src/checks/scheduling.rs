@@ -78,10 +78,14 @@ fn has_known_label(node: &Node) -> bool {
 /// So many workloads without GPUs are tried on the engine: each try is a world of its own.
 const MOST_TRIES: usize = 8;
 
+/// Whether its pods can do without the GPUs of nodes, and without these nodes.
+fn needs_no_gpus(workload: &Workload) -> bool {
+    !workload.has_gpus() && !workload.belongs_to_nodes() && !workload.uses_unrequested_gpus()
+}
+
 fn pod_without_gpus_on_gpu_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let has_others = view.facts.nodes.iter().any(|node| !node.has_gpus());
-    let meant =
-        |workload: &&Workload| has_others && !workload.has_gpus() && !workload.belongs_to_nodes();
+    let meant = |workload: &&Workload| has_others && needs_no_gpus(workload);
     // The same for all of them, and it looks at every node.
     let changes = mend::stay_off(view);
     let mut tries = MOST_TRIES;
@@ -108,7 +112,7 @@ fn pod_without_gpus_on_gpu_node(view: &View<'_>, check: &'static Check, found: &
 
 fn tolerates_without_gpus(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let taints: BTreeSet<&Taint> = view.gpu_nodes().flat_map(keeping_away).collect();
-    let meant = |workload: &&Workload| !workload.has_gpus() && !workload.belongs_to_nodes();
+    let meant = |workload: &&Workload| needs_no_gpus(workload);
     for workload in view.facts.workloads.iter().filter(meant) {
         for taint in taints.iter().filter(|taint| tolerates(workload, taint)) {
             let finding = Finding::new(check, &workload.owner)

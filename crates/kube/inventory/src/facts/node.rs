@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use dovetail_audit::{names_a_repair, repair_word};
 use dovetail_facts::{Gpus, Node, NodeGpus, ObjectRef, Units};
-use dovetail_gpus::{self as gpus, GpuCount, KnownLayouts, model_label, node_gpus_like};
+use dovetail_gpus::{
+    self as gpus, GpuCount, KnownLayouts, model_label, named_like_gpus, node_gpus_like,
+};
 use dovetail_model::{GpuFraction, GpuParts, NodeAvailability, is_gpu_resource};
 use dovetail_objects::{Labels, Node as Object};
 use dovetail_translate::{NodeSetting, Rules, node as translated};
@@ -58,7 +60,15 @@ pub(super) struct ReadNode {
     pub(super) clamped: Vec<Clamped>,
     /// Who says how many GPUs it has.
     pub(super) count: Option<GpuCount>,
+    /// Resources that may be GPUs of it and are not counted as such.
+    pub(super) other_names: Vec<String>,
+    /// Whether it stands for machines that somebody else runs and bills by the pod: what it offers
+    /// is a limit, and nobody pays for what is free of it.
+    pub(super) is_virtual: bool,
 }
+
+/// Label of the nodes of Virtual Kubelet, with its value there.
+const VIRTUAL: (&str, &str) = ("type", "virtual-kubelet");
 
 /// Reads a node.
 pub(super) fn read(
@@ -85,7 +95,15 @@ pub(super) fn read(
     let age_ms = now_ms.saturating_sub(created_ms);
     node.condition = condition(object, detail, age_ms, is_being_removed);
     let clamped = clamped(object);
-    let read = node_gpus_like(object, detail.metadata.annotation(HAMI_GPUS), layouts);
+    let is_virtual = labels.get(VIRTUAL.0) == Some(VIRTUAL.1);
+    let read = match is_virtual {
+        true => None,
+        false => node_gpus_like(object, detail.metadata.annotation(HAMI_GPUS), layouts),
+    };
+    let other_names = match &read {
+        Some(read) => read.other_names.clone(),
+        None => named_like_gpus(object),
+    };
     let is_offered = |read: &gpus::NodeGpus| read.units.iter().any(|units| units.built_in > 0);
     // A layout that makes no instance of a GPU leaves nothing over: no pod can request anything.
     let uncounted_gpus = read.as_ref().map_or(0, |read| read.missing + read.without_instances);
@@ -96,12 +114,17 @@ pub(super) fn read(
     }
     let layout_rest_milli = read.as_ref().map_or(0, rest_of_instances);
     let has_unclear_layout = read.as_ref().is_some_and(gpus::NodeGpus::has_unclear_layout);
-    let offered = offered_gpus(object, read.as_ref());
+    let offered = match is_virtual {
+        true => BTreeMap::new(),
+        false => offered_gpus(object, read.as_ref()),
+    };
     ReadNode {
         count: read.as_ref().map(|read| read.count.clone()),
         gpus: read.map(|read| of_audit(&name, read)),
         provider_id: detail.spec.provider_id.clone(),
         clamped,
+        other_names,
+        is_virtual,
         node: Node {
             gpus: offered,
             scale_down_held_by: held_by.map(|key| format!("{key}: true")),
@@ -309,7 +332,8 @@ fn unknown_rest(read: &gpus::NodeGpus, unavailable_milli: i64) -> i64 {
 fn of_audit(node: &str, read: gpus::NodeGpus) -> NodeGpus {
     let unavailable_milli = read.unavailable_milli() + 1000 * read.without_instances;
     let layout_rest_milli = rest_of_instances(&read);
-    let unknown_milli = unknown_rest(&read, unavailable_milli);
+    let renamed_milli = 1000 * read.perhaps_renamed;
+    let unknown_milli = unknown_rest(&read, unavailable_milli) + renamed_milli;
     let units = read.units.into_iter().map(|units| Units {
         resource: units.resource,
         count: units.usable,

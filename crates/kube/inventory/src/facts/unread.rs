@@ -1,5 +1,5 @@
-//! GPUs of which nobody can say whether they are held: pods and nodes that could not be read, and
-//! pods on nodes that were not handed over.
+//! GPUs of which nobody can say whether they are held: pods and nodes that could not be read, pods
+//! on nodes that were not handed over or list no GPUs, and what nodes offer under other names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,17 +30,55 @@ pub struct UnknownGpus {
     pub of_unread_nodes: i64,
     /// Nodes that could not be read and may have GPUs.
     pub unread_nodes: usize,
+    /// Held by pods on nodes that were read and have no GPUs.
+    pub unlisted: UnlistedGpus,
+    /// Pods that use GPUs without requests: which of the GPUs of their nodes, nobody knows.
+    pub unrequested: UnrequestedGpus,
+    /// Nodes by the resources that may be GPUs of them and are not counted as such.
+    pub other_names: BTreeMap<String, BTreeSet<String>>,
+    /// Nodes that stand for machines that somebody else runs: their GPUs do not count.
+    pub virtual_nodes: BTreeSet<String>,
+}
+
+/// GPUs that pods hold on nodes that have none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnlistedGpus {
+    pub gpus: i64,
+    pub pods: usize,
+    pub nodes: BTreeSet<String>,
+}
+
+impl UnlistedGpus {
+    /// Adds what a pod holds on a node.
+    fn add(&mut self, node: &str, gpus: i64) {
+        if gpus > 0 {
+            self.gpus += gpus;
+            self.pods += 1;
+            self.nodes.insert(node.to_owned());
+        }
+    }
+}
+
+/// Pods that use GPUs without requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnrequestedGpus {
+    /// Namespaces and names of the pods.
+    pub pods: BTreeSet<String>,
+    /// Nodes of which GPUs may be in use by these pods.
+    pub nodes: BTreeSet<String>,
 }
 
 impl UnknownGpus {
     /// All of them.
     pub fn gpus(&self) -> i64 {
-        self.on_unread_nodes + self.of_unread_pods + self.of_unread_nodes
+        self.on_unread_nodes + self.of_unread_pods + self.of_unread_nodes + self.unlisted.gpus
     }
 
     /// Whether there is an object that may hold or have GPUs and was not understood.
     pub fn is_any(&self) -> bool {
-        self.pods_on_unread_nodes + self.unread_pods + self.unread_nodes > 0
+        self.pods_on_unread_nodes + self.unread_pods + self.unread_nodes + self.unlisted.pods > 0
+            || !self.unrequested.nodes.is_empty()
+            || !self.other_names.is_empty()
     }
 }
 
@@ -123,11 +161,16 @@ impl Unread {
         for (name, gpus) in &self.nodes {
             *counted.entry(name).or_default() += gpus;
         }
+        let has_gpus: BTreeSet<&str> = gpus.iter().map(|of| &*of.node).collect();
         let placed = pods.list.iter().filter(|record| !record.pod.node.is_empty());
-        for record in placed.filter(|record| !nodes.contains_key(&*record.pod.node)) {
+        for record in placed.filter(|record| !has_gpus.contains(&*record.pod.node)) {
             let held = record.pod.holds().extended.iter();
             let units = held.filter(|(name, count)| **count > 0 && is_gpu_resource(name));
             let units: i64 = units.map(|(_, count)| (*count).min(MOST)).sum();
+            if nodes.contains_key(&*record.pod.node) {
+                unknown.unlisted.add(&record.pod.node, units);
+                continue;
+            }
             let of_node = counted.entry(&record.pod.node).or_default();
             unknown.on_unread_nodes += (units - *of_node).max(0);
             *of_node = (*of_node - units).max(0);

@@ -60,8 +60,8 @@ pub struct PodGroup {
     /// Every pod: its name, and the place of its node if it has one. A pod to come has no name.
     pub pods: Vec<(String, Option<usize>)>,
     /// Of pods, by their places among these, that some nodes alone can run whatever their labels
-    /// are, the places of these nodes: their claims are allocated there, or the template names the
-    /// node.
+    /// are, the places of these nodes: their claims are allocated there, the template names the
+    /// node, or they use GPUs of it that they do not request.
     pub confined: BTreeMap<usize, Arc<BTreeSet<usize>>>,
     /// Whether a template of the owner names the node (`spec.nodeName`): no scheduler places its
     /// pods, and the kubelet rejects those that the node does not suit.
@@ -130,7 +130,7 @@ impl PatchReach {
         let is_daemon = workload.belongs_to_nodes();
         let is_bound_by_name = workload.is_bound_by_name;
         let containers = workload.template.containers.iter();
-        let confined = self.confined(is_bound_by_name, pods, claimed);
+        let confined = self.confined(workload, pods, claimed);
         let place = |pod: &Pod| self.places.get(&*pod.node).copied();
         let pods: Vec<(String, Option<usize>)> =
             pods.iter().map(|pod| (pod.meta.name.to_string(), place(pod))).collect();
@@ -160,21 +160,35 @@ impl PatchReach {
         });
     }
 
+    /// The places of nodes that offer GPUs, also if nobody can ask for one now.
+    fn nodes_with_gpus(&self) -> Arc<BTreeSet<usize>> {
+        let has_gpus =
+            |node: &Node| node.allocatable.extended.keys().any(|name| is_gpu_resource(name));
+        let places = self.nodes.iter().enumerate().filter(|(_, node)| has_gpus(node));
+        Arc::new(places.map(|(place, _)| place).collect())
+    }
+
     /// Of pods that some nodes alone can run, by number, the places of these nodes.
     fn confined(
         &self,
-        is_bound_by_name: bool,
+        workload: &Workload,
         pods: &[&Pod],
         claimed: &ClaimedNodes,
     ) -> BTreeMap<usize, Arc<BTreeSet<usize>>> {
+        let is_bound_by_name = workload.is_bound_by_name;
+        let with_gpus = workload.uses_unrequested_gpus().then(|| self.nodes_with_gpus());
         let mut confined = BTreeMap::new();
         let mut confinements = Confinements::new((&self.nodes[..], &self.places), claimed);
         for (number, pod) in pods.iter().enumerate() {
-            let named = self.places.get(&*pod.node).filter(|_| is_bound_by_name);
+            let node = self.places.get(&*pod.node);
+            let named = node.filter(|_| is_bound_by_name);
             let nodes = match named {
                 Some(node) => Some(Arc::new(BTreeSet::from([*node]))),
                 None => confinements.of(&pod.meta.namespace, pod),
             };
+            let is_on_gpus =
+                |nodes: &&Arc<BTreeSet<usize>>| node.is_some_and(|at| nodes.contains(at));
+            let nodes = nodes.or_else(|| with_gpus.as_ref().filter(is_on_gpus).cloned());
             confined.extend(nodes.map(|nodes| (number, nodes)));
         }
         confined

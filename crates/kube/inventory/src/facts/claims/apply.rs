@@ -374,6 +374,9 @@ fn put(object: &mut Node, read: &mut ReadNode, offer: &ClaimOffer) {
     }
     // What only the label counts is not known to be missing before slices are.
     let by_plugin = read.gpus.take().filter(|gpus| gpus.units.iter().any(|units| units.count > 0));
+    if by_plugin.is_none() {
+        read.other_names.clear();
+    }
     let missing_before = if by_plugin.is_some() { read.node.uncounted_gpus } else { 0 };
     let before = by_plugin.unwrap_or_default();
     let offered = before.gpus - missing_before + offer.gpus;
