@@ -7,11 +7,12 @@ use dovetail_console::plain::plain;
 use dovetail_console::table::counted;
 use dovetail_costing::document::LEAST_HOURS;
 use dovetail_inventory::facts::OTHER_PODS;
+use dovetail_sources::doubts::OTHER_NAMES;
 use dovetail_units::amount::{percent, rounded, rounded_usd, tenths, usd, whole};
 use dovetail_units::duration::duration_of_seconds;
 
 pub use super::baseline::object_words;
-use super::document::{Document, FindingOut, MethodOut, StateOut};
+use super::document::{Document, FindingOut, MethodOut, StateOut, UnseenOut};
 use super::figures::{FigureOut, sign_of_more};
 
 /// Models that the headline names.
