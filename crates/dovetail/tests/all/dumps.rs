@@ -6,6 +6,7 @@ mod claimed;
 mod clusters;
 mod corrections;
 mod held_back;
+mod unknown;
 
 use serde_json::{Value, json};
 
