@@ -162,6 +162,11 @@ impl Document {
         self.unseen.iter().any(|unseen| unseen.what == "pods")
     }
 
+    /// Whether some GPUs of nodes that were read may be free or not, for all that is known.
+    pub fn hides_free_gpus(&self) -> bool {
+        self.unseen.iter().any(UnseenOut::hides_free_gpus)
+    }
+
     /// Whether pods of one namespace alone were read: then GPUs of others look free.
     pub fn lacks_other_pods(&self) -> bool {
         self.unseen.iter().any(|unseen| unseen.what == OTHER_PODS)
@@ -234,7 +239,7 @@ impl Document {
         let unavailable = self.states.iter().filter(|state| state.state == "unavailable");
         let unavailable: f64 = unavailable.map(|state| state.gpus).sum();
         match unavailable {
-            0.0 if self.unseen.iter().any(UnseenOut::hides_free_gpus) => {
+            0.0 if self.hides_free_gpus() => {
                 "None is known to be free, and whether pods use all of them is unknown.".to_owned()
             }
             0.0 => "All are allocated. Whether they are busy was not measured.".to_owned(),

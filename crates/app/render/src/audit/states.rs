@@ -52,6 +52,7 @@ fn noted(document: &Document, state: &StateOut, waste: Option<String>) -> String
         "unknown" if document.lacks_pods() || document.lacks_other_pods() => {
             "allocated or free, pods not read".to_owned()
         }
+        "unknown" if document.hides_free_gpus() => "allocated, or not known to be free".to_owned(),
         name => state_words(name),
     };
     let recent = state.gpus - state.lasting_gpus;
