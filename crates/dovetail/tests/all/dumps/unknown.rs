@@ -105,8 +105,11 @@ fn gpus_that_pods_hold_are_not_unavailable() {
         let free: f64 = ["free_no_demand", "free"].map(|name| state(&found, name).0).iter().sum();
         assert_eq!(free, 2.0 - unavailable, "{:#}", found["states"]);
     }
-    // What was measured counts.
-    let busy: String = (0..6).map(|gpu| format!("1763639000,train-1-a,{gpu},90,ml,n1\n")).collect();
+    // What was measured counts: all of them busy for a day.
+    let noon_s = 1_795_176_000_u64;
+    let samples = (1..=144).flat_map(|step| (0..6).map(move |gpu| (noon_s - 600 * step, gpu)));
+    let busy: String =
+        samples.map(|(time_s, gpu)| format!("{time_s},train-1-a,{gpu},90,ml,n1\n")).collect();
     let found = of(0, &six, Some(&busy));
     assert_eq!(state(&found, "unavailable").0, 2.0, "{:#}", found["states"]);
     near(wasted(&found), 2.0 * 4_953.6);
