@@ -33,6 +33,20 @@ fn figure_words(figure: &FigureOut) -> String {
     }
 }
 
+/// Where nothing is known of the use of GPUs, and none is free.
+fn none_is_free(document: &Document) -> String {
+    let unavailable = document.states.iter().filter(|state| state.state == "unavailable");
+    let unavailable: f64 = unavailable.map(|state| state.gpus).sum();
+    match unavailable {
+        0.0 if document.hides_free_gpus() => {
+            "None is known to be free, and whether pods use all of them is unknown.".to_owned()
+        }
+        0.0 => "All are allocated. Whether they are busy was not measured.".to_owned(),
+        1.0 => format!("None is free, and 1 is unavailable. {UNMEASURED}"),
+        gpus => format!("None is free, and {} are unavailable. {UNMEASURED}", count(gpus)),
+    }
+}
+
 impl Document {
     /// The headline: what is paid, what of it is wasted, and what was not measured.
     pub fn first_line(&self) -> String {
@@ -205,7 +219,7 @@ impl Document {
                      measured."
                         .to_owned()
                 }
-                0.0 => self.none_is_free(),
+                0.0 => none_is_free(self),
                 1.0 => format!("1{of_all} is allocated to no pod{cost}. {UNMEASURED}"),
                 _ => format!("{}{of_all} are allocated to no pod{cost}. {UNMEASURED}", count(gpus)),
             };
@@ -231,20 +245,6 @@ impl Document {
                 format!("About {} ({of_bill}) is wasted{rest}", rounded_usd(waste))
             }
             _ => format!("{share} of the GPU time is wasted{rest}"),
-        }
-    }
-
-    /// Where nothing is known of the use of GPUs, and none is free.
-    fn none_is_free(&self) -> String {
-        let unavailable = self.states.iter().filter(|state| state.state == "unavailable");
-        let unavailable: f64 = unavailable.map(|state| state.gpus).sum();
-        match unavailable {
-            0.0 if self.hides_free_gpus() => {
-                "None is known to be free, and whether pods use all of them is unknown.".to_owned()
-            }
-            0.0 => "All are allocated. Whether they are busy was not measured.".to_owned(),
-            1.0 => format!("None is free, and 1 is unavailable. {UNMEASURED}"),
-            gpus => format!("None is free, and {} are unavailable. {UNMEASURED}", count(gpus)),
         }
     }
 

@@ -12,7 +12,6 @@ pub struct InstanceType {
     pub provider: &'static str,
     /// Canonical name of the GPU model.
     pub gpu_model: &'static str,
-    /// GPUs of one instance.
     pub gpus: i64,
 }
 

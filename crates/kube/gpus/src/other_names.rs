@@ -9,7 +9,7 @@ use super::units::offered;
 
 /// How the names of resources begin that are no GPUs and that nodes with GPUs offer, too: network
 /// devices, huge pages, devices of the kernel, accelerators of other kinds.
-const NO_GPUS: [&str; 27] = [
+const NO_GPUS: [&str; 25] = [
     "aliyun/",
     "alibabacloud.com/eni",
     "amd.com/node_metrics",
@@ -26,8 +26,6 @@ const NO_GPUS: [&str; 27] = [
     "kubernetes.io/",
     "mellanox.com/",
     "networking.gke.io",
-    "nvidia.com/gpucores",
-    "nvidia.com/gpumem",
     "nvidia.com/hostdev",
     "nvidia.com/rdma",
     "openshift.io/",

@@ -66,8 +66,7 @@ pub struct NodeGpus {
     /// What the MIG layouts of its GPUs leave over, in milli-GPU.
     pub layout_rest_milli: i64,
     /// How much of them is neither held nor free as far as anybody knows, beside the units, in
-    /// milli-GPU: pods that were not read have it, or instances leave it over of GPUs of which
-    /// nothing tells how they are cut.
+    /// milli-GPU.
     pub unknown_milli: i64,
     /// In what units pods ask for them.
     pub units: Vec<Units>,

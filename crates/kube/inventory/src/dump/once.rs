@@ -11,7 +11,6 @@ use super::{COLLECTION, Skipped};
 /// Objects of which the input has several versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeveralVersions {
-    /// How many objects.
     pub objects: usize,
     /// The first of them: kind, namespace and name.
     pub example: String,

@@ -24,7 +24,7 @@ use super::gangs::{gangs, lacking_workers};
 use super::in_use::{count_what_is_held, open_where_seen};
 use super::inventory::Inventory;
 use super::lives::{PodLife, lives, not_yet_created};
-use super::node::{ReadNode, leave_to_claims, leave_to_slices};
+use super::node::{leave_to_claims, leave_to_slices};
 use super::node_removal::removal_rules;
 use super::pods::{PodRecord, Pods, REVISION_LABELS, same_but_labels};
 use super::rejected::note_rejected;
@@ -124,17 +124,13 @@ impl Inventory {
         team_labels: BTreeSet<String>,
         tenant_labels: Option<&BTreeSet<String>>,
     ) -> Gathered {
-        self.waiting = settle(&self.pods, &self.cluster, &mut self.owners);
-        if !self.waiting.pods.is_empty() || !self.waiting.kept_for_quota.is_empty() {
-            let (nodes, pods) = (self.nodes.values(), (&self.pods, &self.owners));
-            self.waiting.admission = Admission::of(nodes, pods, &self.sources);
-        }
+        self.settle_what_waits();
         let unseen = unseen(&self);
         let is_whole = is_whole(&self.complete);
         let unread = std::mem::take(&mut self.unread);
         let Doubts { told: device_doubts, untold } = self.count_claimed_devices();
         let mut facts = self.facts_beside_nodes_and_workloads(team_labels);
-        let OfNodes { mut gpus, mut clamped, gpu_counts, provider_ids, odd } =
+        let OfNodes { mut gpus, mut clamped, gpu_counts, provider_ids, mut unknown_gpus } =
             of_nodes(&mut self, &mut facts);
         count_what_is_held(&self.pods, &mut facts.nodes, &mut gpus);
         clamped.extend(cut_requests(&mut self.pods.groups, &self.pods.list));
@@ -143,9 +139,7 @@ impl Inventory {
         facts.budgets = self.budgets(&facts.workloads, &of_group);
         let (held, beyond) = self.held(&facts, &gpus, &of_group);
         self.mark_held(&mut gpus);
-        let mut unknown_gpus = unread.unknown_gpus(&self.pods, &self.nodes, &mut gpus);
-        (unknown_gpus.other_names, unknown_gpus.virtual_nodes) =
-            (odd.other_names, odd.virtual_nodes);
+        unread.add_to(&mut unknown_gpus, (&self.pods, &self.nodes), &mut gpus);
         unknown_gpus.unrequested =
             open_where_seen(&self.pods, &facts.workloads, &of_group, &mut gpus);
         clamped.extend(beyond);
@@ -192,6 +186,15 @@ impl Inventory {
             device_doubts,
             skipped,
             skipped_count,
+        }
+    }
+
+    /// Gathers what waits, and what admits it.
+    fn settle_what_waits(&mut self) {
+        self.waiting = settle(&self.pods, &self.cluster, &mut self.owners);
+        if !self.waiting.pods.is_empty() || !self.waiting.kept_for_quota.is_empty() {
+            let (nodes, pods) = (self.nodes.values(), (&self.pods, &self.owners));
+            self.waiting.admission = Admission::of(nodes, pods, &self.sources);
         }
     }
 
@@ -514,26 +517,7 @@ struct OfNodes {
     clamped: Vec<Clamped>,
     gpu_counts: Vec<(String, GpuCount)>,
     provider_ids: BTreeMap<String, String>,
-    odd: OddNodes,
-}
-
-/// Nodes whose GPUs are not counted like those of others.
-#[derive(Default)]
-struct OddNodes {
-    other_names: BTreeMap<String, BTreeSet<String>>,
-    virtual_nodes: BTreeSet<String>,
-}
-
-impl OddNodes {
-    fn note(&mut self, name: &str, read: &ReadNode) {
-        if read.is_virtual {
-            self.virtual_nodes.insert(name.to_owned());
-            return;
-        }
-        for resource in &read.other_names {
-            self.other_names.entry(resource.clone()).or_default().insert(name.to_owned());
-        }
-    }
+    unknown_gpus: UnknownGpus,
 }
 
 /// Puts nodes into the facts, in the order in which they came.
@@ -542,7 +526,7 @@ fn of_nodes(all: &mut Inventory, facts: &mut Facts) -> OfNodes {
     let mut read_nodes: Vec<_> = std::mem::take(&mut all.read_nodes).into_iter().collect();
     read_nodes.sort_by_key(|(name, _)| all.places.get(name).copied());
     for (name, read) in read_nodes {
-        told.odd.note(&name, &read);
+        told.unknown_gpus.note_node(&name, &read);
         told.gpus.extend(read.gpus);
         told.clamped.extend(read.clamped);
         let doubted = read.count.filter(|count| !count.others.is_empty());

@@ -96,10 +96,8 @@ pub(super) fn read(
     node.condition = condition(object, detail, age_ms, is_being_removed);
     let clamped = clamped(object);
     let is_virtual = labels.get(VIRTUAL.0) == Some(VIRTUAL.1);
-    let read = match is_virtual {
-        true => None,
-        false => node_gpus_like(object, detail.metadata.annotation(HAMI_GPUS), layouts),
-    };
+    let hami = detail.metadata.annotation(HAMI_GPUS);
+    let read = node_gpus_like(object, hami, layouts).filter(|_| !is_virtual);
     let other_names = match &read {
         Some(read) => read.other_names.clone(),
         None => named_like_gpus(object),
@@ -114,10 +112,7 @@ pub(super) fn read(
     }
     let layout_rest_milli = read.as_ref().map_or(0, rest_of_instances);
     let has_unclear_layout = read.as_ref().is_some_and(gpus::NodeGpus::has_unclear_layout);
-    let offered = match is_virtual {
-        true => BTreeMap::new(),
-        false => offered_gpus(object, read.as_ref()),
-    };
+    let offered = read.as_ref().map(|read| offered_gpus(object, read)).unwrap_or_default();
     ReadNode {
         count: read.as_ref().map(|read| read.count.clone()),
         gpus: read.map(|read| of_audit(&name, read)),
@@ -147,7 +142,7 @@ pub(super) fn read(
 }
 
 /// What the kubelet offers of each GPU resource; `read` is what its units are.
-fn offered_gpus(object: &Object, read: Option<&gpus::NodeGpus>) -> BTreeMap<String, Gpus> {
+fn offered_gpus(object: &Object, read: &gpus::NodeGpus) -> BTreeMap<String, Gpus> {
     let model = model_label(&object.meta.labels);
     let offered = object.allocatable.extended.iter().filter(|(name, _)| is_gpu_resource(name));
     offered
@@ -157,7 +152,7 @@ fn offered_gpus(object: &Object, read: Option<&gpus::NodeGpus>) -> BTreeMap<Stri
             let built_in = capacity.map_or(allocatable, |(_, count)| *count);
             let built_in = built_in.clamp(allocatable, MOST_GPUS);
             let model = model.map(str::to_owned);
-            let part = read.and_then(|read| read.units_of(name)?.part.clone());
+            let part = read.units_of(name).and_then(|units| units.part.clone());
             (name.clone(), Gpus { model, part, built_in, allocatable, ..Gpus::default() })
         })
         .collect()

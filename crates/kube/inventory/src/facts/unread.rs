@@ -9,6 +9,7 @@ use dovetail_model::is_gpu_resource;
 use dovetail_objects::Node;
 use serde_json::Value;
 
+use super::node::ReadNode;
 use super::pods::Pods;
 use crate::dump::RawObject;
 
@@ -69,6 +70,17 @@ pub struct UnrequestedGpus {
 }
 
 impl UnknownGpus {
+    /// Notes a node whose GPUs are not counted like those of others.
+    pub(super) fn note_node(&mut self, name: &str, read: &ReadNode) {
+        if read.is_virtual {
+            self.virtual_nodes.insert(name.to_owned());
+            return;
+        }
+        for resource in &read.other_names {
+            self.other_names.entry(resource.clone()).or_default().insert(name.to_owned());
+        }
+    }
+
     /// All of them.
     pub fn gpus(&self) -> i64 {
         self.on_unread_nodes + self.of_unread_pods + self.of_unread_nodes + self.unlisted.gpus
@@ -142,20 +154,17 @@ impl Unread {
 }
 
 impl Unread {
-    /// GPUs of which nobody can say whether they are held. Those on nodes that are known are marked
-    /// there.
-    pub(super) fn unknown_gpus(
+    /// Adds GPUs of which nobody can say whether they are held. Those on nodes that are known are
+    /// marked there.
+    pub(super) fn add_to(
         &self,
-        pods: &Pods,
-        nodes: &BTreeMap<String, Node>,
+        unknown: &mut UnknownGpus,
+        (pods, nodes): (&Pods, &BTreeMap<String, Node>),
         gpus: &mut [NodeGpus],
-    ) -> UnknownGpus {
-        let mut unknown = UnknownGpus {
-            unread_pods: self.pods.len(),
-            unread_nodes: self.nodes.len(),
-            of_unread_nodes: self.nodes.iter().map(|(_, gpus)| gpus).sum(),
-            ..UnknownGpus::default()
-        };
+    ) {
+        unknown.unread_pods = self.pods.len();
+        unknown.unread_nodes = self.nodes.len();
+        unknown.of_unread_nodes = self.nodes.iter().map(|(_, gpus)| gpus).sum();
         // What pods hold of nodes whose GPUs are counted is not counted again.
         let mut counted: BTreeMap<&str, i64> = BTreeMap::new();
         for (name, gpus) in &self.nodes {
@@ -190,7 +199,6 @@ impl Unread {
                 of.unknown = (of.unknown + pod.at_most(&of.resource, of.count)).min(of.count);
             }
         }
-        unknown
     }
 
     /// A pod without a node may want what nothing else does.
